@@ -22,10 +22,10 @@ use crate::support::{
 };
 use crate::threads::Threads;
 
-/// Number of smaller limits whose points are points of a limit: the limit rounded down, its half and its quarter.
+/// Number of smaller limits whose points are also used: the limit rounded down, its half and its quarter.
 const SMALLER: u32 = 3;
 
-/// Number of points without search, the best ones, from which chains start.
+/// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
 
 /// Largest order at which a C that is not stored is formed.
@@ -42,10 +42,10 @@ const SHARED: usize = 400;
 /// result is feasible, and no worse than an `x0` that satisfies the limit; another `x0` is truncated to it.
 /// Limits on time and work are used up, unless f reaches a lower bound.
 ///
-/// Without limits the search ends with [`Status::Converged`](crate::Status::Converged) if two rounds brought no improvement and half of
-/// the independent chains have the best value, or after many perturbations without improvement; and with
-/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. Without a time limit the result depends on the
-/// arguments alone, not on the number of threads; more work never gives a worse result.
+/// Without limits the search ends with [`Status::Converged`](crate::Status::Converged) if two rounds brought
+/// no improvement and half of the independent chains have the best value, or after many perturbations without
+/// improvement. It ends with [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search.
+/// Without a time limit the result depends only on the arguments; more work never gives a worse result.
 ///
 /// ```
 /// use ndarray::Array2;
@@ -199,16 +199,16 @@ fn bound(model: &ColumnModel<'_>, material: &Material) -> f64 {
 struct EntrySets<'a> {
     model: ColumnModel<'a>,
     material: Material,
-    /// The basis as scaled by [`opening::scaled`].
+    /// The basis scaled by [`opening::scaled`].
     scaled: Array2<f64>,
     /// Models for the limit rounded down, and for halves and quarters of it.
     smaller: Vec<ColumnModel<'a>>,
-    /// If supports must overlap: the model for a limit of n nonzeros, within which supports can be disjoint.
+    /// The model for a limit of n nonzeros, within which supports can be disjoint; only if they must overlap.
     disjoint: Option<ColumnModel<'a>>,
 }
 
 impl<'a> EntrySets<'a> {
-    /// Returns None if the time ran out.
+    /// Prepares the search space; None if the time ran out.
     fn new(
         form: &'a dyn QuadraticForm,
         rules: Rules,
@@ -253,8 +253,8 @@ impl SearchSpace for EntrySets<'_> {
 
     const POINTS: usize = (1 + SMALLER as usize) * opening::POINTS;
 
-    /// Points for the limit and for smaller ones. A limit that is larger by one thus has nearly the same points, and a
-    /// doubled one has those of its half. Only the limit rounded down and its half have a point by ADMM.
+    /// Returns points for the limit and for smaller limits, so that similar limits share points, and a
+    /// doubled limit has those of its half. Only the limit rounded down and its half have points by ADMM.
     fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Array2<f64>> {
         let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
         let model = match limit.checked_sub(1) {
@@ -312,8 +312,8 @@ impl SearchSpace for EntrySets<'_> {
         (self.model.rules.cardinality.total().min(most), n * r)
     }
 
-    /// If supports must overlap, random starts descend within a limit of n nonzeros first, and their columns are then merged
-    /// to blocks; except for starts by ADMM if these can find feasible supports.
+    /// Returns a start. If supports must overlap, random starts first descend within a limit of n nonzeros,
+    /// and their columns are merged to blocks; starts by ADMM do so only if ADMM is unlikely to be feasible.
     fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
         let kind = self.material.kind(number);
         let merges = match kind {

@@ -1,4 +1,4 @@
-//! The best point of a search under a limit, with its history, the monitor and the checkpoint.
+//! The incumbent of a search under a limit, with its history, the monitor and the checkpoint.
 
 use ndarray::{Array2, ArrayView2};
 
@@ -81,7 +81,7 @@ impl<'a> SparseIncumbent<'a> {
         (none || self.status.is_some() || self.clock.expired()).then_some(status)
     }
 
-    /// Returns the progress of the chains in a checkpoint, if one has any, and takes up the incumbent there.
+    /// Returns the progress of the chains in a checkpoint, if there is one, and restores its incumbent.
     pub(super) fn resumed<T: Stored>(&mut self) -> Option<T> {
         let known = self.monitor.checkpoint()?.group("chains");
         let rest = &mut known.first()?.as_slice();

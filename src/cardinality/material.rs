@@ -1,4 +1,4 @@
-//! The data from which starts are made, and which kind of start comes when.
+//! The data from which starts are made, and the order of the kinds of starts.
 
 use ndarray::Array2;
 
@@ -23,7 +23,7 @@ pub(super) enum StartKind {
 }
 
 impl StartKind {
-    /// Returns its name in a report.
+    /// Returns the name of the kind in a report.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -44,7 +44,7 @@ pub(super) struct Material {
     pub(super) selection: Vec<usize>,
     /// Eigenvectors of C for its smallest eigenvalues, n×r.
     pub(super) basis: Array2<f64>,
-    /// The same, rotated by varimax.
+    /// The basis, rotated by varimax.
     pub(super) rotated: Array2<f64>,
     /// Feasible points from which the first chains start.
     pub(super) points: Vec<Array2<f64>>,
@@ -71,7 +71,7 @@ impl Material {
         }
     }
 
-    /// Returns the kind of start `number`: the given one, if any, then the best kinds, then random ones in turn.
+    /// Returns the kind of start `number`: a given start, the best kinds, then random kinds in turn.
     pub(super) fn kind(&self, number: usize) -> StartKind {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return StartKind::Given;

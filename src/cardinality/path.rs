@@ -1,8 +1,8 @@
 //! A path of exact pair descents with a penalty on nonzeros in place of the limit.
 //!
 //! With h(X) = Σ_t λ_t ‖x_t‖₀ the pair solver changes supports and values together, and every iterate is
-//! feasible, however columns overlap. The multipliers λ_t fall until the number of nonzeros exceeds the limit;
-//! bisection then finds the smallest ones that keep it.
+//! feasible, however columns overlap. The multipliers λ_t fall until the number of nonzeros exceeds the
+//! limit. Bisection then finds the smallest multipliers that keep the limit.
 
 use ndarray::Array2;
 
@@ -33,7 +33,7 @@ const WORK: f64 = 1e9;
 /// Share of the entries of a point whose loss is below its multiplier.
 const QUANTILE: f64 = 0.05;
 
-/// The multiplier of one limit: of a column, or of all.
+/// The multiplier of a limit, of one column or of all.
 #[derive(Clone, Copy)]
 struct Multiplier {
     value: f64,
@@ -43,7 +43,7 @@ struct Multiplier {
 }
 
 impl Multiplier {
-    /// Notes the share of the limit that is used; returns whether that is enough or the bracket is narrow.
+    /// Records the used share of the limit; returns whether the share is sufficient or the bracket is narrow.
     fn note(&mut self, share: f64) -> bool {
         match share <= 1.0 {
             true => self.keeps = self.keeps.min(self.value),
@@ -68,7 +68,7 @@ impl Multiplier {
 }
 
 impl SupportMover<'_> {
-    /// Returns the largest decrease of f by one more nonzero, and the loss below which few entries are.
+    /// Returns the largest decrease of f by one more nonzero, and the `QUANTILE` of losses, if larger.
     pub(super) fn multipliers(&self, state: &State) -> (f64, f64) {
         let columns = self.columns(state);
         let gains = columns.iter().filter_map(|column| column.adds.first());

@@ -1,4 +1,4 @@
-//! A first good point from a few products with C.
+//! A first point from a few products with C, by a truncated power method.
 
 use ndarray::{Array2, Axis};
 

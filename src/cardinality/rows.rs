@@ -1,5 +1,5 @@
-//! Whole rows of X: min ½ tr(XᵀCX) over {XᵀX = I, few nonzero rows}, or with a penalty λ for each nonzero
-//! row.
+//! Limits on nonzero rows: min ½ tr(XᵀCX) over {XᵀX = I, few nonzero rows}, or with a penalty λ for each
+//! nonzero row.
 //!
 //! On given rows S, any orthonormal basis of the leading eigenvectors of −C_SS is optimal, and f* is ½ times
 //! the sum of the r smallest eigenvalues of C_SS: a search over sets of rows. Let V be these eigenvectors.
@@ -37,7 +37,6 @@ const CANDIDATES: usize = 12;
 const BYTES: usize = 256 << 20;
 
 /// Limit on the nonzero rows of X, or penalty for them.
-///
 ///
 /// ```
 /// let sparsity = orthobcd::RowSparsity::Count(10);
@@ -129,7 +128,7 @@ pub fn minimize_row_sparse(
 }
 
 impl RowSparsity {
-    /// Returns about how many rows are nonzero, for r columns.
+    /// Returns the approximate number of nonzero rows, for r columns.
     fn about(self, r: usize) -> usize {
         match self {
             Self::Count(count) => count,
@@ -138,7 +137,7 @@ impl RowSparsity {
     }
 }
 
-/// A set of rows, the eigenvectors on it, and the value.
+/// A set of rows, the eigenvectors on these rows, and the value.
 #[derive(Debug, Clone)]
 struct RowSet {
     rows: Vec<usize>,

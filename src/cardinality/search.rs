@@ -2,10 +2,10 @@
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
 //! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
-//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its share
-//! of the [`patience`], which grows with the length of the round. After each round the worse half restarts,
-//! alternately from the incumbent and from a new start. Chains do not depend on the work limit, which only
-//! ends the search.
+//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its
+//! share of the [`patience`], which grows with the length of the round. After each round the worse half
+//! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
+//! which only ends the search.
 //!
 //! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
@@ -53,7 +53,7 @@ const PER_SWAP: usize = 4;
 /// Least and largest work without limits, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 5e10);
 
-/// Work within which the principal axes are computed to rounding, in multiply-adds; beyond, they are approximate.
+/// Largest work of principal axes to rounding, in multiply-adds; beyond, the axes are approximate.
 pub(super) const AXES_WORK: f64 = 3e8;
 
 /// A descent that takes this multiple of the work of the round is interrupted, also within a step.
@@ -79,13 +79,13 @@ pub(super) trait SearchSpace: Sync {
     /// Returns point `number` below [`POINTS`](Self::POINTS); None if there is none.
     fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Self::Point>;
 
-    /// Returns X of such a point.
+    /// Returns X of a point that needs no search.
     fn matrix(&self, point: &Self::Point) -> Array2<f64>;
 
     /// Takes the points from which the first chains start.
     fn begin_from(&mut self, points: Vec<Self::Point>);
 
-    /// Returns a lower bound of the objective, `value` being that of the best point so far, or −∞.
+    /// Returns a lower bound of the objective, or −∞; `value` is the objective of the incumbent.
     fn bound(&self, value: f64) -> f64;
 
     /// Returns the approximate number of indices of a support, and the number of all indices.
@@ -100,7 +100,7 @@ pub(super) trait SearchSpace: Sync {
     /// Returns the indices of the support.
     fn support(&self, state: &Self::State) -> Vec<usize>;
 
-    /// Returns how many moves are tried at once at first; None if moves cost too much.
+    /// Returns the initial number of moves that are tried together; None if moves cost too much.
     fn width(&self, _: &Self::State) -> Option<usize> {
         Some(1)
     }
@@ -191,12 +191,12 @@ pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<A
     start::given(x0, false, false)
 }
 
-/// One chain.
+/// A chain of descents and perturbations.
 struct Chain<S> {
-    /// The number of its start, and the incumbent if the chain begins there instead.
+    /// Number of the start of the chain, and the incumbent if the chain begins there instead.
     number: usize,
     from: Option<S>,
-    /// Whether the chain began at its own start, and the value of the incumbent then.
+    /// True if the chain began at its own start; objective of the incumbent at that time.
     independent: bool,
     reference: f64,
     best: Option<S>,
@@ -211,7 +211,7 @@ struct Chain<S> {
     spent: f64,
     total: f64,
     found: Vec<(f64, S)>,
-    /// Best value and number of descents, without those of a round in which the work limit was reached before.
+    /// Best value and number of descents, without those of a round after the work limit was reached.
     counted: f64,
     descents: u64,
 }
@@ -277,7 +277,7 @@ struct ChainSearch<'a, W: SearchSpace> {
     bound: f64,
 }
 
-/// A problem under a limit, as both kinds of limits give it to [`searched`].
+/// Input of [`searched`] for both kinds of limits.
 pub(super) struct Limited<'a> {
     pub(super) started: Instant,
     pub(super) problem: &'a Problem<'a>,
@@ -391,7 +391,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         }
     }
 
-    /// Returns why the search ends here, if it does.
+    /// Returns the status if the search ends here.
     fn ended(
         &self,
         progress: &Progress<W::State>,

@@ -33,8 +33,8 @@ const SEEDS: usize = 3;
 const NEAR: f64 = 0.7;
 const SWAPS: f64 = 0.5;
 
-/// Share of perturbations by a path from the best point, and the factors by which its first multiplier is raised:
-/// the least, and the range of a random further one.
+/// Share of perturbations by a path from the best point, least factor by which its first multiplier is
+/// raised, and largest random further factor.
 const PATHS: f64 = 0.15;
 const RAISE: (f64, f64) = (1.5, 3.0);
 
@@ -51,7 +51,7 @@ const ROTATION: f64 = 0.1;
 /// truncated.
 const SURPLUS: usize = 2;
 
-/// Makes starts and perturbations, with its own random numbers.
+/// Maker of starts and perturbations, with its own random numbers.
 pub(super) struct Maker<'a> {
     pub(super) mover: SupportMover<'a>,
     material: &'a Material,
@@ -282,7 +282,7 @@ impl<'a> Maker<'a> {
         })
     }
 
-    /// Forward selection from a random row, among the rows of no other column.
+    /// Grows column t by forward selection from a random row, on rows of no other column.
     fn forward(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
         let (model, meter) = (self.mover.model, self.mover.meter);
         let mut taken = vec![false; model.order()];
@@ -379,7 +379,7 @@ impl<'a> Maker<'a> {
         };
         let is_used = self.mover.is_used(state, USED);
         let perturbed = if !is_used || self.random.random_bool(PATHS) {
-            // With entries to add, the path goes on where it is.
+            // With entries to add, the path continues at its present multiplier.
             let raise = match is_used {
                 true => RAISE.0 * RAISE.1.powf(self.random.random()),
                 false => 1.0,
@@ -414,7 +414,7 @@ impl<'a> Maker<'a> {
         self.cut().feasible(self.cut().largest(&x))
     }
 
-    /// Grows some columns anew, or exchanges two columns with different limits.
+    /// Grows some columns anew, or swaps two columns with different limits.
     fn replaced(&mut self, point: &SparsePoint, order: &[usize]) -> Option<SparsePoint> {
         let mut point = point.clone();
         let counts = point.counts();
@@ -459,7 +459,7 @@ impl<'a> Maker<'a> {
         let mut point = state.point.clone();
         let total: usize = point.counts().iter().sum();
         let times = self.random.random_range(2..=(total / 4).clamp(2, 12));
-        // Whether rows may be shared from now on.
+        // If true, rows may be shared from now on.
         let overlap = self.random.random_bool(0.5);
         let mut touched: Vec<usize> = Vec::new();
         for _ in 0..times {

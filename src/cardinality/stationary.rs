@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::stored::Stored;
 
 /// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
-/// that reaches one again has nothing left to try.
+/// that reaches such a support again ends.
 #[derive(Default)]
 pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
 

@@ -16,11 +16,10 @@ pub struct SampledGram {
 }
 
 impl SampledGram {
-    /// The objective for data A (N×n).
+    /// Creates the objective for data A (N×n).
     ///
     /// # Errors
-    /// If A is empty, its largest magnitude is neither 0 nor in 1e-50 … 1e50, or `scale` is not
-    /// finite and of at most 1e50.
+    /// If A is empty, or the largest magnitude of A or `scale` is neither 0 nor in 1e-50 … 1e50.
     pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
         if a.is_empty() {
             return Err(Error::invalid("A", "must not be empty"));

@@ -8,8 +8,8 @@ use crate::objective::check_data;
 
 /// `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))` with labels y_i = ±1.
 ///
-/// Its Hessian is `(1/N)Σ σ(1 − σ)(b_i ⊗ a_i)(b_i ⊗ a_i)ᵀ ⪯ ¼(1/N)Σ‖b_i‖² a_i a_iᵀ ⊗ I`, whose largest eigenvalue is
-/// the curvature: a bound, not exact.
+/// The Hessian is `(1/N)Σ σ(1 − σ)(b_i ⊗ a_i)(b_i ⊗ a_i)ᵀ ⪯ ¼(1/N)Σ‖b_i‖² a_i a_iᵀ ⊗ I`. The curvature is the
+/// largest eigenvalue of this bound.
 #[derive(Debug, Clone)]
 pub struct Logistic {
     a: Array2<f64>,
@@ -20,7 +20,7 @@ pub struct Logistic {
 }
 
 impl Logistic {
-    /// The objective for A (N×n), B (N×r) and labels (N) of ±1.
+    /// Creates the objective for A (N×n), B (N×r) and labels (N) of ±1.
     ///
     /// # Errors
     /// If the shapes do not fit, the largest magnitude of A or B is neither 0 nor in 1e-50 … 1e50, the
@@ -68,7 +68,7 @@ impl Logistic {
         })
     }
 
-    /// y_i a_iᵀX b_i for the rows of `a` and `b`.
+    /// Returns y_i a_iᵀX b_i for the rows of `a` and `b`.
     fn margins(
         a: &Array2<f64>,
         b: &Array2<f64>,

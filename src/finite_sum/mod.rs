@@ -9,18 +9,17 @@
 //! G̃ᵗ = G̃ᵗ⁻¹ + (1/b′) Σ_{i∈S′} [∇f_i(Xᵗ) − ∇f_i(Xᵗ⁻¹)]            otherwise
 //! ```
 //!
-//! (PAGE; JOBCD paper, eq. 9), S of b and S′ of b′ components sampled without replacement, so that
-//! b = N is the exact gradient and its conditional mean is exact. With b = N, b′ = ⌈√N⌉ an iteration costs about
-//! 3√N component gradients instead of N; p = 1 is J-JOBCD.
+//! (PAGE; JOBCD paper, eq. 9). S and S′ are b and b′ components sampled without replacement: b = N gives the
+//! exact gradient, and corrections have an exact conditional mean. With b = N, b′ = ⌈√N⌉ an iteration costs
+//! about 3√N component gradients instead of N; p = 1 is J-JOBCD.
 //!
-//! The estimate's error has to be paid for by curvature: with L alone (as in the paper) it settles at a
-//! plateau, 1 % above the optimum on Gaussian data. The pair models use
-//! `L + L̄√((1 − p)/(p b′))` (Li et al., ICML 2021), with L̄ the mean-square smoothness of the components.
-//! Where f has no Lipschitz constant, [`CurvatureRule`] has two others.
+//! The curvature must cover the error of the estimate: with L alone (as in the paper) the method stalls above
+//! the optimum. The pair models use `L + L̄√((1 − p)/(p b′))` (Li et al., ICML 2021), with L̄ the mean-square
+//! smoothness of the components. [`CurvatureRule`] has two rules for an f without Lipschitz constant.
 //!
-//! One matching uses n/2 of the n(n−1)/2 directions that a gradient gives. Where the gradient is what costs
-//! (m² distances, say), [`FiniteSumOptions::matchings`] solves more matchings on the same model, one
-//! after the other; n − 1 of them visit every pair once.
+//! One matching uses n/2 of the n(n−1)/2 directions that a gradient gives. If the gradient dominates the
+//! work, [`FiniteSumOptions::matchings`] solves more matchings on the same model, one after the other; n − 1
+//! matchings visit every pair once.
 
 mod eigenvalue;
 mod logistic;
@@ -43,13 +42,13 @@ pub use solve::minimize_finite_sum;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
 pub trait FiniteSum: Send + Sync {
-    /// Number of components N.
+    /// Returns the number of components N.
     fn components(&self) -> usize;
 
-    /// Number of rows n of X.
+    /// Returns the number of rows n of X.
     fn rows(&self) -> usize;
 
-    /// Number of columns r that the data fixes, if it does.
+    /// Returns the number of columns r that the data fixes, if it does.
     fn columns(&self) -> Option<usize> {
         None
     }
@@ -57,7 +56,7 @@ pub trait FiniteSum: Send + Sync {
     /// f(X).
     fn value(&self, x: ArrayView2<'_, f64>) -> f64;
 
-    /// The mean of ∇f_i(X) over the components `batch`.
+    /// Returns the mean of ∇f_i(X) over the components `batch`.
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64>;
 
     /// f(X) and ∇f(X).
@@ -66,12 +65,12 @@ pub trait FiniteSum: Send + Sync {
         (self.value(x), self.batch_gradient(x, &all))
     }
 
-    /// L, at least the largest eigenvalue of the Hessian anywhere; infinite if there is no bound, and
-    /// then [`CurvatureRule::Bound`] is not to be had.
+    /// Returns L, an upper bound of the eigenvalues of the Hessian everywhere; infinite if there is no bound,
+    /// which rules out [`CurvatureRule::Bound`].
     fn curvature(&self) -> f64;
 
-    /// At least the largest magnitude of an eigenvalue of the Hessian anywhere: the curvature for a mixed
-    /// signature, where a concave f has a model with a minimum only if the curvature is positive.
+    /// Returns an upper bound of the magnitudes of the eigenvalues of the Hessian: the curvature for a mixed
+    /// signature, where the model of a concave f has a minimum only if the curvature is positive.
     fn lipschitz(&self) -> f64 {
         self.curvature()
     }
@@ -81,21 +80,21 @@ pub trait FiniteSum: Send + Sync {
         None
     }
 
-    /// L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`: what a correction's variance is bounded by.
+    /// Returns L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`, which bounds the variance of a correction.
     fn mean_square_curvature(&self) -> f64;
 
-    /// Relative precision of values and gradients; tolerances below it are raised to it.
+    /// Relative precision of values and gradients, and least tolerance.
     fn precision(&self) -> f64 {
         f64::EPSILON
     }
 
-    /// Whether it can no longer be evaluated: then a solve ends with the best point so far.
+    /// Returns whether the sum can no longer be evaluated. A solve then ends with its best point.
     fn has_failed(&self) -> bool {
         false
     }
 }
 
-/// The whole sum.
+/// The whole sum as an objective.
 impl Objective for &dyn FiniteSum {
     fn rows(&self) -> usize {
         FiniteSum::rows(*self)
@@ -132,7 +131,7 @@ impl Objective for &dyn FiniteSum {
 /// Lanczos steps for the largest eigenvalue.
 const LANCZOS_STEPS: usize = 40;
 
-/// At least the largest eigenvalue of AᵀWA, W = diag(`weights`) ⪰ 0; NaN where that overflows.
+/// Returns an upper bound of the eigenvalues of AᵀWA, W = diag(`weights`) ⪰ 0; NaN if products overflow.
 fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {
     let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
         let mut image = a.dot(&v);
@@ -141,6 +140,6 @@ fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {
         }
         a.t().dot(&image)
     });
-    // Not max: what has overflowed is NaN, and has to stay that.
+    // Unlike max, this keeps a NaN from overflow.
     if top < 0.0 { 0.0 } else { top }
 }

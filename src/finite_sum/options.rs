@@ -13,7 +13,7 @@ use crate::solver::{Limits, Side, Solution};
 /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
 /// | `probability` | b′/(b + b′) | probability of a full estimate; 1 is J-JOBCD |
 /// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
-/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; less than L gives up the guarantee |
+/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; below L there is no guarantee |
 /// | `rule` | `Bound` | source of the curvature |
 /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
 /// | `side` | `Rows` | sides that move: rows, columns (where XᵀJX = J, without penalty), or both in turn |
@@ -21,9 +21,9 @@ use crate::solver::{Limits, Side, Solution};
 /// | `max_evaluations` | none | component gradients |
 /// | `max_visits` | none | pairs visited |
 /// | `max_time` | none | seconds |
-/// | `target` | none | stop when F, looked at every `look` iterations, reaches it |
-/// | `look` | none | iterations between evaluations of F, which are not counted; by default one pass over the data |
-/// | `tol` | 0 | stop when F falls by at most this share over [`PASSES_AT_REST`] passes, and no pair lowers its model by more |
+/// | `target` | none | F at which the solve stops, checked every `look` iterations |
+/// | `look` | one pass over the data | iterations between evaluations of F, which are not counted |
+/// | `tol` | 0 | relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -86,13 +86,14 @@ impl Default for FiniteSumOptions {
     }
 }
 
-/// Number of passes over which the best F has fallen by at most `tol` when convergence is checked.
+/// Number of passes with a decrease of the best F up to `tol` after which convergence is checked.
 ///
-/// A pass is N component gradients and n − 1 iterations, whichever takes longer. F is noisy, so one pass without a
-/// decrease is not enough. With [`CurvatureRule::Accumulated`], which has no model of F, the solve has then converged.
-/// Otherwise all pairs are solved at the best point with the exact gradient, the curvature L (if f has one) and no
-/// proximal term. If no pair lowers its model by more than `tol`·|F|, the solve has converged
-/// ([`Status::Converged`](crate::Status::Converged)); if one does, the solve continues from there with exact gradients.
+/// A pass is N component gradients or n − 1 iterations, whichever takes longer; F is noisy, so one pass
+/// without a decrease is not enough. With [`CurvatureRule::Accumulated`], which has no model of F, the solve
+/// has then converged. Otherwise all pairs are solved at the best point with the exact gradient, the
+/// curvature L (if known) and no proximal term. If no pair lowers its model by more than `tol`·|F|, the solve
+/// has [converged](crate::Status::Converged). Otherwise the solve continues from the best point with exact
+/// gradients.
 pub const PASSES_AT_REST: u32 = 3;
 
 /// The result of a variance-reduced solve.
@@ -100,7 +101,7 @@ pub const PASSES_AT_REST: u32 = 3;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct FiniteSumSolution {
-    /// The best point that was evaluated, and how the solve ended. Its work is the number of component gradients.
+    /// The best evaluated point and the status. The work is the number of component gradients.
     pub solution: Solution,
     /// Number of iterations: gradient estimates, each with its matchings.
     pub iterations: u64,

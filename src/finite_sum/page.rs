@@ -18,12 +18,12 @@ pub struct Page {
     pub gradient: Array2<f64>,
     /// Component gradients evaluated so far.
     pub evaluations: u64,
-    /// Whether the estimate is the gradient where the next one is asked for.
+    /// True if the estimate already is the gradient at the next point.
     pub(super) known: bool,
 }
 
 impl Page {
-    /// An estimator for N components; the first call of [`Page::update`] takes a full batch.
+    /// Creates an estimator for N components; the first call of [`Page::update`] takes a full batch.
     ///
     /// # Errors
     /// If a batch size is not in 1..=N or the probability not in (0, 1].
@@ -63,7 +63,7 @@ impl Page {
         })
     }
 
-    /// p.
+    /// Returns the probability p of a full estimate.
     pub fn probability(&self) -> f64 {
         self.probability
     }
@@ -74,12 +74,12 @@ impl Page {
         self.probability = 1.0;
     }
 
-    /// Whether every estimate is the exact gradient.
+    /// Returns whether every estimate is the exact gradient.
     pub(super) fn is_exact(&self) -> bool {
         self.batch == self.order.len() && self.probability == 1.0
     }
 
-    /// A uniformly random subset of `size` components, without replacement.
+    /// Returns a uniformly random subset of `size` components, without replacement.
     fn sample(&mut self, size: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let n = self.order.len();
         if size == n {
@@ -94,7 +94,7 @@ impl Page {
         chosen
     }
 
-    /// The estimate at `x`, given the previous point (`None` at the start).
+    /// Updates the estimate to the point `x`, given the previous point (`None` at the start).
     pub fn update(
         &mut self,
         sum: &dyn FiniteSum,
@@ -120,8 +120,8 @@ impl Page {
         }
     }
 
-    /// The correction with a given batch: `G̃ + (1/b′)Σ[∇f_i(x) − ∇f_i(previous)]`, after a first
-    /// [`Page::update`].
+    /// Corrects the estimate with a given batch to `G̃ + (1/b′)Σ[∇f_i(x) − ∇f_i(previous)]`; does nothing
+    /// before the first [`Page::update`].
     pub fn correct(
         &mut self,
         sum: &dyn FiniteSum,

@@ -14,24 +14,24 @@ use crate::tournament::{matching, rounds};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CurvatureRule {
-    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default the
-    /// curvature of the objective plus a term for the error of the estimate.
+    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
+    /// the curvature of the objective plus a term for the error of the estimate.
     #[default]
     Bound,
-    /// For exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model predicts, and doubles, with
-    /// the step reverted, if F does not. F never rises.
+    /// Curvature adapted by exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model
+    /// predicts, and otherwise doubles, with the step reverted. F never rises.
     Adaptive,
-    /// Every pair (i, j) has the linear model of its slope along its rotation or boost alone, K_ij, averaged over
-    /// the iterations (`M_ij ← 0.9 M_ij + 0.1 K_ij`), and the proximal weight `√(k S_ij) / (2·step)`,
-    /// `S_ij ← 0.99 S_ij + 0.01 K_ij²` (both unbiased: Adam of Kingma and Ba, ICLR 2015, in the
-    /// coordinates of the Lie algebra, its step taken by globally optimal pair solves). All slopes of an
-    /// iteration are those where it began. With `max_time` or `max_evaluations` the step falls linearly, to
-    /// 0 where the budget ends. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
-    /// columns move in one iteration. Needs no Lipschitz constant; not with a penalty. F may rise; where
-    /// it rises above F at the start, the best point is taken up again with half the step.
+    /// Every pair (i, j) has a linear model: its slope K_ij along its rotation or boost, averaged over the
+    /// iterations, `M_ij ← 0.9 M_ij + 0.1 K_ij`. With k matchings and `S_ij ← 0.99 S_ij + 0.01 K_ij²` the
+    /// proximal weight is `√(k S_ij) / (2·step)`. Both means are made unbiased: Adam (Kingma and Ba, ICLR
+    /// 2015) in the coordinates of the Lie algebra, with steps by globally optimal pair solves. All slopes of
+    /// an iteration are taken at its first point. With `max_time` or `max_evaluations` the step falls
+    /// linearly to 0 at the limit. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
+    /// columns move in one iteration. The rule needs no Lipschitz constant and excludes a penalty. F may
+    /// rise; if F exceeds its value at the start, the solve returns to the best point with half the step.
     Accumulated {
-        /// ‖ΔX‖/‖X‖ of the first iteration, roughly: with k matchings the first angle or rapidity of a pair is
-        /// step/√k.
+        /// Approximately ‖ΔX‖/‖X‖ of the first iteration: with k matchings the first angle or rapidity of a
+        /// pair is step/√k.
         step: f64,
     },
 }
@@ -39,11 +39,11 @@ pub enum CurvatureRule {
 /// Decays of the mean slopes and of the mean squared slopes of [`CurvatureRule::Accumulated`].
 const MOMENTS: [f64; 2] = [0.9, 0.99];
 
-/// Moves of rows by [`CurvatureRule::Accumulated`].
+/// State of the moves of rows by [`CurvatureRule::Accumulated`].
 struct AccumulatedMoves {
     /// M_ij and S_ij, i < j, before they are made unbiased.
     moments: [Array2<f64>; 2],
-    /// Their weights 1 − MOMENTS^t after t observations.
+    /// Weights 1 − MOMENTS^t of the moments after t observations.
     weights: [f64; 2],
     signature: Signature,
     pairs: SlopePairs,
@@ -154,8 +154,8 @@ impl Accumulated {
         self.sides.iter_mut().for_each(AccumulatedMoves::stop);
     }
 
-    /// VXW, and the pairs that made it: V moves the rows of X and Wᵀ those of I, one core each; `share` of the
-    /// step.
+    /// Returns VXW and the counts of pairs. V moves the rows of X and Wᵀ those of I, one thread each, with
+    /// the given `share` of the step.
     pub(super) fn turn(
         &mut self,
         x: ArrayView2<'_, f64>,
@@ -220,7 +220,7 @@ pub(super) struct Trial {
 }
 
 impl Model {
-    /// The model for a sum whose gradient is estimated by `page`.
+    /// Creates the model for a sum whose gradient is estimated by `page`.
     pub(super) fn new(
         sum: &dyn FiniteSum,
         page: &Page,

@@ -26,12 +26,12 @@ const REPAIR_EVERY: u64 = 200;
 /// Minimises f + h from a feasible start by variance-reduced Jacobi rounds.
 ///
 /// Every pair minimises `⟨E, G̃_B Zᵀ⟩ + L/2‖E Z‖² + θ/2‖E‖² + h`, which majorises f for the whole matching at
-/// once when G̃ = ∇f. With an estimate of ∇f, F may rise in an iteration. The best point at
-/// which F was evaluated is returned.
+/// once when G̃ = ∇f. With an estimate of ∇f, F may rise in an iteration. The result is the best point at
+/// which F was evaluated.
 ///
 /// # Errors
-/// If the problem, the options or the start are not valid, or values and gradients contradict each other at the
-/// start, or their products overflow or vanish.
+/// If the problem, the options or the start are invalid, if values and gradients contradict each other at the
+/// start, or if their products overflow or vanish.
 pub fn minimize_finite_sum(
     sum: &dyn FiniteSum,
     penalty: &Penalty,
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns to the last point within bounds, and says why the iterates left the bounds.
+    /// Returns to the last point within bounds; the result is the status, unbounded or diverged.
     fn leave(&mut self) -> Status {
         if let Some(last) = self.previous.take() {
             self.x = last;
@@ -230,7 +230,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Evaluates F, accepts or reverts the last step, and records the point; returns whether X is within bounds.
+    /// Evaluates F, accepts or reverts the last step, records the point; returns whether X is within bounds.
     fn look(&mut self) -> bool {
         self.next_look = self.page.evaluations + self.sum.components() as u64;
         let mut value = self.problem.penalty.value(self.x.view());
@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Adapts the model to F = `value` at X, and returns F at the point that is kept: an earlier one if the step is
+    /// Adapts the model to F = `value` at X, and returns F at the kept point, an earlier one if the step is
     /// reverted.
     fn judge(&mut self, value: f64) -> f64 {
         match &mut self.model {
@@ -287,7 +287,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns whether the solve has converged. It is checked at the end of a pass: N component gradients and n − 1
+    /// Returns whether the solve has converged, checked at the end of a pass: N component gradients and n − 1
     /// iterations.
     fn settles(&mut self) -> bool {
         let components = self.sum.components() as u64;

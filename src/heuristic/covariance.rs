@@ -10,8 +10,8 @@ pub(crate) struct Covariance<'a> {
 }
 
 impl<'a> Covariance<'a> {
-    /// With `bytes` bytes for cached columns of a C that is not stored; None if f is not ½ tr(XᵀCX), or the
-    /// time is up.
+    /// Creates P with `bytes` bytes for cached columns of a C that is not stored; None if f is not ½
+    /// tr(XᵀCX), or the time is up.
     pub(super) fn within(oracle: &Oracle<'a>, bytes: usize) -> Option<Self> {
         let form = oracle.form?;
         let go_on = || !oracle.meter.expired();

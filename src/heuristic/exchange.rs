@@ -33,7 +33,7 @@ const HELPS: f64 = 1e-6;
 const PROBE: (f64, f64) = (1e-4, 0.1);
 const LARGEST: f64 = 0.5;
 
-/// Most random swaps of a perturbation, less one, and number of draws if no feasible point is near.
+/// Most random swaps of a perturbation minus one, and number of draws if no feasible point is near.
 const MOST: f64 = 5.0;
 const DRAWS: usize = 20;
 

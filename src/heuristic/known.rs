@@ -210,8 +210,8 @@ impl<'a> Known<'a> {
 
     /// Prepares a nonquadratic f, from a feasible `first` with XᵀJX = `k`.
     ///
-    /// A critical point of f takes the place of the eigenvectors; it is rotated by varimax if that leaves f
-    /// unchanged.
+    /// A critical point of f replaces the eigenvectors. This point is rotated by varimax if the rotation
+    /// leaves f unchanged.
     pub(crate) fn evaluated(
         problem: &'a Problem<'a>,
         (first, given): (&Array2<f64>, Option<Array2<f64>>),

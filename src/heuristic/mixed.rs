@@ -1,9 +1,8 @@
 //! Starts and perturbations for mixed signatures, where h causes many local optima.
 //!
 //! With ℓ1, exact pairs of rows and columns stall at kinks, at points that are not critical (SPEC section 7,
-//! item 7): from random starts at n = 20 they end at different points up to 1e-3 above the optimum.
-//! Alternating pairs and [tangent steps](super::tangent) end at critical points that no pair improves, mostly
-//! at the same point from every start.
+//! item 7). Alternating pairs and [tangent steps](super::tangent) end at critical points that no pair
+//! improves, mostly at the same point from every start.
 
 use ndarray::{Array2, Axis};
 use rand::seq::SliceRandom;

@@ -62,7 +62,7 @@ pub struct Prior {
 }
 
 impl Prior {
-    /// A prior with its hope and least number of iterations.
+    /// Creates a prior with its hope and least number of iterations.
     pub fn new(hope: f64, least: f64) -> Self {
         Self { hope, least }
     }
@@ -87,7 +87,7 @@ pub struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// The problem to minimise.
+    /// Returns the problem to minimise.
     pub fn problem(&self) -> &Problem<'_> {
         self.oracle.problem
     }
@@ -107,12 +107,12 @@ impl Task<'_> {
         self.oracle.polar(x)
     }
 
-    /// An upper bound on the magnitudes of the eigenvalues of the Hessian of f.
+    /// Returns an upper bound on the magnitudes of the eigenvalues of the Hessian of f.
     pub fn lipschitz(&self) -> f64 {
         self.oracle.lipschitz
     }
 
-    /// The eigenvectors of the r smallest eigenvalues of C, rotated by varimax.
+    /// Returns the eigenvectors of the r smallest eigenvalues of C, rotated by varimax.
     pub fn rotated(&self) -> ArrayView2<'_, f64> {
         self.known.basis.rotated.view()
     }
@@ -125,7 +125,7 @@ impl Task<'_> {
 
 /// A method that makes a point.
 pub trait Heuristic: Sync {
-    /// The name in plans and reports.
+    /// Returns the name in plans and reports.
     fn name(&self) -> &'static str;
 
     /// Returns the prior for a restart (`improve` false) or an improvement; None if the heuristic does not

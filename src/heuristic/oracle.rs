@@ -27,7 +27,7 @@ const SINGLES: usize = 4096 * 4096;
 /// (C − cI)/L in single precision.
 #[derive(Clone)]
 enum Single {
-    /// By rows.
+    /// C − cI over L, by rows.
     Stored(Vec<f32>),
     /// Aᵀ/√(|s|L) by rows for C = s·AᵀA, the sign of s, and c/L.
     Factor(Vec<f32>, f64, f64),
@@ -46,13 +46,13 @@ pub(crate) struct Oracle<'a> {
     /// Largest eigenvalue of the Hessian, at least 0: added as inertia, it majorises f.
     pub(crate) convexity: f64,
     pub(crate) serial: Threads,
-    /// For products.
+    /// Threads for products.
     threads: Threads,
     /// The shift c of C.
     shift: f64,
     /// The change of f by the shift: ½c⟨K, D⟩.
     constant: f64,
-    /// The same for the mean of the diagonal: see [`Problem::constant`].
+    /// Constant part of f by the mean of the diagonal of C, see [`Problem::constant`].
     mean: f64,
     /// Single-precision copy, if f is ½ tr(XᵀCX) with a stored C, or with a dense A of at most [`SINGLES`]
     /// entries; L = `lipschitz`.
@@ -185,12 +185,12 @@ impl<'a> Oracle<'a> {
         self.meter.pace(share)
     }
 
-    /// Work of a product C X, or of a value and gradient.
+    /// Returns the work of a product C X, or of a value and gradient.
     fn product_work(&self) -> f64 {
         objective::gradient_work(self.problem.smooth, self.columns())
     }
 
-    /// Work of the rest of a step.
+    /// Returns the work of a step besides its product.
     fn step_work(&self) -> f64 {
         objective::passes_work(self.rows(), self.columns())
     }
@@ -303,7 +303,7 @@ impl<'a> Oracle<'a> {
         options.clone().within(self.meter)
     }
 
-    /// Diagonal of C − cI; zeros if f has no C.
+    /// Returns the diagonal of C − cI; zeros if f has no C.
     pub(crate) fn diagonal(&self) -> Vec<f64> {
         let Some(form) = self.form else {
             return vec![0.0; self.rows()];
@@ -312,7 +312,7 @@ impl<'a> Oracle<'a> {
         diagonal.into_iter().map(|v| v - self.shift).collect()
     }
 
-    /// The shift c of C.
+    /// Returns the shift c of C.
     pub(crate) fn shift(&self) -> f64 {
         self.shift
     }

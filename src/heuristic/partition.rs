@@ -186,7 +186,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
         let split = (dissolved + rng.random_range(1..r)) % r;
         let rows: Vec<usize> = (0..n).filter(|&i| point.x[[i, split]] > 0.0).collect();
         if rows.is_empty() {
-            // Only if X is not a number.
+            // Only if X has NaN entries.
             return point.x.clone();
         }
         let chosen = rows[rng.random_range(0..rows.len())];

@@ -26,21 +26,21 @@ pub struct Profile {
     pub rows: usize,
     /// Number of columns r.
     pub components: usize,
-    /// Whether J has both signs.
+    /// True if J has both signs.
     pub mixed: bool,
     /// The kind of penalty h.
     pub kind: Kind,
-    /// Whether h has a strength λ that a path can vary.
+    /// True if h has a strength λ that a path can vary.
     pub has_strength: bool,
-    /// Whether det X = 1 is required.
+    /// True if det X = 1 is required.
     pub rotations: bool,
-    /// Whether f is a quadratic form.
+    /// True if f is a quadratic form.
     pub quadratic: bool,
-    /// Whether f = ½ tr(XᵀCX).
+    /// True if f = ½ tr(XᵀCX).
     pub trace_form: bool,
-    /// Whether columns of C are available.
+    /// True if columns of C are available.
     pub columns: bool,
-    /// Whether all of C is stored.
+    /// True if all of C is stored.
     pub whole: bool,
     /// h over |f| (less its constant) at the rotated spectral solution; below 1, solutions are likely to be
     /// dense.

@@ -1,4 +1,4 @@
-//! From the dense result of a full-gradient method to a feasible point with zeros.
+//! Conversion of the dense result of a full-gradient method to a feasible point with zeros.
 
 use ndarray::Array2;
 

@@ -30,7 +30,7 @@ struct EpsilonSchedule {
     late: f64,
 }
 
-/// For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step sets to zero.
+/// Schedule for ℓ0; the unit is √(2λ/L), the largest entry that a proximal step sets to zero.
 const COUNT: EpsilonSchedule = EpsilonSchedule {
     first: 2.0,
     last: 0.15,
@@ -40,8 +40,8 @@ const COUNT: EpsilonSchedule = EpsilonSchedule {
     late: 2.3,
 };
 
-/// For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. The range is wide and the descent
-/// slow: with some hundred steps per stage, most starts end at the same value.
+/// Schedule for ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. The range is wide and the
+/// descent slow: with some hundred steps per stage, most starts end at the same value.
 const ABSOLUTE: EpsilonSchedule = EpsilonSchedule {
     first: 3.0,
     last: 0.01,
@@ -51,7 +51,7 @@ const ABSOLUTE: EpsilonSchedule = EpsilonSchedule {
     late: 1.0,
 };
 
-/// For ℓ1 if there is time for fewer than [`SLOW`] steps, or if the result should stay near the start.
+/// Schedule for ℓ1 with less than [`SLOW`] steps, or if the result should stay near the start.
 const BRIEF: EpsilonSchedule = EpsilonSchedule {
     first: 1.0,
     last: 0.03,
@@ -61,7 +61,7 @@ const BRIEF: EpsilonSchedule = EpsilonSchedule {
     late: 2.0,
 };
 
-/// For ℓ1 in the cycles of [`reheat`], near a start.
+/// Schedule for ℓ1 in the cycles of [`reheat`], near a start.
 const AGAIN: EpsilonSchedule = EpsilonSchedule {
     first: 0.3,
     last: 0.03,
@@ -81,7 +81,7 @@ const FINAL: EpsilonSchedule = EpsilonSchedule {
     late: 0.0,
 };
 
-/// Share of the pace for these.
+/// Share of the pace for the stages of [`FINAL`].
 const FINAL_SHARE: f64 = 0.2;
 
 /// Sizes of the random rotations of [`reheat`], in turn.
@@ -113,7 +113,7 @@ fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> EpsilonSche
 }
 
 impl EpsilonSchedule {
-    /// ε of a stage, in units.
+    /// Returns ε of a stage, in units of [`natural_epsilon`].
     fn at(self, stage: usize) -> f64 {
         let ratio = stage as f64 / self.stages.saturating_sub(1).max(1) as f64;
         self.first * (self.last / self.first).powf(ratio)
@@ -140,7 +140,7 @@ const EARLY: f64 = 0.3;
 const PLACES: usize = 5;
 const ENTRIES: usize = 64;
 
-/// The unit of ε.
+/// Returns the unit of ε.
 fn natural_epsilon(oracle: &Oracle<'_>) -> f64 {
     match oracle.problem.penalty.count() {
         Some(lambda) => (2.0 * lambda / oracle.lipschitz).sqrt(),

@@ -10,7 +10,7 @@ use super::{Heuristic, Prior, Task, alternated_partition, tangent};
 use crate::manifold::perturbed;
 use crate::riemann::admm::{self, RAISE, Terms};
 
-/// Annealed ADMM, made feasible, then descended from.
+/// Annealed ADMM, followed by a projection to a feasible point and a descent.
 pub(super) struct Splitting;
 
 /// First and last β for X ≥ 0, in the units of [`admm::FIRST`] and [`admm::LAST`]; ADMM only determines the

@@ -36,8 +36,8 @@ const LAST: f64 = 1e-9;
 const PER_COLUMN: usize = 10;
 const PER_PROPOSAL: usize = 280;
 
-/// First and last temperature, in units of the mean value per row. For an improvement the first temperature is
-/// `WARM` of it, down to `COOLEST` times that for heat 0.
+/// First and last temperature, in units of the mean value per row. For an improvement the first temperature
+/// is `WARM` of it, down to `COOLEST` times that for heat 0.
 const TEMPERATURE: (f64, f64) = (0.4, 0.025);
 const WARM: f64 = 0.6;
 const COOLEST: f64 = 0.25;

@@ -1,4 +1,4 @@
-//! [Descents by tangent-proximal steps](crate::riemann::proximal), with charged work and a pace. They end at
+//! [Descents by tangent-proximal steps](crate::riemann::proximal), with charged work and a pace, which end at
 //! critical points, unlike pairs alone.
 
 use ndarray::Array2;
@@ -20,7 +20,7 @@ const RESIDUAL: f64 = 1e-12;
 pub(crate) struct Reached {
     pub(crate) x: Array2<f64>,
     pub(crate) objective: f64,
-    /// Whether no step lowers F by more than the tolerance.
+    /// True if no step lowers F by more than the tolerance.
     pub(crate) stalled: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The constraint XᵀJX = K and how far a point is from it.
+//! The constraint XᵀJX = K and the distance of a point from it.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::signature::Signature;
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
 pub const REPAIR_THRESHOLD: f64 = 1e-13;
 
-/// XᵀJX. Rows beyond the signature count as of sign +1.
+/// Returns XᵀJX. Rows beyond the signature have the sign +1.
 pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     if signature.is_definite() {
         let k = x.t().dot(&x);
@@ -19,11 +19,11 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
     x.t().dot(&signed(x, signature))
 }
 
-/// The value to keep: the identity (or −I) if the start is orthonormal up to rounding, else the
-/// start's own XᵀJX.
+/// Returns the constraint matrix K of a start: XᵀJX, rounded to integers if it is an integer matrix up to
+/// [`START_TOLERANCE`].
 pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     let k = constraint(x, signature);
-    // A start whose XᵀJX is a diagonal of ±1 up to rounding means exactly that.
+    // A start whose XᵀJX is an integer matrix up to rounding is meant to satisfy it exactly.
     let rounded = k.mapv(f64::round);
     let gap = square(&(&k - &rounded)).sqrt();
     if gap <= START_TOLERANCE * square(&k).sqrt().max(1.0) {
@@ -56,7 +56,7 @@ pub(crate) fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f6
     jx
 }
 
-/// The signs of K if it is diag(±1).
+/// Returns the signs of K if K is diag(±1).
 pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     let diagonal = k
         .indexed_iter()
@@ -64,7 +64,7 @@ pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
     diagonal.then(|| k.diag().to_vec())
 }
 
-/// JX, whose products JXΛ with symmetric Λ are the normal space at X; not copied where J = I.
+/// Returns JX, whose products JXΛ with symmetric Λ are the normal space at X; borrows X if J = I.
 pub(crate) fn normals<'x>(x: &'x Array2<f64>, signature: &Signature) -> Cow<'x, Array2<f64>> {
     if signature.is_definite() && signature.sign(0) > 0.0 {
         Cow::Borrowed(x)

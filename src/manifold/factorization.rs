@@ -12,7 +12,7 @@ use crate::linalg;
 /// ‖DᵀD − I‖_F, relative to √n, up to which D counts as orthogonal.
 const ORTHOGONALITY: f64 = 1e-8;
 
-/// One factor: the identity but for the rows and columns `i` < `j`, which hold `v`.
+/// A factor: the identity except for the rows and columns `i` < `j`, which hold `v`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Factor {
     /// First row.
@@ -24,7 +24,7 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// Replaces the rows (i, j) of `x` by V times them; nothing if `x` does not have them.
+    /// Multiplies the rows (i, j) of `x` by V; does nothing if `x` does not have these rows.
     pub fn apply(&self, x: &mut Array2<f64>) {
         if self.i.max(self.j) >= x.nrows() {
             return;
@@ -37,8 +37,7 @@ impl Factor {
     }
 }
 
-/// Factors W₁, …, W_m, m = n(n−1)/2, with `D = W_m ⋯ W₂ W₁`: applied to rows in the given order
-/// they turn X into D X.
+/// Returns factors W₁, …, W_m, m = n(n−1)/2, with `D = W_m ⋯ W₂ W₁`: in this order they turn X into D X.
 ///
 /// # Errors
 /// If D is not square, has fewer than two rows, or is not orthogonal to 1e-8.
@@ -103,7 +102,7 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
     Ok(factors)
 }
 
-/// Factors that carry X₀ to X, both with the same number of orthonormal columns: those of the
+/// Returns factors that turn X₀ into X, both with the same number of orthonormal columns: the factors of the
 /// orthogonal D = U Vᵀ from the singular value decomposition of X X₀ᵀ (Theorem 3.1 b).
 ///
 /// # Errors

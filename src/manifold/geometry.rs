@@ -1,4 +1,4 @@
-//! {X : XᵀJX = K} as the full-gradient methods see it: multipliers, and points nearby, paid for.
+//! The manifold {X : XᵀJX = K} for full-gradient methods: multipliers and nearby points, with charged work.
 
 use ndarray::{Array2, Axis};
 
@@ -11,23 +11,23 @@ use crate::signature::Signature;
 /// Drift up to which a projected point counts as feasible.
 const FEASIBLE: f64 = 5e-13;
 
-/// The same for mixed signs, relative to ‖X‖²/r.
+/// Drift for mixed signs up to which a projected point counts as feasible, relative to ‖X‖²/r.
 const MIXED_FEASIBLE: f64 = 2e-14;
 
-/// What a multiply-add of a product of an n×r with an r×r matrix costs, relative to one of C X.
+/// Work of a multiply-add in a product of an n×r with an r×r matrix, relative to one in C X.
 const TALL: f64 = 1.5;
 
-/// The matrices with XᵀJX = K, as the full-gradient methods see them.
+/// The matrices with XᵀJX = K, for full-gradient methods.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifold<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) k: Array2<f64>,
-    /// Who pays, and says when it is too late.
+    /// Meter that is charged and that limits the work.
     meter: Option<&'a Meter<'a>>,
 }
 
 impl<'a> Manifold<'a> {
-    /// {XᵀX = I}, or whatever `signature` and K say.
+    /// Creates the manifold {XᵀJX = K}.
     pub(crate) fn new(
         signature: &'a Signature,
         k: Array2<f64>,
@@ -40,8 +40,8 @@ impl<'a> Manifold<'a> {
         }
     }
 
-    /// What `find` finds on the rows of `pattern` that are not zero, if these are fewer than half and J = I; what it is
-    /// given are the manifold and matrices of these rows.
+    /// Returns the result of `find` on the nonzero rows of `pattern`, if these are fewer than half and J = I.
+    /// `find` gets the manifold and the matrices `of`, restricted to these rows.
     pub(super) fn on_few_rows<const N: usize>(
         &self,
         pattern: &Array2<f64>,
@@ -66,13 +66,12 @@ impl<'a> Manifold<'a> {
         }))
     }
 
-    /// Whether it is too late for what `products` products of n×r with r×r matrices would give; if
-    /// not, they are paid for.
+    /// Charges `products` products of n×r with r×r matrices, and returns whether the meter has expired.
     pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
         self.late(products * x.len() * (x.ncols() + 2))
     }
 
-    /// The same for so many multiply-adds of such products.
+    /// Charges `work` multiply-adds of n×r with r×r matrices, and returns whether the meter has expired.
     pub(crate) fn late(&self, work: usize) -> bool {
         let Some(meter) = self.meter else {
             return false;
@@ -81,12 +80,12 @@ impl<'a> Manifold<'a> {
         meter.expired()
     }
 
-    /// Whether whoever pays has taken far too much already.
+    /// Returns whether the meter is overdue.
     pub(super) fn overdue(&self) -> bool {
         self.meter.is_some_and(Meter::overdue)
     }
 
-    /// The symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
+    /// Returns the symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.
     pub(crate) fn multiplier(&self, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
         let lambda = symmetric(&product(normals(x, self.signature).t(), gradient.view()));
         if self.signature.is_definite() {
@@ -101,8 +100,9 @@ impl<'a> Manifold<'a> {
         conjugate_gradients(lyapunov, &(lambda * 2.0), 4 * x.ncols() + 20, 1e-12)
     }
 
-    /// A nearby point with XᵀJX = K for K = diag(±1), whatever happens to the zeros; none if Newton's
-    /// method does not reach it, or for one sign, where patterns do not fail for long.
+    /// Returns a nearby point with XᵀJX = K for K = diag(±1) and mixed signs, with other zeros. None if
+    /// Newton's method does not reach such a point, or if J has one sign, where [`restore`](Self::restore)
+    /// rarely fails.
     pub(crate) fn restore_dense(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
         if self.signature.is_definite() {
             return None;
@@ -112,14 +112,14 @@ impl<'a> Manifold<'a> {
         (gap <= MIXED_FEASIBLE * square(&restored).max(1.0)).then_some(restored)
     }
 
-    /// The nearby point with XᵀJX = K and the zeros of x, by at most a few Newton steps with few
-    /// conjugate gradients each (unlike [`project_onto_pattern`](super::project_onto_pattern), which may take long on a
-    /// degenerate pattern); none if that does not reach it.
+    /// Returns the nearby point with XᵀJX = K and the zeros of x, by a few Newton steps with few conjugate
+    /// gradients each; None if they do not reach such a point. On a degenerate pattern
+    /// [`project_onto_pattern`](super::project_onto_pattern) may take much longer.
     pub(crate) fn restore(&self, x: &Array2<f64>) -> Option<Array2<f64>> {
         self.restore_unless(x, &|| false)
     }
 
-    /// The same; none if that is `refused` on the way.
+    /// Like [`restore`](Self::restore); also None once `refused` returns true.
     pub(super) fn restore_unless(
         &self,
         x: &Array2<f64>,

@@ -1,14 +1,14 @@
-//! Products over the entries of a matrix that are not zero.
+//! Products over the nonzero entries of a matrix.
 
 use ndarray::{Array2, Axis};
 
 use crate::linalg::product;
 
-/// What a multiply-add over single entries costs, in multiply-adds of a product of whole matrices.
+/// Work of a multiply-add over single entries, in multiply-adds of a product of whole matrices.
 const SCATTERED: usize = 8;
 
-/// The map Λ → NᵀD, D = W ∘ (NΛ), of symmetric r×r matrices, up to transposition: by whole products, or row by row
-/// where so many entries of N and W are zero that this costs less.
+/// The map Λ → NᵀD, D = W ∘ (NΛ), of symmetric r×r matrices, up to transposition. It uses whole products, or
+/// the nonzeros of every row if N and W are so sparse that this costs less.
 pub(crate) struct PatternProducts<'x> {
     normals: &'x Array2<f64>,
     weights: &'x Array2<f64>,
@@ -16,7 +16,7 @@ pub(crate) struct PatternProducts<'x> {
     work: usize,
 }
 
-/// The entries of a matrix that are not zero, row by row.
+/// The nonzeros of a matrix, row by row.
 struct Nonzeros {
     starts: Vec<usize>,
     entries: Vec<(usize, f64)>,
@@ -42,17 +42,17 @@ fn nonzeros(row: ndarray::ArrayView1<'_, f64>) -> usize {
     row.iter().filter(|&&v| v != 0.0).count()
 }
 
-/// What goes with an application, in multiply-adds of whole matrices for each entry of Λ: sums and passes of the conjugate
-/// gradients (784 × 100, five entries in a row: 80 of the 140 µs of a step).
+/// Work of an application besides its products, in multiply-adds of whole matrices per entry of Λ: sums and
+/// passes of the conjugate gradients (784 × 100, five entries in a row: 80 of the 140 µs of a step).
 const PASSES: usize = 40;
 
-/// Multiply-adds of an application by whole products.
+/// Returns the multiply-adds of an application by whole products.
 fn whole_work(n: usize, r: usize) -> usize {
     2 * n * r * (r + 2) + PASSES * r * r
 }
 
 impl<'x> PatternProducts<'x> {
-    /// N and W, n×r.
+    /// Creates the map from N and W, n×r.
     pub(crate) fn new(normals: &'x Array2<f64>, weights: &'x Array2<f64>) -> Self {
         let (n, r) = normals.dim();
         let pairs = (normals.axis_iter(Axis(0)).zip(weights.axis_iter(Axis(0))))
@@ -71,18 +71,18 @@ impl<'x> PatternProducts<'x> {
         }
     }
 
-    /// How many applications cost what `whole` of whole products would.
+    /// Returns the number of applications that cost as much as `whole` applications by whole products.
     pub(crate) fn affordable(&self, whole: usize) -> usize {
         let (n, r) = self.normals.dim();
         whole * whole_work(n, r) / self.work
     }
 
-    /// Multiply-adds of whole matrices that an application is worth.
+    /// Returns the work of an application, in multiply-adds of whole matrices.
     pub(crate) fn work(&self) -> usize {
         self.work
     }
 
-    /// NᵀD or its transpose, r×r, for a symmetric Λ.
+    /// Returns NᵀD or its transpose, r×r, for a symmetric Λ.
     pub(crate) fn apply(&self, lambda: &Array2<f64>) -> Array2<f64> {
         let Some((normals, weights)) = &self.rows else {
             let mut lifted = product(self.normals.view(), lambda.view());

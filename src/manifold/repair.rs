@@ -1,4 +1,4 @@
-//! Newton's method for XᵀJX = K, near it.
+//! Newton's method for XᵀJX = K from nearby points.
 //!
 //! Rounding lets XᵀJX drift like ε·√(number of moves). The correction solves, to first order,
 //! XᵀJΔ + ΔᵀJX = K − XᵀJX for the Δ of the form P_Ω(J X Λ), Λ symmetric, where P_Ω keeps the
@@ -13,23 +13,23 @@ use super::pattern::PatternProducts;
 use crate::linalg::{conjugate_gradients, product, square};
 use crate::signature::Signature;
 
-/// The systems are solved to a relative residual as small as the drift, but no smaller or larger than this: Newton's method
-/// stays quadratic (Dembo, Eisenstat and Steihaug, SIAM J. Numer. Anal. 19, 1982).
+/// Smallest and largest relative residual of the systems, otherwise the drift: Newton's method stays
+/// quadratic (Dembo, Eisenstat and Steihaug, SIAM J. Numer. Anal. 19, 1982).
 const FORCING: (f64, f64) = (1e-12, 1e-2);
 
-/// Newton steps of a repair, at most.
+/// Largest number of Newton steps of a repair.
 const STEPS: usize = 8;
 
-/// A drift up to this, which falls to no less than a fifth, is rounding.
+/// A drift up to this is rounding if a step leaves more than a fifth of the previous one.
 const ROUNDING: f64 = 1e-13;
 
-/// Drift may rise to this multiple of the smallest one on the way: where columns share few rows the first correction is
-/// long.
+/// Largest multiple of the smallest drift so far to which the drift may rise: if columns share few rows, the
+/// first correction is long.
 const RISE: f64 = 10.0;
 
-/// The point of smallest drift, and that drift, after at most `steps` of Newton's method from `x`. `gap_of` is the gap of
-/// a point and its size, the drift; `corrected` is the next point for a point and its gap, None ends the iteration. So does
-/// a drift up to `rest`, one that hardly falls, and one far above the smallest.
+/// Returns the point of smallest drift, and this drift, after at most `steps` Newton steps from `x`. `gap_of`
+/// returns the gap of a point and its size, the drift. `corrected` returns the next point. The iteration ends
+/// at None, at a drift up to `rest`, at a drift that hardly falls, or far above the smallest drift.
 pub(crate) fn newton<X: Clone, G>(
     x: X,
     steps: usize,
@@ -63,7 +63,7 @@ pub(crate) fn newton<X: Clone, G>(
     best
 }
 
-/// K − XᵀJX and its norm.
+/// Returns K − XᵀJX and its norm.
 pub(super) fn gap(
     x: &Array2<f64>,
     signature: &Signature,
@@ -74,7 +74,7 @@ pub(super) fn gap(
     (gap, drift)
 }
 
-/// x without the entries where `support` is zero.
+/// Returns x with zeros where `support` is zero.
 pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     Zip::from(&mut x).and(support).for_each(|x, &s| {
         if s == 0.0 {
@@ -84,9 +84,9 @@ pub(super) fn masked(mut x: Array2<f64>, support: &Array2<f64>) -> Array2<f64> {
     x
 }
 
-/// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` the Δ of a step of the
-/// Levenberg–Marquardt method. The conjugate gradients end after `steps` products of whole matrices, after as many products
-/// row by row as cost the same, after one step for each unknown, or when `late` refuses the multiply-adds of a product.
+/// Returns the Δ on the pattern of x for which XᵀJΔ + ΔᵀJX is `gap`, or with a positive `damping` a step of
+/// the Levenberg–Marquardt method. Conjugate gradients end after `steps` whole products or sparse products of
+/// the same work, after one step per unknown, or when `late` refuses the work of a product.
 pub(super) fn pattern_step(
     x: &Array2<f64>,
     normals: &Array2<f64>,
@@ -97,14 +97,14 @@ pub(super) fn pattern_step(
     // Δ(Λ) = P_Ω(J X Λ) and the operator Λ -> XᵀJΔ + (XᵀJΔ)ᵀ, symmetric positive semidefinite.
     let pattern = x.mapv(|v| if v == 0.0 { 0.0 } else { 1.0 });
     let products = PatternProducts::new(normals, &pattern);
-    // Its diagonal: columns that share few rows have small entries there.
+    // The diagonal of the operator is small for columns that share few rows.
     let shared = product(normals.mapv(|v| v * v).t(), pattern.view());
     let scale = (&shared + &shared.t() + damping).mapv(|v| match v > 0.0 {
         true => v.sqrt().recip(),
         false => 0.0,
     });
     let operator = |lambda: &Array2<f64>| {
-        // The zero ends the iteration.
+        // A zero product ends the conjugate gradients.
         if late(products.work()) {
             return Array2::zeros(lambda.dim());
         }
@@ -119,9 +119,8 @@ pub(super) fn pattern_step(
     masked(product(normals.view(), lambda.view()), x)
 }
 
-/// `X ← X + ½XK(K − XᵀJX)` until the drift stops falling: Newton's method for K = diag(±1),
-/// quadratically convergent, for X without zeros to keep. X itself where it does not converge, and
-/// for another K.
+/// Iterates `X ← X + ½XK(K − XᵀJX)` until the drift stops falling and returns the best point. This is
+/// Newton's method, for K = diag(±1) and an X whose zeros need not survive. For another K the result is X.
 pub fn project_dense(
     x: &Array2<f64>,
     signature: &Signature,
@@ -140,8 +139,8 @@ pub fn project_dense(
     newton(x.clone(), STEPS, 0.0, |x| gap(x, signature, k), corrected).0
 }
 
-/// The nearby point with XᵀJX = K and the same zeros, by Newton's method; X itself where that does
-/// not converge, or K is not r×r.
+/// Returns the nearby point with XᵀJX = K and the same zeros, by Newton's method; the best point on the way
+/// if the method does not converge, and X if K is not r×r.
 pub fn project_onto_pattern(
     x: &Array2<f64>,
     signature: &Signature,
@@ -191,7 +190,7 @@ mod tests {
         }
     }
 
-    /// Neighbouring columns share one row, where the entries of both are small, smaller from pair to pair.
+    /// Returns X whose neighbouring columns share one row with small entries, smaller from pair to pair.
     fn sharing(r: usize, least: f64) -> Array2<f64> {
         let mut x = Array2::zeros((2 * r, r));
         for t in 0..r {

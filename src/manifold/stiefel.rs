@@ -1,4 +1,4 @@
-//! The Stiefel manifold in bulk: polar factors, tangent directions, rotations of the columns.
+//! Operations on the Stiefel manifold: polar factors, tangent directions, rotations of the columns.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
@@ -13,13 +13,13 @@ use crate::threads::CHUNK_ROWS;
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
 
-/// ‖XᵀX − I‖_F up to which the polar factor is iterated for, and the most iterations: from there five reach rounding.
+/// ‖XᵀX − I‖_F up to which the polar factor is iterated, and most iterations: five reach rounding from there.
 const NEAR: f64 = 0.3;
 const NEWTON_SCHULZ: usize = 8;
 
-/// The polar factor. Near {XᵀX = I} it is XM, M = (XᵀX)^(−1/2) by the coupled Newton–Schulz iteration (Higham,
-/// Functions of Matrices, 2008, eq. 6.35), two products of n×r with r×r; elsewhere M is taken from the eigenvalues of XᵀX,
-/// with one Newton–Schulz step for the rounding.
+/// Returns the polar factor XM. Near {XᵀX = I} M = (XᵀX)^(−1/2) comes from the coupled Newton–Schulz
+/// iteration (Higham, Functions of Matrices, 2008, eq. 6.35), with two products of n×r matrices. Elsewhere M
+/// comes from the eigenvalues of XᵀX, with one Newton–Schulz step for the rounding.
 pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
     let gram = product(x.t(), x.view());
     if let Some(root) = inverse_root_near(&gram) {
@@ -37,7 +37,7 @@ pub(crate) fn polar(x: &Array2<f64>) -> Array2<f64> {
     product(q.view(), correction.view())
 }
 
-/// Y^(−1/2) of a Y near I.
+/// Returns Y^(−1/2) for a Y near I.
 fn inverse_root_near(gram: &Array2<f64>) -> Option<Array2<f64>> {
     let mut y = gram.clone();
     let mut z = Array2::eye(y.nrows());
@@ -59,25 +59,25 @@ fn inverse_root_near(gram: &Array2<f64>) -> Option<Array2<f64>> {
     Some(z)
 }
 
-/// Projection of a direction onto the tangent space at x.
+/// Projects a direction onto the tangent space at x.
 pub(crate) fn tangent(x: &Array2<f64>, direction: &Array2<f64>) -> Array2<f64> {
     let lambda = symmetric(&product(x.t(), direction.view()));
     direction - &product(x.view(), lambda.view())
 }
 
-/// The columns of `loadings` rotated towards simple structure: the fixed point of the varimax
-/// criterion, the rotation being the polar factor of its gradient (Kaiser 1958).
+/// Returns `loadings` with columns rotated to simple structure: a fixed point of the varimax criterion, where
+/// the rotation is the polar factor of the gradient of the criterion (Kaiser 1958).
 pub fn varimax(loadings: ArrayView2<'_, f64>) -> Array2<f64> {
     varimax_while(loadings, &|| true)
 }
 
-/// [`varimax`], as far as it has come when `go_on` says no; of many entries as far as a few passes over them bring it.
+/// Like [`varimax`], but ends when `go_on` returns false; with many entries it makes only a few passes.
 pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
     let loadings = loadings.as_standard_layout();
     loadings.dot(&varimax_rotation(loadings.view(), go_on))
 }
 
-/// The rotation of [`varimax_while`].
+/// Returns the rotation of [`varimax_while`].
 pub(crate) fn varimax_rotation(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
     const TOLERANCE: f64 = 1e-5;
     let (n, r) = loadings.dim();
@@ -102,7 +102,7 @@ pub(crate) fn varimax_rotation(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -
     rotation
 }
 
-/// Multiply-adds of a step.
+/// Returns the multiply-adds of a step.
 fn varimax_step(n: usize, r: usize) -> f64 {
     (2 * n * r * (r + 4)) as f64
 }
@@ -113,12 +113,12 @@ fn varimax_steps(n: usize, r: usize) -> usize {
     ((WORK / varimax_step(n, r)) as usize).clamp(STEPS.0, STEPS.1)
 }
 
-/// What [`varimax_while`] costs at most.
+/// Returns the largest work of [`varimax_while`].
 pub(crate) fn varimax_work(n: usize, r: usize) -> f64 {
     varimax_steps(n, r) as f64 * varimax_step(n, r)
 }
 
-/// XᵀY³ and the column sums of Y² for Y = X R and their entries, in one pass over X.
+/// Returns XᵀY³ and the column sums of Y², with entrywise powers, for Y = X R, in one pass over X.
 fn moments(x: ArrayView2<'_, f64>, rotation: &Array2<f64>) -> (Array2<f64>, Array1<f64>) {
     let r = x.ncols();
     let (mut cubes, mut squares) = (Array2::zeros((r, r)), Array1::<f64>::zeros(r));
@@ -133,7 +133,7 @@ fn moments(x: ArrayView2<'_, f64>, rotation: &Array2<f64>) -> (Array2<f64>, Arra
     (cubes, squares)
 }
 
-/// x times a random rotation by angles of about `size`.
+/// Returns x times a random rotation by angles of about `size`.
 pub(crate) fn perturbed(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
     let r = x.ncols();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::start;
 
-    /// As far from the manifold as the iteration goes, at the manifold, and beyond.
+    /// Tests points at the manifold, near it within the reach of the iteration, and beyond.
     #[test]
     fn the_iterated_polar_factor_is_the_polar_factor() {
         for (n, r) in [(40, 7), (12, 12), (6, 1)] {

@@ -16,18 +16,18 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
 const ALTERNATIONS: usize = 3;
 const NEAR: f64 = 0.3;
 
-/// Most rounds of [`project_near_support`], and the product of two columns, relative to the largest one, above which the
-/// columns conflict.
+/// Largest number of rounds of [`project_near_support`], and the product of two columns, relative to the
+/// largest product, above which the columns conflict.
 const ROUNDS: usize = 20;
 const CONFLICT: f64 = 0.3;
 
-/// First damping of the Levenberg–Marquardt method, most steps, and most conjugate gradients of a step by whole products.
+/// First damping of the Levenberg–Marquardt method, most steps, and most conjugate gradients per step.
 const DAMPING: f64 = 1e-2;
 const STEPS: usize = 20;
 const GRADIENTS: usize = 30;
 
-/// A step is slow if it leaves more than this part of the drift, in general and from a drift of `CLOSE`. The method ends after
-/// `SLOW_STEPS` slow steps in a row. Where two columns share one row, both entries are halved in each step for ever.
+/// A step is slow if it leaves more than this part of the drift, in general and below a drift of `CLOSE`. The
+/// method ends after `SLOW_STEPS` slow steps in a row, for example if two columns share one row.
 const SLOW: f64 = 0.9;
 const SLOW_CLOSE: f64 = 0.2;
 const CLOSE: f64 = 1e-3;
@@ -36,8 +36,8 @@ const SLOW_STEPS: usize = 2;
 /// Drift from which Newton's method finishes.
 const FINISHED: f64 = 1e-7;
 
-/// Returns a point of {XᵀX = I, X zero where `support` is zero} near x; None if the Levenberg–Marquardt method does not
-/// converge to one.
+/// Returns a point of {XᵀX = I, X zero where `support` is zero} near x; None if the Levenberg–Marquardt
+/// method does not converge to such a point.
 pub(crate) fn project_on_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
@@ -65,10 +65,10 @@ fn begun(manifold: &Manifold<'_>, x: &Array2<f64>, support: &Array2<f64>) -> Arr
     current
 }
 
-/// Returns a point near x with its pattern; where the Levenberg–Marquardt method ends, if it finds none.
+/// Returns a feasible point near x with its pattern, or, as an error, the last point of the iteration.
 ///
-/// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and ends at a
-/// stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
+/// The method decreases ½‖XᵀX − I‖² on the pattern. Unlike Newton's method it converges from far away, and
+/// ends at a stationary point if there is no feasible point nearby (Moré, Lect. Notes Math. 630, 1978).
 fn settled(manifold: &Manifold<'_>, mut x: Array2<f64>) -> Result<Array2<f64>, Array2<f64>> {
     if has_empty_column(&x) {
         return Err(x);
@@ -101,10 +101,10 @@ fn settled(manifold: &Manifold<'_>, mut x: Array2<f64>) -> Result<Array2<f64>, A
     restored.flatten().ok_or(x)
 }
 
-/// Like [`project_on_support`], but on a part of the support if there is no such point on the whole. Wherever the
-/// Levenberg–Marquardt method stops, every two columns with a large product lose the smallest entry on their common rows.
-/// If this takes more than [`ROUNDS`] rounds, or the task is overdue, every row keeps its largest entry alone. None if a
-/// column has no entries, or loses all of them.
+/// Like [`project_on_support`], but on a part of the support if there is no point on the whole. Where the
+/// Levenberg–Marquardt method stops, every two columns with a large product lose the smallest entry on their
+/// common rows. After [`ROUNDS`] rounds, or if the task is overdue, every row keeps its largest entry only.
+/// None if a column has no entries or loses all of them.
 pub(crate) fn project_near_support(
     manifold: &Manifold<'_>,
     x: &Array2<f64>,
@@ -132,7 +132,7 @@ pub(crate) fn project_near_support(
     disjoint(masked(x.clone(), support))
 }
 
-/// Drops the smallest entry on the common rows of every two columns that conflict; returns whether there are any.
+/// Drops the smallest entry on the common rows of every two conflicting columns; returns false if none.
 fn drop_conflicts(x: &mut Array2<f64>) -> bool {
     let gram = product(x.t(), x.view());
     let pairs = || (0..gram.ncols()).flat_map(|a| (0..a).map(move |b| (a, b)));
@@ -149,7 +149,7 @@ fn drop_conflicts(x: &mut Array2<f64>) -> bool {
     dropped
 }
 
-/// The largest entry of every row alone, columns scaled to length one; none if a column is empty.
+/// Returns X with only the largest entry of every row, in unit columns; None if a column is empty.
 fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
     for mut row in x.outer_iter_mut() {
         let largest = row.iter().fold(0.0f64, |most, v| most.max(v.abs()));
@@ -245,7 +245,7 @@ mod tests {
         assert!(kept >= 5, "{kept}");
     }
 
-    /// One row in common: on it an entry has to go, and projections come no closer than that slowly.
+    /// Neighbouring columns share one row, where an entry must vanish; projections converge to that slowly.
     #[test]
     fn a_pattern_without_points_is_given_up_soon() {
         let (n, r) = (90, 6);
@@ -253,7 +253,7 @@ mod tests {
         let clock = Clock::new(Instant::now(), None);
         let meter = Meter::new(&clock, f64::INFINITY);
         let manifold = Manifold::new(&signature, Array2::eye(r), Some(&meter));
-        // Column k has the rows 15k to 15k + 15, the last of which the next one has, too.
+        // Column k has the rows 15k to 15k + 15; the last row is shared with column k + 1.
         let y = Array2::from_shape_fn((n, r), |(i, k)| {
             let place = i as f64 - 15.0 * k as f64;
             f64::from(u8::from((0.0..=15.0).contains(&place))) * 0.25

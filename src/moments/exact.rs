@@ -1,10 +1,10 @@
 //! Sums without rounding before the last bits, in two doubles each, of exact products (`product.rs`).
 //!
-//! The entries of a column are divided by a power of two that bounds them. The product of two such numbers is a multiple of 2⁻⁴²,
-//! whose sums are exact, and a rest below 2⁻⁴³, whose sums are rounded in double precision. Columns of numbers of 22 bits have no
-//! rest, and one multiply-add is enough for their products.
+//! The entries of a column are divided by a power of two that bounds them. The product of two such numbers is
+//! a multiple of 2⁻⁴², with exact sums, plus a remainder up to 2⁻⁴³, with sums rounded in double precision.
+//! Columns of numbers of 22 bits have no remainder: one multiply-add suffices for their products.
 //!
-//! Columns that are far from 0 are summed about a number of few bits in their middle, with which products are exact.
+//! Columns far from 0 are summed about a number of few bits near their middle, whose products are exact.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
 use crate::{Threads, simd};
 
-/// Panels of columns of a strip whose sums are formed at once: with their two kinds of sums they take 0.4 MB.
+/// Panels of columns of a strip whose sums are formed at once; both kinds of sums take 0.4 MB.
 const PANELS: usize = 12;
 
-/// Adding and subtracting this rounds a number to a multiple of 2⁻²¹: products of two such numbers are multiples of 2⁻⁴².
+/// Adding and subtracting this rounds to a multiple of 2⁻²¹: products of such numbers are multiples of 2⁻⁴².
 const TO_SHORT: f64 = 1.5 * (1u64 << 31) as f64;
 
-/// A column is summed about its middle if this is so many times its range: then the differences are exact.
+/// A column is summed about its middle if the middle exceeds its range by this factor: differences are exact.
 const FAR: f64 = 4.0;
 
-/// Least exponent of the largest entry of a column; of smaller entries the first bits are zero.
+/// Least exponent of the unit of a column; columns of smaller entries keep this unit.
 const LEAST_EXPONENT: i32 = -900;
 
 /// Sums over the samples z.
@@ -36,29 +36,29 @@ const LEAST_EXPONENT: i32 = -900;
 pub(super) struct Exact {
     /// `Σ_i w_i (z_i, 1)`.
     totals: Vec<Pair>,
-    /// `Σ_i w_i z_i z_iᵀ`, and the low parts; no strip before the first sample.
+    /// `Σ_i w_i z_i z_iᵀ`, and the low parts; empty before the first sample.
     high: Vec<Strip>,
     low: Vec<Strip>,
 }
 
-/// A panel of a factor, each column divided by its unit; no rows if it is zero.
+/// A panel of a factor, each column divided by its unit; a zero panel has no rows.
 #[derive(Debug, Default)]
 struct Panel {
     rows: Vec<Row>,
-    /// What the products with the weights were rounded by; empty if all were exact.
+    /// Rounding errors of the products with the weights; empty if all are zero.
     rest: Vec<Row>,
     /// The least power of two above every entry, for every column.
     units: Row,
     /// The sum of every column.
     sums: [Pair; PANEL],
-    /// Whether all entries are multiples of 2⁻²¹.
+    /// True if all entries are multiples of 2⁻²¹.
     short: bool,
 }
 
 /// A row of a panel.
 type Row = [f64; PANEL];
 
-/// What sums are about: numbers t, and `Σ_i w_i (z_i − t/2)`.
+/// Numbers t about which samples are summed, and `Σ_i w_i (z_i − t/2)`.
 struct Middle {
     of: Vec<f64>,
     totals: Vec<Pair>,
@@ -116,7 +116,7 @@ impl Exact {
         }
     }
 
-    /// Adds `LᵀR` and what moves it from `middle` to 0.
+    /// Adds `LᵀR`, with the correction from sums about `middle` to sums about 0.
     fn add_products(
         &mut self,
         left: &[Panel],
@@ -199,7 +199,7 @@ impl Exact {
         });
     }
 
-    /// The same samples, to which others can be added sooner.
+    /// Returns the sums of the same samples in double precision.
     pub(super) fn to_fast(&self) -> Fast {
         let (n, means) = (self.features(), self.means());
         let mut packed = Vec::with_capacity(n * (n + 1) / 2);
@@ -217,7 +217,7 @@ impl Exact {
         let (weight, rest_of_weight) = (self.totals[n].high, self.totals[n].low);
         let mean = |total: &Pair| {
             let high = total.high / weight;
-            // What division leaves of the means.
+            // Remainder of the division.
             let left = two_product(high, weight);
             let rest = total.low - high * rest_of_weight;
             Pair {
@@ -277,12 +277,12 @@ impl Exact {
         }
     }
 
-    /// Rows of the triangle that are here.
+    /// Returns the stored rows of the triangle.
     pub(super) fn covered(&self) -> Range<usize> {
         triangle::covered(&self.high)
     }
 
-    /// The same samples with the rows of the triangle in `rows` only.
+    /// Returns the sums with only the strips of the triangle in `rows`.
     pub(super) fn within(&self, rows: &Range<usize>) -> Self {
         let [high, low] = [&self.high, &self.low].map(|strips| triangle::within(strips, rows));
         Self {
@@ -292,13 +292,13 @@ impl Exact {
         }
     }
 
-    /// Appends the rows of the triangle of `other`, of the same samples.
+    /// Appends the rows of the triangle of `other`, which has the same samples.
     pub(super) fn append(&mut self, other: &Self) {
         self.high.extend_from_slice(&other.high);
         self.low.extend_from_slice(&other.low);
     }
 
-    /// Totals and triangles, as in [`State`](super::State).
+    /// Returns totals and triangles, as in [`State`](super::State).
     pub(super) fn parts(&self) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
         let (high, low) = self.totals.iter().map(|t| (t.high, t.low)).unzip();
         let packed = |strips: &Vec<Strip>| triangle::packed(strips, self.features());
@@ -309,7 +309,7 @@ impl Exact {
         (vec![high, low], triangles)
     }
 
-    /// The sums of these parts; None if they do not fit together.
+    /// Creates the sums from their parts; None if the parts do not fit together.
     pub(super) fn from_parts(
         n: usize,
         totals: &[Vec<f64>],
@@ -335,7 +335,7 @@ impl Exact {
 }
 
 impl Middle {
-    /// Adds, to row `row` of sums about the middle, what makes them sums about 0.
+    /// Adds the correction from sums about the middle to sums about 0 to row `row`.
     #[inline(always)]
     fn accumulate(&self, high: &mut [f64], low: &mut [f64], row: usize, columns: Range<usize>) {
         let (of, total) = (self.of[row], self.totals[row]);
@@ -350,7 +350,7 @@ impl Middle {
     }
 }
 
-/// Sums of products for some rows and columns, row by row, and their low parts.
+/// Sums of products for a range of rows and of columns, row by row, and their low parts.
 #[derive(Default)]
 struct Sums {
     width: usize,
@@ -380,7 +380,7 @@ impl Sums {
         );
     }
 
-    /// Adds row `k` to sums, for factors with the unit `unit` and `units`.
+    /// Adds row `k` to sums, for factors with the units `unit` and `units`.
     #[inline(always)]
     fn accumulate(&self, high: &mut [f64], low: &mut [f64], k: usize, unit: f64, units: &[f64]) {
         let range = k * self.width..(k + 1) * self.width;
@@ -408,7 +408,7 @@ struct Accumulate<'a> {
     /// Rows and columns with their units.
     rows: (Range<usize>, Vec<f64>),
     columns: (Range<usize>, Vec<f64>),
-    /// Rows of this length, and where the first column is in them.
+    /// Target sums, with rows of length `width`; `first` is the position of the first column in a row.
     high: &'a mut [f64],
     low: &'a mut [f64],
     width: usize,
@@ -441,7 +441,7 @@ fn add_to(high: &mut f64, low: &mut f64, more: Pair) {
     (*high, *low) = (total.high, total.low);
 }
 
-/// Numbers of few bits in the middle of columns that are far from 0, and 0 for others.
+/// Returns numbers of few bits near the middle of columns that are far from 0, and 0 for other columns.
 fn middle(rows: &[f64], n: usize) -> Vec<f64> {
     let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); n];
     for row in rows.chunks_exact(n) {
@@ -463,7 +463,7 @@ fn middle(rows: &[f64], n: usize) -> Vec<f64> {
     ends.into_iter().map(middle).collect()
 }
 
-/// The rows less `of`, times the weights if there are some.
+/// Returns the rows minus `of`, times the weights if there are any.
 fn factor(rows: &[f64], of: &[f64], weights: Option<&[f64]>, threads: &Threads) -> Vec<Panel> {
     let n = of.len();
     let mut panels = Vec::new();
@@ -524,7 +524,7 @@ impl WithSimd for Divide<'_> {
         let factors = exponents.map(|e| power(-e));
         let (mut high, mut low) = ([ANCHOR; PANEL], [0.0; PANEL]);
         let (mut more_bits, mut rounded) = ([0.0; PANEL], [0.0; PANEL]);
-        // By index: the compiler makes vectors of all columns.
+        // Indices let the compiler make vectors of all columns.
         #[allow(clippy::needless_range_loop)]
         for row in &mut *rows {
             for j in 0..PANEL {
@@ -558,14 +558,14 @@ impl WithSimd for Divide<'_> {
     }
 }
 
-/// `Σ x_a x_b − mean_a Σ x_b`.
+/// Returns `Σ x_a x_b − mean_a Σ x_b`.
 fn centred(sum: Pair, mean: Pair, total: Pair) -> f64 {
     let outer = two_product(mean.high, total.high);
     let low = outer.low + mean.high * total.low + mean.low * total.high;
     sum.plus(-outer.high).plus(-low).high
 }
 
-/// Row `i` of the second moments about the means, from the diagonal entry on.
+/// Returns row `i` of the second moments about the means, from the diagonal entry on.
 fn centred_row(high: &Strip, low: &Strip, i: usize, means: &[Pair], totals: &[Pair]) -> Vec<f64> {
     let (n, start) = (means.len(), high.rows.start);
     let at = (i - start) * high.width(n);

@@ -1,4 +1,4 @@
-//! Sums in double precision of samples less a shift, the means of the first block.
+//! Sums in double precision of samples minus a shift, the means of the first block.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
 use crate::Threads;
 
-/// Rows whose sums one thread forms; fixed, so that results do not depend on the number of threads.
+/// Rows summed by one thread at once; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 256;
 
 /// Weight, means and second moments about the means.
@@ -19,9 +19,9 @@ pub(super) struct Fast {
     pub(super) weight: f64,
     /// The means of the first block.
     shift: Vec<f64>,
-    /// The means of all samples less `shift`.
+    /// The means of all samples minus `shift`.
     offset: Vec<f64>,
-    /// `Σ_i w_i (x_i − mean)(x_i − mean)ᵀ`; no strip before the first sample.
+    /// `Σ_i w_i (x_i − mean)(x_i − mean)ᵀ`; empty before the first sample.
     strips: Vec<Strip>,
 }
 
@@ -35,7 +35,7 @@ impl Fast {
         }
     }
 
-    /// Samples of this weight with these means, and their second moments about them.
+    /// Creates the sums from weight, means and second moments about the means.
     pub(super) fn of(weight: f64, mean: Vec<f64>, strips: Vec<Strip>) -> Self {
         Self {
             weight,
@@ -59,7 +59,7 @@ impl Fast {
         let mean = means(block, &self.shift, weight, threads);
         let whole = self.weight + weight;
         let step: Vec<f64> = mean.iter().zip(&self.offset).map(|(m, o)| m - o).collect();
-        // The step between the means is one more sample.
+        // The step between the means counts as one more sample.
         let pull = (self.weight * (weight / whole)).sqrt();
         let last: Vec<f64> = step.iter().map(|s| pull * s).collect();
         let centred = self.centred(block, &mean, &last, threads);
@@ -88,7 +88,7 @@ impl Fast {
         self.weight = whole;
     }
 
-    /// The rows less shift and mean, times the roots of their weights, followed by the row `last`.
+    /// Returns the rows minus shift and mean, times the roots of their weights, followed by the row `last`.
     fn centred(&self, block: &Block, mean: &[f64], last: &[f64], threads: &Threads) -> Panels {
         let n = mean.len();
         let roots: Option<Vec<f64>> = block
@@ -196,12 +196,12 @@ impl Fast {
         }
     }
 
-    /// Rows of the triangle that are here.
+    /// Returns the stored rows of the triangle.
     pub(super) fn covered(&self) -> Range<usize> {
         triangle::covered(&self.strips)
     }
 
-    /// The same samples with the rows of the triangle in `rows` only.
+    /// Returns the sums with only the strips of the triangle in `rows`.
     pub(super) fn within(&self, rows: &Range<usize>) -> Self {
         Self {
             strips: triangle::within(&self.strips, rows),
@@ -211,12 +211,12 @@ impl Fast {
         }
     }
 
-    /// Appends the rows of the triangle of `other`, of the same samples.
+    /// Appends the rows of the triangle of `other`, which has the same samples.
     pub(super) fn append(&mut self, other: &Self) {
         self.strips.extend_from_slice(&other.strips);
     }
 
-    /// Weight, vectors and triangles, as in [`State`](super::State).
+    /// Returns weight, vectors and triangles, as in [`State`](super::State).
     pub(super) fn parts(&self) -> (f64, Vec<Vec<f64>>, Vec<Vec<f64>>) {
         let vectors = vec![self.shift.clone(), self.offset.clone()];
         if self.strips.is_empty() {
@@ -226,7 +226,7 @@ impl Fast {
         (self.weight, vectors, vec![triangle])
     }
 
-    /// The sums of these parts; None if they do not fit together.
+    /// Creates the sums from their parts; None if the parts do not fit together.
     pub(super) fn from_parts(
         n: usize,
         weight: f64,
@@ -251,7 +251,7 @@ impl Fast {
     }
 }
 
-/// Means divided by the deviations, if there are some.
+/// Returns the means, divided by the deviations if there are any.
 pub(super) fn scaled(mut mean: Vec<f64>, deviation: Option<&[f64]>) -> Vec<f64> {
     for (mean, deviation) in mean.iter_mut().zip(deviation.unwrap_or_default()) {
         *mean /= deviation;
@@ -259,7 +259,7 @@ pub(super) fn scaled(mut mean: Vec<f64>, deviation: Option<&[f64]>) -> Vec<f64> 
     mean
 }
 
-/// The means of all rows less `shift`.
+/// Returns the means of all rows minus `shift`.
 fn means(block: &Block, shift: &[f64], weight: f64, threads: &Threads) -> Vec<f64> {
     let n = shift.len();
     let weights = block.weights.as_deref();

@@ -1,15 +1,16 @@
 //! Second moments `Σ_i w_i z_i z_iᵀ` of samples that arrive in blocks of rows, in one pass.
 //!
-//! [`Moments`] keeps one triangle of the sums, some rows of it at a time (`triangle.rs`), and updates it in place. Two
-//! kinds of sums share that layout:
+//! [`Moments`] keeps one triangle of the sums, in strips of rows (`triangle.rs`), and updates it in place.
+//! Two kinds of sums share this layout:
 //!
-//! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples less a shift, joined by the update of Chan,
-//!   Golub and LeVeque (1983);
-//! * [`Precision::Exact`] (`exact.rs`): products that are added without rounding to two sums each (`product.rs`), kept in two
-//!   doubles.
+//! * [`Precision::Fast`] (`fast.rs`): products in double precision of samples minus a shift, combined by the
+//!   update of Chan, Golub and LeVeque (1983);
+//! * [`Precision::Exact`] (`exact.rs`): products added without rounding to two sums each, kept in two doubles
+//!   (`product.rs`).
 //!
-//! Rows wait until there are [`BLOCK_ROWS`] of them before a triangle is touched: a single row costs O(n). A block of m rows
-//! costs m·n²/2 multiply-adds, and for exact sums as many again and two additions each, unless entries have few bits. Clones share their arrays until one of them changes.
+//! Rows are buffered (O(n) each); the triangle is updated when there are [`BLOCK_ROWS`] of them. A block of m
+//! rows costs m·n²/2 multiply-adds, and exact sums as many again with two additions each unless entries have
+//! few bits. Clones share their arrays until one of them changes.
 
 mod exact;
 mod fast;
@@ -31,27 +32,27 @@ use crate::{Error, Result, Threads};
 use exact::Exact;
 use fast::Fast;
 
-/// Rows that wait at most: the triangle is read and written once for so many.
+/// Rows that are buffered before the triangle is read and written once.
 pub const BLOCK_ROWS: usize = 1 << 11;
 
-/// Variance of a feature relative to its mean square, at most, that is the rounding of a constant one.
+/// Largest variance of a feature, relative to its mean square, that counts as rounding of a constant feature.
 const CONSTANT: f64 = f64::from_bits((1023 - 90) << 52);
 
-/// How sums over samples are computed.
+/// Precision of sums over samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// By products in double precision.
+    /// Products in double precision.
     Fast,
-    /// Without rounding before the last bit: neither the order nor the blocks of the samples change a bit.
+    /// No rounding before the last bit: neither the order nor the blocks of the samples change a bit.
     Exact,
 }
 
-/// Samples that wait to be summed.
+/// Samples that are buffered before they are summed.
 #[derive(Debug, Clone)]
 struct Block {
     /// Row by row.
     entries: Vec<f64>,
-    /// How often each row counts; None if all count once.
+    /// Weight of each row; None if all weights are 1.
     weights: Option<Vec<f64>>,
     rows: usize,
 }
@@ -67,20 +68,20 @@ enum Sums {
 pub struct Moments {
     n: usize,
     rows: u64,
-    /// Less than [`BLOCK_ROWS`] rows in all.
+    /// Buffered rows, fewer than [`BLOCK_ROWS`] in total.
     pending: Vec<Arc<Block>>,
     sums: Sums,
 }
 
-/// What [`Moments::read`] returns.
+/// Result of [`Moments::read`].
 #[derive(Debug, Clone)]
 pub struct Read {
     /// Means of the features, divided by `deviation` if there is one.
     pub mean: Vec<f64>,
-    /// `−AᵀA`, symmetric, n × n, for the samples A, centred and divided by `deviation` as asked, their rows
-    /// multiplied by the roots of their weights.
+    /// `−AᵀA`, symmetric, n × n, for the samples A, centred and divided by `deviation` as requested, with
+    /// rows multiplied by the roots of their weights.
     pub negative: Array2<f64>,
-    /// Standard deviations, 1 for a constant feature; None unless asked.
+    /// Standard deviations, 1 for a constant feature; None unless requested.
     pub deviation: Option<Vec<f64>>,
 }
 
@@ -93,23 +94,23 @@ pub struct State {
     pub precision: Precision,
     /// Number of samples, whatever their weights.
     pub rows: u64,
-    /// Sum of the weights of all summed samples; for exact sums it is in `vectors`, and this is 0.
+    /// Sum of the weights of all summed samples; 0 for exact sums, which keep this sum in `vectors`.
     pub weight: f64,
-    /// The shift and what the means exceed it by; for exact sums the sums of the features followed by that of the weights, and
-    /// their low parts.
+    /// The shift, and the means minus the shift. For exact sums: the sums of the features and of the weights,
+    /// and the low parts of these sums.
     pub vectors: Vec<Vec<f64>>,
-    /// Rows of the upper triangle that are here: all, or those of a piece; 0..0 before anything is summed.
+    /// Stored rows of the upper triangle: all, or those of a piece; 0..0 before the first sum.
     pub triangle_rows: Range<usize>,
-    /// The upper triangle row by row, and for exact sums that of the low parts; empty before anything is summed.
+    /// The upper triangle row by row, for exact sums followed by the low parts; empty before the first sum.
     pub triangles: Vec<Vec<f64>>,
-    /// Rows that wait, one after the other.
+    /// Buffered rows, row by row.
     pub pending: Vec<f64>,
-    /// A weight for each of them.
+    /// Weights of the buffered rows.
     pub weights: Vec<f64>,
 }
 
 impl Moments {
-    /// No samples of `n` features.
+    /// Creates moments of no samples with `n` features.
     pub fn new(n: usize, precision: Precision) -> Self {
         let sums = match precision {
             Precision::Fast => Sums::Fast(Fast::new(n)),
@@ -123,7 +124,7 @@ impl Moments {
         }
     }
 
-    /// Numbers that sums of this kind keep at most, and those that a block of rows takes while it is summed.
+    /// Returns the most numbers kept by sums, plus those of a block of rows while it is summed.
     pub fn numbers(n: usize, precision: Precision) -> f64 {
         let (n, rows) = (n as f64, BLOCK_ROWS as f64);
         match precision {
@@ -132,17 +133,17 @@ impl Moments {
         }
     }
 
-    /// Number of features.
+    /// Returns the number of features.
     pub fn features(&self) -> usize {
         self.n
     }
 
-    /// Number of samples, whatever their weights.
+    /// Returns the number of samples, whatever their weights.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of the rows of the triangle that are here.
+    /// Returns the bytes of the stored rows of the triangle.
     pub fn bytes(&self) -> usize {
         let count: usize = self.covered().map(|i| self.n - i).sum();
         match self.sums {
@@ -151,7 +152,7 @@ impl Moments {
         }
     }
 
-    /// How the sums are computed.
+    /// Returns the precision of the sums.
     pub fn precision(&self) -> Precision {
         match self.sums {
             Sums::Fast(_) => Precision::Fast,
@@ -159,7 +160,7 @@ impl Moments {
         }
     }
 
-    /// Number of samples, or the sum of their weights.
+    /// Returns the number of samples, or the sum of their weights.
     pub fn weight(&self) -> f64 {
         let summed = match &self.sums {
             Sums::Fast(sums) => sums.weight,
@@ -172,7 +173,7 @@ impl Moments {
         summed + self.pending.iter().map(waiting).sum::<f64>()
     }
 
-    /// Number of rows that can be added before the triangle is updated; at least 1.
+    /// Returns the number of rows that can be added before the triangle is updated; at least 1.
     pub fn room(&self) -> usize {
         BLOCK_ROWS - self.waiting()
     }
@@ -181,11 +182,11 @@ impl Moments {
         self.pending.iter().map(|block| block.rows).sum()
     }
 
-    /// Adds samples, the rows of an array of any layout, each as often as `weights` say, once by default.
+    /// Adds samples, the rows of an array of any layout, with the given `weights` (default 1).
     ///
     /// # Errors
-    /// If the rows do not have n entries, or `weights` not one number for each row. Entries and weights are the caller's to
-    /// check: finite, weights nonnegative.
+    /// If the rows do not have n entries, or `weights` does not have one number per row. The caller must
+    /// check that entries and weights are finite and weights nonnegative.
     pub fn add(
         &mut self,
         rows: ArrayView2<'_, f64>,
@@ -227,7 +228,7 @@ impl Moments {
         }
     }
 
-    /// Sums the rows that wait.
+    /// Sums the buffered rows.
     fn flush(&mut self, threads: &Threads) {
         if self.pending.is_empty() {
             return;
@@ -239,7 +240,7 @@ impl Moments {
         }
     }
 
-    /// Goes on in double precision, which is quicker; sums that do so already stay as they are.
+    /// Converts exact sums to faster sums in double precision; fast sums are unchanged.
     pub fn make_fast(&mut self) {
         if let Sums::Exact(sums) = &self.sums {
             self.sums = Sums::Fast(if sums.is_empty() {
@@ -250,10 +251,10 @@ impl Moments {
         }
     }
 
-    /// Adds the samples of `other`. Sums of both kinds together are [`Precision::Fast`].
+    /// Adds the samples of `other`. If the kinds differ, the result is [`Precision::Fast`].
     ///
     /// # Errors
-    /// If `other` has another number of features, or is another piece.
+    /// If `other` has a different number of features, or is a different piece.
     pub fn merge(&mut self, other: &Self, threads: &Threads) -> Result<()> {
         if other.n != self.n {
             let message = format!("must have {} features, got {}", self.n, other.n);
@@ -287,8 +288,8 @@ impl Moments {
         Ok(())
     }
 
-    /// The moments of all samples, centred and divided by their standard deviations as asked. With `keep = false` the sums
-    /// are given up row by row on the way, so that little more than one n × n matrix is there at any time, and none are left.
+    /// Returns the moments of all samples, centred and divided by standard deviations as requested. With
+    /// `keep = false` the sums are freed on the way: memory stays near one n × n matrix, and no sums remain.
     ///
     /// # Errors
     /// If the weight of the samples is 0.
@@ -314,7 +315,7 @@ impl Moments {
         Ok(read)
     }
 
-    /// The parts, to be written.
+    /// Returns the parts, to be saved.
     pub fn state(&self) -> State {
         let (weight, vectors, triangles) = match &self.sums {
             Sums::Fast(sums) => sums.parts(),
@@ -352,8 +353,9 @@ impl Moments {
         }
     }
 
-    /// The sums in pieces of about `height` rows of the triangle, as many for all sums of n features. Pieces are merged like
-    /// sums, one by one, and [`joined`](Self::joined) puts them together; rows cannot be added to them.
+    /// Splits the sums into pieces of about `height` rows of the triangle, the same for all sums of n
+    /// features. Pieces are merged like sums and put together by [`joined`](Self::joined). They accept no
+    /// rows.
     pub fn pieces(&mut self, height: usize, threads: &Threads) -> Vec<Self> {
         self.flush(threads);
         let strips: Vec<_> = triangle::ranges(self.n).collect();
@@ -373,7 +375,7 @@ impl Moments {
         strips.chunks(count).map(piece).collect()
     }
 
-    /// The sums that were cut into these pieces.
+    /// Joins pieces to the sums from which they were split.
     ///
     /// # Errors
     /// If a piece is missing, or the pieces are not of the same samples.
@@ -396,7 +398,7 @@ impl Moments {
     }
 
     /// # Errors
-    /// If these are a piece of sums.
+    /// If the sums are a piece.
     pub(crate) fn check_whole(&self) -> Result<()> {
         if [0..0, 0..self.n].contains(&self.covered()) {
             return Ok(());
@@ -404,10 +406,10 @@ impl Moments {
         Err(Error::invalid("sums", "must be whole, got a piece of them"))
     }
 
-    /// The sums of these parts.
+    /// Creates the sums from their parts.
     ///
     /// # Errors
-    /// If the parts do not fit together, or a number among them is not finite or a weight negative.
+    /// If the parts do not fit together, a number is not finite, or a weight is negative.
     pub fn from_state(state: &State) -> Result<Self> {
         let n = state.features;
         let bad = || Error::invalid("state", "must be that of a Moments");
@@ -457,7 +459,7 @@ impl Moments {
     }
 }
 
-/// The rows of all blocks; those of a single one are not copied unless others share them.
+/// Returns the rows of all blocks; a single block is copied only if it is shared.
 fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     if blocks.len() == 1
         && let Some(block) = blocks.pop()
@@ -483,7 +485,7 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     }
 }
 
-/// Standard deviations from sums of squares about the means and about 0; 1 for a constant feature.
+/// Returns standard deviations from sums of squares about the means and about 0; 1 for a constant feature.
 fn deviations(variances: &[f64], squares: &[f64], weight: f64) -> Vec<f64> {
     let pairs = variances.iter().zip(squares);
     pairs

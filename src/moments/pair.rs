@@ -1,6 +1,6 @@
 //! Numbers in two doubles, and powers of two.
 
-/// Cuts a double into two of 26 bits (Dekker).
+/// Factor that splits a double into two of 26 bits (Dekker).
 pub(super) const SPLITTER: f64 = (1u64 << 27) as f64 + 1.0;
 
 /// The sum of two numbers, the second of the size of the rounding of the first.
@@ -37,7 +37,7 @@ impl std::ops::Mul<f64> for Pair {
     }
 }
 
-/// a + b and its rounding error (Knuth).
+/// Returns a + b and its rounding error (Knuth).
 #[inline(always)]
 pub(super) fn two_sum(a: f64, b: f64) -> Pair {
     let high = a + b;
@@ -48,7 +48,7 @@ pub(super) fn two_sum(a: f64, b: f64) -> Pair {
     }
 }
 
-/// a · b and its rounding error (Dekker).
+/// Returns a · b and its rounding error (Dekker).
 #[inline(always)]
 pub(super) fn two_product(a: f64, b: f64) -> Pair {
     let halves = |x: f64| {
@@ -63,7 +63,7 @@ pub(super) fn two_product(a: f64, b: f64) -> Pair {
     }
 }
 
-/// The least e with |x| < 2ᵉ, for a normal number; that of the smallest normal one for a smaller one, and 0 for 0.
+/// Returns the least e with |x| < 2ᵉ for a normal x, −1021 for a subnormal x, and 0 for 0.
 #[inline(always)]
 pub(super) fn exponent(x: f64) -> i32 {
     if x == 0.0 {
@@ -73,7 +73,7 @@ pub(super) fn exponent(x: f64) -> i32 {
     biased.max(1) as i32 - 1022
 }
 
-/// 2ᵉ, at least the smallest normal number.
+/// Returns 2ᵉ, but at least the smallest normal number.
 #[inline(always)]
 pub(super) fn power(e: i32) -> f64 {
     f64::from_bits(((e + 1023).clamp(1, 2046) as u64) << 52)

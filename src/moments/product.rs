@@ -1,13 +1,13 @@
 //! Products `AᵀB` of matrices whose columns are stored in panels, for a strip of rows of the product.
 //!
-//! A panel has [`PANEL`] columns row by row, so that both factors are read from front to back and a matrix is packed once for
-//! all strips. Sums of a few rows and columns stay in registers over [`DEPTH`] rows of the factors (Goto and van de Geijn
-//! 2008). Every sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
+//! A panel has [`PANEL`] columns, row by row, so that both factors are read sequentially and are packed once.
+//! Sums of a few rows and columns stay in registers over [`DEPTH`] rows (Goto and van de Geijn 2008). Every
+//! sum is formed by one thread in one order. Strips cost m·n²/2 multiply-adds for m rows and n columns.
 //!
-//! Exact products keep two sums of each entry. The first begins at a number so large that every product is rounded to a fixed
-//! grid when it is added, which makes that sum exact (Rump, Ogita and Oishi 2008); the second is of what the roundings left, one
-//! fused multiply-add for each. That is four instructions instead of one; two are additions, which many processors do beside
-//! multiply-adds.
+//! Exact products keep two sums of each entry. The first sum begins at a large number, so that every product
+//! is rounded to a fixed grid when it is added, which makes the sum exact (Rump, Ogita and Oishi 2008). The
+//! second sum contains the rounding errors, each from one fused multiply-add. This takes four instructions
+//! instead of one; two are additions, which many processors do in parallel with multiply-adds.
 
 use std::ops::Range;
 
@@ -20,16 +20,16 @@ use crate::simd;
 /// Columns of a panel.
 pub(super) const PANEL: usize = 8;
 
-/// Rows of the factors that are multiplied before sums are stored; 512 was the fastest of 128, 192, 256 and 512.
+/// Rows of the factors that are multiplied before sums are stored; the fastest of 128, 192, 256 and 512.
 pub(super) const DEPTH: usize = 512;
 
-/// Where exact sums begin: with up to [`DEPTH`] products below 1 they stay between 2¹⁰ and 2¹¹, whose doubles are 2⁻⁴² apart.
+/// Initial value of exact sums, which stay in 2¹⁰ … 2¹¹ over [`DEPTH`] products below 1: a grid of 2⁻⁴².
 pub(super) const ANCHOR: f64 = 1536.0;
 
 /// Panels whose sums fit the registers of AVX-512: 24 of 32.
 const TILE: usize = 3;
 
-/// The columns of a matrix in panels; the last panel is filled up with zeros.
+/// The columns of a matrix in panels; the last panel is padded with zeros.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Panels {
     rows: usize,
@@ -56,14 +56,14 @@ impl Panels {
         });
     }
 
-    /// The rows of a panel.
+    /// Returns the rows of a panel.
     pub(super) fn panel(&self, panel: usize) -> &[[f64; PANEL]] {
         let size = self.rows * PANEL;
         self.entries[panel * size..(panel + 1) * size].as_chunks().0
     }
 }
 
-/// The panels that hold these columns.
+/// Returns the panels that hold these columns.
 pub(super) fn panels(columns: &Range<usize>) -> Range<usize> {
     columns.start / PANEL..columns.end.div_ceil(PANEL)
 }
@@ -71,11 +71,11 @@ pub(super) fn panels(columns: &Range<usize>) -> Range<usize> {
 /// A panel of a factor; None if it is zero.
 pub(super) type Factor<'a> = Option<&'a [[f64; PANEL]]>;
 
-/// Adds `AᵀB` to `sums`, stored row by row with rows of length `width`. If `diagonal` is the number of panels between the
-/// first panels of A and B, tiles below the diagonal may be left out.
+/// Adds `AᵀB` to `sums`, stored row by row with rows of length `width`. Tiles below the diagonal may be left
+/// out; `diagonal` is the number of panels between the first panels of A and B.
 ///
-/// With `low`, for at most [`DEPTH`] rows of numbers below 1, what is added to `sums` is exact, a multiple of 2⁻⁴², and
-/// what is added to `low` is the rest, rounded at 2⁻⁵³ of itself.
+/// With `low`, for at most [`DEPTH`] rows of numbers below 1, the terms added to `sums` are exact multiples
+/// of 2⁻⁴², and `low` receives the remainders, with rounding errors of relative size 2⁻⁵³.
 pub(super) fn add_product(
     (sums, low): (&mut [f64], Option<&mut [f64]>),
     width: usize,
@@ -95,7 +95,7 @@ pub(super) fn add_product(
 
 struct Product<'a> {
     sums: &'a mut [f64],
-    /// For exact products.
+    /// Low parts of the sums, for exact products.
     low: Option<&'a mut [f64]>,
     width: usize,
     left: &'a [Factor<'a>],
@@ -174,7 +174,7 @@ impl Product<'_> {
     }
 }
 
-/// R rows of a tile at once, a sum for each entry.
+/// Computes R rows of a tile at once, with one sum per entry.
 #[inline(always)]
 fn plain<S: Simd, const V: usize, const P: usize, const R: usize>(
     simd: S,
@@ -200,7 +200,7 @@ fn plain<S: Simd, const V: usize, const P: usize, const R: usize>(
     }
 }
 
-/// R rows of a tile at once, two sums for each entry.
+/// Computes R rows of a tile at once, with two sums per entry.
 #[inline(always)]
 fn exact<S: Simd, const V: usize, const P: usize, const R: usize>(
     simd: S,
@@ -232,7 +232,7 @@ fn exact<S: Simd, const V: usize, const P: usize, const R: usize>(
     }
 }
 
-/// `sum + a·b` in double precision, and `a·b` less what was added.
+/// Returns `sum + a·b` in double precision, and the part of `a·b` lost by rounding.
 #[inline(always)]
 fn anchored<S: Simd>(simd: S, sum: S::f64s, a: S::f64s, b: S::f64s) -> (S::f64s, S::f64s) {
     if S::F64_LANES > 1 {
@@ -256,7 +256,7 @@ fn anchored<S: Simd>(simd: S, sum: S::f64s, a: S::f64s, b: S::f64s) -> (S::f64s,
     (next, simd.add_f64s(left_over, error))
 }
 
-/// Adds R rows of a tile, the first of which is row `first` of its panel.
+/// Adds R rows of a tile, from row `first` of its panel on.
 #[inline(always)]
 fn store<S: Simd, const V: usize, const P: usize, const R: usize>(
     simd: S,

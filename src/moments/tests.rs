@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::start::random;
 
-/// Samples whose entries have very different sizes, about `shift`.
+/// Returns samples near `shift` whose deviations have very different sizes.
 fn samples(m: usize, n: usize, seed: u64, shift: f64) -> Array2<f64> {
     let sizes = random(m.max(n), n, seed + 1000).mapv(|v| (20.0 * v).exp());
     let mut x = random(m.max(n), n, seed) * sizes + shift;
@@ -20,7 +20,7 @@ fn of(parts: &[ArrayView2<'_, f64>], precision: Precision, threads: &Threads) ->
     moments
 }
 
-/// −Σ (x − mean)(x − mean)ᵀ by the definition, from differences that are exact for whole numbers.
+/// Returns −Σ (x − mean)(x − mean)ᵀ by definition, from differences that are exact for whole numbers.
 fn plain(x: &Array2<f64>, center: bool) -> Array2<f64> {
     let mean = x.mean_axis(Axis(0)).unwrap();
     let zero = Array1::zeros(mean.len());
@@ -100,7 +100,7 @@ fn states_are_checked() {
     }
 }
 
-/// The two sums of exact products beside integers of 106 bits.
+/// Compares the two sums of exact products with integers of 106 bits.
 #[test]
 fn exact_products_lose_nothing() {
     use super::product::{DEPTH, Factor, PANEL, add_product};
@@ -150,8 +150,8 @@ fn exact_products_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Exact sums have the same bits whatever the order and the blocks of the rows, merged or not; fast ones the same
-    /// digits.
+    /// Exact sums have the same bits for any order and blocks of rows, merged or not; fast sums agree to
+    /// 1e-9.
     #[test]
     fn order_and_blocks_do_not_matter(
         m in 2usize..4500,
@@ -177,7 +177,7 @@ proptest! {
             }
             prop_assert_eq!(merged.rows(), m as u64);
             for got in [added, read(merged)] {
-                // Of means a million times the deviations, the sums' 106 bits leave the last bit open.
+                // If means are a million times the deviations, 106 bits do not determine the last bit.
                 if precision == Precision::Exact && shift <= 100.0 {
                     prop_assert_eq!(&got.negative, &wanted.negative);
                 }

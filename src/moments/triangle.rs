@@ -1,4 +1,4 @@
-//! The upper triangle of a symmetric matrix, in strips of rows: each is a rectangle from its first diagonal entry on.
+//! The upper triangle of a symmetric matrix in strips of rows, rectangles from the first diagonal entry on.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,15 +8,15 @@ use ndarray::Array2;
 use super::product::PANEL;
 use crate::Threads;
 
-/// Rows of a strip, at most: what a thread works on at once.
+/// Largest number of rows of a strip, the work unit of a thread.
 pub(super) const HEIGHT: usize = 256;
 
-/// Strips at least, so that little is summed below the diagonal; and their least height.
+/// Least number of strips, so that few entries below the diagonal are summed, and least height of a strip.
 const STRIPS: usize = 4;
 const LEAST_HEIGHT: usize = 32;
 
-/// Rows of a strip and their entries from the first diagonal entry on, row by row. Rows and columns are filled up with zeros to
-/// whole panels.
+/// Rows of a strip and their entries from the first diagonal entry on, row by row. Rows and columns are
+/// padded with zeros to whole panels.
 #[derive(Debug, Clone)]
 pub(super) struct Strip {
     pub(super) rows: Range<usize>,
@@ -24,13 +24,13 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// Length of a row, for a matrix of this order.
+    /// Returns the length of a row, for a matrix of this order.
     pub(super) fn width(&self, order: usize) -> usize {
         order.next_multiple_of(PANEL) - self.rows.start
     }
 }
 
-/// The rows of every strip of a triangle of this order.
+/// Returns the rows of every strip of a triangle of this order.
 pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
     let height = order.div_ceil(STRIPS).next_multiple_of(PANEL);
     let height = height.clamp(LEAST_HEIGHT, HEIGHT);
@@ -39,13 +39,13 @@ pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
         .map(move |start| start..order.min(start + height))
 }
 
-/// The rows of all of these strips.
+/// Returns the rows of all given strips.
 pub(super) fn covered(strips: &[Strip]) -> Range<usize> {
     let end = strips.last().map_or(0, |strip| strip.rows.end);
     strips.first().map_or(0, |strip| strip.rows.start)..end
 }
 
-/// The strips that begin in a range of rows; they share their entries with the others.
+/// Returns the strips that begin in a range of rows, as shared references to their entries.
 pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
     let own = |strip: &&Strip| rows.contains(&strip.rows.start);
     strips.iter().filter(own).cloned().collect()
@@ -61,12 +61,12 @@ fn zero(rows: Range<usize>, order: usize) -> Strip {
     strip
 }
 
-/// A triangle of zeros.
+/// Returns a triangle of zeros.
 pub(super) fn zeros(order: usize) -> Vec<Strip> {
     ranges(order).map(|rows| zero(rows, order)).collect()
 }
 
-/// The diagonal.
+/// Returns the diagonal.
 pub(super) fn diagonal(strips: &[Strip], order: usize) -> Vec<f64> {
     let own = |strip: &Strip| {
         let width = strip.width(order);
@@ -76,7 +76,7 @@ pub(super) fn diagonal(strips: &[Strip], order: usize) -> Vec<f64> {
     strips.iter().flat_map(own).collect()
 }
 
-/// The triangle row by row, without the entries below the diagonal.
+/// Returns the triangle row by row, without the entries below the diagonal.
 pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(order * (order + 1) / 2);
     for strip in strips {
@@ -89,7 +89,7 @@ pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
     out
 }
 
-/// The strips of [`packed`] rows of a triangle; None if they have another length, or begin or end within a strip.
+/// Returns the strips of [`packed`] rows; None if these have another length or begin or end within a strip.
 pub(super) fn unpacked(
     order: usize,
     rows: &Range<usize>,
@@ -120,7 +120,7 @@ pub(super) fn unpacked(
     Some(strips)
 }
 
-/// Changes every strip, on all threads if `work` multiply-adds are worth that.
+/// Changes every strip, on all threads if `work` multiply-adds justify this.
 pub(super) fn change(
     strips: &mut [Strip],
     work: usize,
@@ -134,7 +134,7 @@ pub(super) fn change(
     });
 }
 
-/// Writes `−S/(d dᵀ)` for a symmetric S whose rows `rows` are given from the diagonal block on, `width` apart.
+/// Writes `−S/(d dᵀ)` for a symmetric S; `block` holds its `rows` from the diagonal block on, `width` apart.
 pub(super) fn write_negative(
     out: &mut Array2<f64>,
     rows: Range<usize>,

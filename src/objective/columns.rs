@@ -23,7 +23,7 @@ const USES: f64 = 100.0;
 pub struct Columns<'a> {
     form: &'a dyn QuadraticForm,
     source: Source<'a>,
-    /// Number of columns that fit in memory, and work of one that is not stored.
+    /// Number of columns that fit into the given memory, and work of a column that is not stored.
     capacity: usize,
     first_use: f64,
 }
@@ -89,8 +89,8 @@ impl<'a> Columns<'a> {
         !matches!(self.source, Source::Recent(_))
     }
 
-    /// Returns the work of a column that is not cached, beside reading it. Counted work must not depend on what
-    /// other threads have requested, so callers do not ask whether a column is cached.
+    /// Returns the work of computing a column that is not cached, without reading it. Counted work must not
+    /// depend on the requests of other threads, so callers do not ask whether a column is cached.
     pub(crate) fn first_use(&self) -> f64 {
         self.first_use
     }
@@ -166,7 +166,7 @@ impl Recent {
         Some(Arc::clone(column))
     }
 
-    /// Caches a column, in place of the one used longest ago if there are `most` already.
+    /// Caches column `j`. A cache of `most` columns first drops the least recently used one.
     fn keep(&mut self, j: usize, column: Arc<Vec<f64>>, most: usize) -> Arc<Vec<f64>> {
         if self.columns.len() >= most {
             let oldest = self.columns.iter().min_by_key(|(_, (used, _))| *used);
@@ -179,7 +179,7 @@ impl Recent {
     }
 }
 
-/// Forms C, some columns at a time.
+/// Forms C, `PANEL` columns per product.
 fn formed(form: &dyn QuadraticForm, go_on: GoOn<'_>) -> Option<Rows> {
     let n = form.order();
     let serial = Threads::serial();
@@ -199,7 +199,7 @@ mod tests {
     use crate::objective::{DenseColumns, GramQuadratic, Quadratic, SparseColumns};
     use crate::start;
 
-    /// Returns a 20×30 matrix with half of its entries, and the same by columns.
+    /// Returns a 20×30 matrix in which half of the entries are zero, dense and sparse.
     fn data() -> (Array2<f64>, SparseColumns) {
         let mut a = start::random(30, 20, 1).reversed_axes();
         let (mut starts, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The data matrix A of a [`GramQuadratic`](super::GramQuadratic), m samples by n features: dense or [sparse](super::SparseColumns).
+//! The data matrix A of a [`GramQuadratic`](super::GramQuadratic): m samples by n features, dense or sparse.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -12,44 +12,44 @@ use crate::error::{Error, Result};
 use crate::rows::{Rows, rows_of};
 use crate::threads::CHUNK_ROWS;
 
-/// Rows of a product between which the caller is asked whether to go on.
+/// Rows of a product computed between two calls of `go_on`.
 const PANEL: usize = 64;
 
-/// Access to A (m samples by n features), of which only products and columns are asked for.
+/// The data matrix A (m samples by n features), accessed only by products and columns.
 ///
-/// W is m×r, given by rows; r is the length of a row of what is computed from it.
+/// W is m×r, by rows; r is the row length of the result.
 pub trait Data: Debug + Send + Sync {
-    /// Number of samples m.
+    /// Returns the number of samples m.
     fn samples(&self) -> usize;
 
-    /// Number of features n.
+    /// Returns the number of features n.
     fn features(&self) -> usize;
 
-    /// Number of stored entries: multiply-adds of A x.
+    /// Returns the number of stored entries: multiply-adds of A x.
     fn stored(&self) -> usize;
 
-    /// The largest magnitude of an entry.
+    /// Returns the largest magnitude of an entry.
     fn largest(&self) -> f64;
 
-    /// Aᵀ, n×m by rows, if all of it is stored.
+    /// Returns Aᵀ (n×m by rows) if A is dense.
     fn dense(&self) -> Option<ArrayView2<'_, f64>> {
         None
     }
 
-    /// Subtracts column means where that costs no memory to speak of; returns those that are left to be subtracted from
-    /// products (0 where the column has been centred), if any are.
+    /// Subtracts column means where this takes little memory. Returns the means that products still have to
+    /// subtract, 0 for a centred column; None means that all columns are centred.
     fn center(&mut self, mean: Array1<f64>) -> Option<Array1<f64>>;
 
-    /// ‖A_k − mean_k‖² of every column, with the means that [`center`](Self::center) has left.
+    /// Returns ‖A_k − mean_k‖² of every column, for the means returned by [`center`](Self::center).
     fn squares(&self, mean: Option<&Array1<f64>>) -> Vec<f64>;
 
-    /// A X, m×r; unfinished if `go_on` says no on the way.
+    /// Returns A X (m×r), incomplete if `go_on` returned false.
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64>;
 
     /// Adds `scale · A_kᵀ W` to `target` (r entries).
     fn add_transposed_row(&self, k: usize, scale: f64, w: &[f64], target: &mut [f64]);
 
-    /// Adds rows of `scale · AᵀW`, the first of them `from`, to `target`, r entries each.
+    /// Adds the rows of `scale · AᵀW` from row `from` on, r entries each, to `target`.
     fn add_transposed(&self, from: usize, r: usize, scale: f64, w: &[f64], target: &mut [f64]) {
         for (k, row) in target.chunks_exact_mut(r).enumerate() {
             self.add_transposed_row(from + k, scale, w, row);
@@ -66,32 +66,32 @@ pub trait Data: Debug + Send + Sync {
         self.add_transposed(0, 1, scale, &column, target);
     }
 
-    /// Multiply-adds of that, on average.
+    /// Returns the mean multiply-adds of [`add_gram_column`](Self::add_gram_column).
     fn gram_column_work(&self) -> f64 {
         self.stored() as f64
     }
 
-    /// A_Kᵀ A_K for the columns K; None if `go_on` says no on the way.
+    /// Returns A_Kᵀ A_K for K = `columns`; None if `go_on` returns false.
     fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>>;
 
-    /// Number of stored entries of some columns.
+    /// Returns the number of stored entries of `columns`.
     fn stored_in(&self, columns: &[usize]) -> usize;
 
-    /// The matrix of some columns.
+    /// Returns the matrix of the given columns.
     fn select(&self, columns: &[usize]) -> Arc<dyn Data>;
 
-    /// Work space for inner products of columns.
+    /// Returns a workspace for inner products of columns.
     fn products(&self) -> Box<dyn Products + '_>;
 }
 
 /// Inner products of columns of A.
 pub trait Products: Send {
-    /// A_Lᵀ A_L into `out.lead`, A_Rᵀ A_L into `out.cross` and A_Rᵀ A_R into `out.rest`, each by rows, for columns
-    /// L = `lead` and R = `rest`. If `same`, the lead is that of the last call, and `out.lead` stays.
+    /// Writes A_Lᵀ A_L to `out.lead`, A_Rᵀ A_L to `out.cross` and A_Rᵀ A_R to `out.rest`, by rows, for
+    /// columns L = `lead` and R = `rest`. With `same`, L is that of the last call, and `out.lead` is kept.
     fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner);
 }
 
-/// What [`Products::compute`] computes.
+/// Result of [`Products::compute`].
 #[derive(Debug, Clone, Default)]
 pub struct Inner {
     /// A_Lᵀ A_L.
@@ -111,7 +111,7 @@ pub struct DenseColumns<'a> {
 }
 
 impl<'a> DenseColumns<'a> {
-    /// From A, m×n: borrowed if its columns follow each other without gaps, else copied.
+    /// Creates the data from A (m×n), which is borrowed if its columns are contiguous, else copied.
     ///
     /// # Errors
     /// If it is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
@@ -123,10 +123,10 @@ impl<'a> DenseColumns<'a> {
         }
     }
 
-    /// From Aᵀ, n×m.
+    /// Creates the data from Aᵀ (n×m).
     ///
     /// # Errors
-    /// Those of [`DenseColumns::new`].
+    /// Same as [`DenseColumns::new`].
     pub fn from_transposed(at: Array2<f64>) -> Result<Self> {
         let samples = at.ncols();
         Self::of(Rows::from(at).into_entries().into(), samples)
@@ -188,7 +188,7 @@ impl Data for DenseColumns<'_> {
     }
 
     fn squares(&self, _mean: Option<&Array1<f64>>) -> Vec<f64> {
-        // Several columns at once: each sum waits for its last addition.
+        // Several columns at once: in a single sum every addition waits for the previous one.
         const LANES: usize = 8;
         let mut squares = vec![0.0; self.features()];
         for (block, sums) in squares.chunks_mut(LANES).enumerate() {
@@ -207,7 +207,7 @@ impl Data for DenseColumns<'_> {
 
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
         let mut w = Array2::zeros((self.samples(), x.ncols()));
-        // A point of few rows needs only those features.
+        // For an X with few nonzero rows only their features are read.
         if 4 * x.outer_iter().filter(|row| is_nonzero(row)).count() < x.nrows() {
             let rows: Vec<usize> = (0..x.nrows()).filter(|&k| is_nonzero(&x.row(k))).collect();
             let (at, x) = (self.at().select(Axis(0), &rows), x.select(Axis(0), &rows));
@@ -260,7 +260,7 @@ impl Data for DenseColumns<'_> {
         })
     }
 
-    /// Some rows at a time.
+    /// Computes `PANEL` rows between two calls of `go_on`.
     fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let chosen = self.at().select(Axis(0), columns);
         let mut product = Array2::zeros((columns.len(), columns.len()));
@@ -282,7 +282,7 @@ impl Data for DenseColumns<'_> {
     }
 }
 
-/// Keeps the columns of the lead beside each other.
+/// Workspace for inner products, with a contiguous copy of the lead columns.
 struct DenseProducts<'a> {
     at: ArrayView2<'a, f64>,
     lead: Array2<f64>,

@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2};
 use super::{BlockModel, Moved, Objective, Tracker};
 use crate::threads::Threads;
 
-/// f and ∇f at X.
+/// Tracker that stores f(X) and ∇f(X).
 pub(crate) struct Evaluated<'a> {
     smooth: &'a dyn Objective,
     x: Array2<f64>,
@@ -24,7 +24,7 @@ impl<'a> Evaluated<'a> {
         Self::of(smooth, x.to_owned(), (value, gradient))
     }
 
-    /// A tracker with a value and gradient that are already known.
+    /// Creates a tracker from a known value and gradient at `x`.
     pub(crate) fn of(
         smooth: &'a dyn Objective,
         x: Array2<f64>,

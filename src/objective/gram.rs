@@ -1,11 +1,11 @@
 //! `½·scale·‖A X‖²` from the data alone; keeps W = A X, never forms AᵀA.
 //!
 //! A gradient row is `scale·A_kᵀ W` and the curvature of a block `scale·A_Bᵀ A_B`, both at the cost
-//! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and one panel of the block's
-//! columns over the samples they touch; a sparse A a second time by samples once a column of C has been asked for.
+//! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and a panel of the block's columns on
+//! their samples; a sparse A is stored a second time, by samples, once a column of C is requested.
 //!
-//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others)
-//! reuse the lead's panel, its curvature, and its gradient, which the block itself kept exact.
+//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others) reuse the
+//! panel, the curvature and the exact gradient of the lead.
 //!
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
 //! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
@@ -29,21 +29,21 @@ use crate::threads::{CHUNK_ROWS, Threads};
 pub struct GramQuadratic<'a> {
     data: Arc<dyn Data + 'a>,
     scale: f64,
-    /// Those left to be subtracted from products.
+    /// Column means that products still have to subtract.
     mean: Option<Array1<f64>>,
-    /// Column sums of what is stored, needed when there is a mean.
+    /// Column sums of the stored data; empty without a mean.
     sums: Array1<f64>,
     diagonal: OnceLock<Vec<f64>>,
     spectrum: Spectrum,
 }
 
 impl<'a> GramQuadratic<'a> {
-    /// The objective for data A, a scale (−1 maximises variance) and optional column means to
+    /// Creates the objective for data A, a scale (−1 maximises variance) and optional column means to
     /// subtract. Means of zero are dropped.
     ///
     /// # Errors
-    /// If the largest magnitude of `mean` is above 1e50, or that of `scale`·AᵀA outside
-    /// [`SMALLEST`] … [`LARGEST`]; if something is not finite or `mean` has the wrong length.
+    /// If `mean` has the wrong length or a magnitude above 1e50, `scale` times the squared largest magnitude
+    /// of A is neither 0 nor in [`SMALLEST`] … [`LARGEST`], or a number is not finite.
     pub fn new(mut data: impl Data + 'a, scale: f64, mean: Option<Array1<f64>>) -> Result<Self> {
         let size = data.largest();
         let product = scale.abs() * size * size;
@@ -85,7 +85,7 @@ impl<'a> GramQuadratic<'a> {
         })
     }
 
-    /// Sums over the rows of X with the means and with the column sums: (μᵀX, σᵀX).
+    /// Returns (μᵀX, σᵀX) for the means μ and the column sums σ, if there are means.
     fn moments(&self, x: ArrayView2<'_, f64>) -> Moments {
         self.mean.as_ref().map(|mean| {
             let mut moments = (Array1::zeros(x.ncols()), Array1::zeros(x.ncols()));
@@ -98,7 +98,7 @@ impl<'a> GramQuadratic<'a> {
         })
     }
 
-    /// Adds what centring contributes to gradient row `k`.
+    /// Adds the centring term of gradient row `k`.
     #[inline(always)]
     fn center_row(&self, k: usize, moments: &Moments, target: &mut [f64]) {
         if let (Some(mean), Some((by_mean, by_sum))) = (&self.mean, moments) {
@@ -110,7 +110,7 @@ impl<'a> GramQuadratic<'a> {
         }
     }
 
-    /// What centring contributes to entry (k, l) of C.
+    /// Returns the centring term of entry (k, l) of C.
     #[inline(always)]
     fn center_entry(&self, k: usize, l: usize) -> f64 {
         match &self.mean {
@@ -203,7 +203,7 @@ impl QuadraticForm for GramQuadratic<'_> {
         for ((a, b), v) in c.indexed_iter_mut() {
             *v = self.scale * *v + self.center_entry(rows[a], rows[b]);
         }
-        // Both triangles the same bits.
+        // Makes both triangles bitwise equal.
         for a in 0..rows.len() {
             for b in 0..a {
                 c[[a, b]] = c[[b, a]];
@@ -254,12 +254,12 @@ impl QuadraticForm for GramQuadratic<'_> {
     }
 }
 
-/// What is kept of the lead rows of the last block.
+/// Lead rows of the last block and their gradient.
 #[derive(Debug, Default)]
 struct Lead {
     rows: Vec<usize>,
     gradient: Vec<f64>,
-    /// Whether `gradient` belongs to the current X.
+    /// True if `gradient` belongs to the current X.
     fresh: bool,
 }
 
@@ -346,7 +346,7 @@ impl Tracker for GramTracker<'_> {
                 by_sum.scaled_add(self.objective.sums[row], &step);
             }
         }
-        // The block kept the gradient of its own rows exact.
+        // The block model kept the gradient of its own rows exact.
         self.keep_lead_gradient((moved.lead, moved.columns), moved.gradient, moved.stride);
     }
 

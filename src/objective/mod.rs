@@ -90,10 +90,10 @@ pub(crate) fn check_coefficients(name: &'static str, size: f64) -> Result<()> {
 
 /// A smooth function f of an n×r matrix.
 pub trait Objective: Send + Sync {
-    /// Number of rows n.
+    /// Returns the number of rows n.
     fn rows(&self) -> usize;
 
-    /// Number of columns r that the data fixes, if it does.
+    /// Returns the number of columns r that the data fixes, if it does.
     fn columns(&self) -> Option<usize> {
         None
     }
@@ -118,14 +118,14 @@ pub trait Objective: Send + Sync {
         gradient
     }
 
-    /// A Lipschitz constant of ∇f in the Frobenius norm, if one is known.
+    /// Returns a Lipschitz constant of ∇f in the Frobenius norm, if one is known.
     fn lipschitz(&self) -> Option<f64> {
         None
     }
 
-    /// A symmetric matrix C (n×n) with `f(X⁺) ≤ f(X) + ⟨∇f(X), ΔX⟩ + ½⟨ΔX, C ΔX⟩` whenever X and X⁺ differ in
-    /// two rows, if one is known: eq. 8 of the OBCD paper with H = I ⊗ C. Single pairs use it in place of the
-    /// Lipschitz constant, which must then be known too.
+    /// Returns a symmetric matrix C (n×n) with `f(X⁺) ≤ f(X) + ⟨∇f(X), ΔX⟩ + ½⟨ΔX, C ΔX⟩` whenever X and X⁺
+    /// differ in two rows, if one is known: eq. 8 of the OBCD paper with H = I ⊗ C. Single pairs use it in
+    /// place of the Lipschitz constant, which must then be known too.
     fn curvature_matrix(&self) -> Option<ArrayView2<'_, f64>> {
         None
     }
@@ -136,7 +136,7 @@ pub trait Objective: Send + Sync {
         f64::EPSILON
     }
 
-    /// Returns whether f can no longer be evaluated. The solve is then interrupted, at the best point before.
+    /// Returns whether f can no longer be evaluated. The solve then ends at its incumbent.
     fn has_failed(&self) -> bool {
         false
     }
@@ -152,7 +152,7 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// Returns f as a quadratic form, if it is one; otherwise it is majorised.
+    /// Returns f as a quadratic form if f is one; any other f is majorised.
     fn quadratic(&self) -> Option<&dyn QuadraticForm> {
         None
     }
@@ -164,7 +164,7 @@ pub trait Objective: Send + Sync {
 /// implementation provides the order n, a product, the diagonal and a cache for the spectrum. Value and
 /// gradient follow from these, so that the type is an [`Objective`].
 pub trait QuadraticForm: Objective {
-    /// Order n of C.
+    /// Returns the order n of C.
     fn order(&self) -> usize;
 
     /// Returns C X; None if `go_on` returns false. `go_on` is called every few hundredths of a second.
@@ -175,7 +175,7 @@ pub trait QuadraticForm: Objective {
         go_on: GoOn<'_>,
     ) -> Option<Array2<f64>>;
 
-    /// Diagonal of C.
+    /// Returns the diagonal of C.
     fn diagonal(&self) -> Vec<f64>;
 
     /// Returns the largest magnitude of a diagonal entry of C, to which the rounding of products with C is
@@ -187,12 +187,12 @@ pub trait QuadraticForm: Objective {
     /// Returns the cache for the spectrum of C.
     fn cache(&self) -> &Spectrum;
 
-    /// The column metric D, if it is not the identity.
+    /// Returns the column metric D, if it is not the identity.
     fn metric(&self) -> Option<ArrayView2<'_, f64>> {
         None
     }
 
-    /// The linear term, if there is one.
+    /// Returns the linear term, if there is one.
     fn linear(&self) -> Option<ArrayView2<'_, f64>> {
         None
     }
@@ -235,22 +235,22 @@ pub trait QuadraticForm: Objective {
         Some(c)
     }
 
-    /// ½ tr(XᵀCX) with C on some rows, if products with it take less than with these entries of C.
+    /// Returns ½ tr(XᵀC_RR X) for R = `rows`, if its products are faster than products with a stored C_RR.
     fn restricted(&self, _rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
         None
     }
 
-    /// Multiply-adds of C x for one column x.
+    /// Returns the multiply-adds of C x for one column x.
     fn product_work(&self) -> f64 {
         (self.order() as f64).powi(2)
     }
 
-    /// Length of A x, if C x is computed by it; otherwise 0.
+    /// Returns the length of A x if C x is computed from A x; otherwise 0.
     fn samples(&self) -> usize {
         0
     }
 
-    /// Multiply-adds of a column of C that is not stored.
+    /// Returns the multiply-adds of a column of C that is not stored.
     fn column_work(&self) -> f64 {
         self.product_work()
     }

@@ -12,7 +12,7 @@ use crate::threads::Threads;
 /// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
 #[derive(Debug, Clone)]
 pub struct Quadratic<'a> {
-    /// In rows, one after the other.
+    /// C, stored by rows.
     c: CowArray<'a, f64, Ix2>,
     linear: Option<Array2<f64>>,
     metric: Option<Array2<f64>>,
@@ -23,8 +23,8 @@ pub struct Quadratic<'a> {
 }
 
 impl<'a> Quadratic<'a> {
-    /// The objective from C (n×n, symmetric; an array or a view of one, which is not copied), an optional linear term (n×r) and an optional column metric D
-    /// (r×r, symmetric; default identity).
+    /// Creates the objective from C (n×n, symmetric; a view is not copied if it is contiguous), an optional
+    /// linear term (n×r) and an optional column metric D (r×r, symmetric; default identity).
     ///
     /// A linear term of zeros is dropped, and D = cI is multiplied into C: the objective then has the same
     /// bits as one built from cC without these.
@@ -95,7 +95,7 @@ impl<'a> Quadratic<'a> {
         })
     }
 
-    /// The objective of PCA, `−½‖A X‖²`, with C = −AᵀA formed.
+    /// Creates the objective of PCA, `−½‖A X‖²`, with C = −AᵀA formed.
     ///
     /// # Errors
     /// If A is empty, not finite, or its largest magnitude is neither 0 nor in 1e-50 … 1e50.
@@ -113,7 +113,7 @@ impl<'a> Quadratic<'a> {
         Self::new(c, None, None)
     }
 
-    /// Computes products with Aᵀ (n×m) of C = `scale`·AᵀA.
+    /// Stores the factor Aᵀ (n×m) of C = `scale`·AᵀA, to be returned by [`factor`](QuadraticForm::factor).
     pub(crate) fn with_factor(mut self, scale: f64, at: Array2<f64>) -> Self {
         self.factor = Some((scale, Rows::from(at).into_array()));
         self
@@ -141,7 +141,7 @@ fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
     Ok(())
 }
 
-/// Compares square pieces that fit into the cache.
+/// Returns whether `a` is exactly symmetric, comparing square pieces that fit into the cache.
 fn is_symmetric(a: ArrayView2<'_, f64>) -> bool {
     const PIECE: usize = 64;
     let n = a.nrows();

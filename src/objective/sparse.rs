@@ -1,4 +1,4 @@
-//! Sparse data of a [`GramQuadratic`](super::GramQuadratic): the columns of A and, for columns of AᵀA, its samples.
+//! Sparse data of a [`GramQuadratic`](super::GramQuadratic), by columns and, for columns of AᵀA, by samples.
 
 use std::sync::{Arc, OnceLock};
 
@@ -17,11 +17,11 @@ pub struct SparseColumns {
     starts: Vec<usize>,
     indices: Vec<u32>,
     values: Vec<f64>,
-    /// The same by samples (CSR), once a column of AᵀA has been asked for: that meets few of them.
+    /// The matrix by samples (CSR), built for the first column of AᵀA, which reads few samples.
     by_samples: OnceLock<Compressed>,
 }
 
-/// Sparse vectors one after the other: where each begins, and the places and values of its entries.
+/// Sparse vectors in sequence: start of each vector, indices and values of its entries.
 #[derive(Debug, Clone)]
 struct Compressed {
     starts: Vec<usize>,
@@ -30,12 +30,12 @@ struct Compressed {
 }
 
 impl SparseColumns {
-    /// From the arrays of a CSC matrix with `samples` rows.
+    /// Creates the matrix from the arrays of a CSC matrix with `samples` rows.
     ///
     /// # Errors
     /// If the arrays are inconsistent, the row indices of a column are not strictly increasing (no
-    /// duplicates) and below `samples`, a size is not below `u32::MAX`, or the values are not
-    /// what [`DenseColumns::new`](super::DenseColumns::new) accepts.
+    /// duplicates) and below `samples`, a size is not below `u32::MAX`, or
+    /// [`DenseColumns::new`](super::DenseColumns::new) would reject the values.
     pub fn new(
         samples: usize,
         starts: Vec<usize>,
@@ -85,7 +85,7 @@ impl SparseColumns {
         })
     }
 
-    /// The same matrix by samples.
+    /// Returns the matrix by samples, built at the first call.
     fn by_samples(&self) -> &Compressed {
         self.by_samples.get_or_init(|| {
             let mut starts = vec![0; self.samples + 1];
@@ -117,7 +117,7 @@ impl SparseColumns {
         self.starts.len() - 1
     }
 
-    /// (sample, value) pairs of column `k`.
+    /// Returns the (sample, value) pairs of column `k`.
     #[inline(always)]
     fn column(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let range = self.starts[k]..self.starts[k + 1];
@@ -127,7 +127,7 @@ impl SparseColumns {
             .zip(self.values[range].iter().copied())
     }
 
-    /// Stores the columns that are more than half full whole, less their means, which become 0.
+    /// Stores columns that are more than half full as dense columns minus their means, which become 0.
     fn center_full_columns(&mut self, mean: &mut Array1<f64>) {
         let m = self.samples;
         let full = |k: usize| 2 * (self.starts[k + 1] - self.starts[k]) > m;
@@ -218,7 +218,7 @@ impl Data for SparseColumns {
         }
     }
 
-    /// By the samples that column k touches.
+    /// Reads the samples of column `k` only.
     fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
         let rows = self.by_samples();
         for (i, value) in self.column(k) {
@@ -262,7 +262,7 @@ impl Data for SparseColumns {
         })
     }
 
-    /// Sample by sample, at the square of what each has of these columns.
+    /// Sums over the samples; the work of a sample is the square of its nonzeros in `columns`.
     fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let mut samples: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.samples];
         for (slot, &k) in columns.iter().enumerate() {
@@ -299,7 +299,7 @@ impl Data for SparseColumns {
 /// Marks a sample that the panel does not hold.
 const NO_SLOT: u32 = u32::MAX;
 
-/// Keeps the columns of the lead over the samples that they touch.
+/// Workspace for inner products: panels of the lead columns and of the other columns.
 struct SparseProducts<'a> {
     a: &'a SparseColumns,
     lead: Panel,
@@ -324,7 +324,7 @@ impl Products for SparseProducts<'_> {
     }
 }
 
-/// Some columns of A over the samples that they touch: `values[slot·width + k]`.
+/// Columns of A on the samples in which one of them is nonzero: `values[slot·width + k]`.
 #[derive(Debug, Default)]
 struct Panel {
     samples: Vec<u32>,

@@ -23,7 +23,7 @@ pub(crate) fn bounds_work(form: &dyn QuadraticForm) -> f64 {
     bounds_steps(form) as f64 * gradient_work(form, 1)
 }
 
-/// Returns the Lanczos steps for these bounds.
+/// Returns the number of Lanczos steps for bounds on the spectrum of C.
 pub(super) fn bounds_steps(form: &dyn QuadraticForm) -> usize {
     ((WORK / gradient_work(form, 1)) as usize).clamp(SPREAD_STEPS, STEPS)
 }
@@ -50,7 +50,7 @@ impl Default for Spectrum {
 }
 
 impl Spectrum {
-    /// The cache for `scale` times a positive semidefinite matrix.
+    /// Creates the cache for `scale` times a positive semidefinite matrix.
     pub(super) fn semidefinite(scale: f64) -> Self {
         let range = if scale < 0.0 {
             (f64::NEG_INFINITY, 0.0)

@@ -1,11 +1,11 @@
-//! Boosts of two rows of opposite sign, and the pair problem as a function of one: which curve
-//! [`Hyp`] it is on each of the four components.
+//! Boosts of two rows of opposite sign, and the pair problem as a function of the boost: a [`Hyp`] on each of
+//! the four components.
 
 use super::Sym2;
 use super::hyperbola::{Hyp, MAX_RAPIDITY};
 
-/// A coefficient of ψ that is negative by less than this, relative to the terms it was added up
-/// from, counts as zero: it is rounding of M and no proof that the pair is unbounded.
+/// A negative coefficient of ψ up to this, relative to the magnitudes of its terms, counts as zero: rounding
+/// of M does not prove that the pair is unbounded.
 pub const RECESSION_TOLERANCE: f64 = 1e-12;
 
 /// A matrix V = diag(σ₁, σ₂)·[[cosh μ, sinh μ], [sinh μ, cosh μ]], u = e^μ.
@@ -27,7 +27,7 @@ impl Boost {
         signs: [1.0, 1.0],
     };
 
-    /// The rapidity μ.
+    /// Returns the rapidity μ.
     pub fn rapidity(self) -> f64 {
         self.u.ln()
     }
@@ -39,7 +39,7 @@ impl Boost {
         (0.5 * d * d / self.u, 0.5 * d * (1.0 + 1.0 / self.u))
     }
 
-    /// The matrix itself.
+    /// Returns the matrix V.
     pub fn matrix(self) -> [[f64; 2]; 2] {
         let v = 1.0 / self.u;
         let (c, s) = (0.5 * (self.u + v), self.small().1);
@@ -57,7 +57,7 @@ impl Boost {
         [[diagonal(first), first * s], [second * s, diagonal(second)]]
     }
 
-    /// V applied to the rows (x, y), into (new_x, new_y); −0.0 becomes 0.0.
+    /// Writes V times the rows (x, y) to (new_x, new_y); −0.0 becomes 0.0.
     #[inline(always)]
     pub fn apply(self, x: &[f64], y: &[f64], new_x: &mut [f64], new_y: &mut [f64]) {
         let [first, second] = self.signs;
@@ -79,7 +79,7 @@ impl Boost {
     }
 }
 
-/// How ψ behaves as u → ∞ (or u → 0), without the proximal term.
+/// Leading terms of ψ for u → ∞ (or u → 0), without the proximal term.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tail {
     quadratic: f64,
@@ -88,7 +88,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Whether ψ plus a penalty growing like `slope`·u + `curvature`·u² falls without bound.
+    /// Returns whether ψ plus a penalty growing like `slope`·u + `curvature`·u² falls without bound.
     #[inline(always)]
     pub(crate) fn falls(&self, slope: f64, curvature: f64) -> bool {
         let quadratic = self.quadratic + curvature;
@@ -99,7 +99,7 @@ impl Tail {
     }
 }
 
-/// One of the four components: D and ψ on it.
+/// One of the four components: its D and ψ.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Branch {
     /// (σ₁, σ₂).
@@ -113,7 +113,7 @@ pub struct Branch {
 /// The smooth part of a pair problem in light-cone coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LightModel {
-    /// gradient rows times z₊ and z₋: `gz[i] = (g_i·z₊, g_i·z₋)`.
+    /// Gradient rows times z₊ and z₋: `gz[i] = (g_i·z₊, g_i·z₋)`.
     pub gz: [[f64; 2]; 2],
     /// Row side of the curvature.
     pub m: Sym2,
@@ -121,18 +121,18 @@ pub struct LightModel {
     pub t: [[f64; 2]; 2],
     /// `(z₊ D z₊, z₋ D z₋)`.
     pub s: [f64; 2],
-    /// What `s` was added up from, in magnitude: a value this times [`RECESSION_TOLERANCE`] below zero
-    /// is rounding.
+    /// Sums of the magnitudes of the terms of `s`; a value below zero by at most [`RECESSION_TOLERANCE`]
+    /// times this sum is rounding.
     pub s_size: [f64; 2],
     /// Proximal weight α ≥ 0.
     pub proximal: f64,
 }
 
-/// The four components of a hyperbola.
+/// Signs (σ₁, σ₂) of the four components of a hyperbola.
 pub const SIGNS: [[f64; 2]; 4] = [[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]];
 
 impl LightModel {
-    /// ψ on the component of `signs`, up to one constant common to all four.
+    /// Returns ψ on the component of `signs`, up to one constant common to all four.
     #[inline(always)]
     pub fn branch(&self, signs: [f64; 2]) -> Branch {
         let mut branch = Branch {
@@ -177,7 +177,7 @@ impl LightModel {
         branch
     }
 
-    /// The same pair, whose S is `s`, under the scalar bound `ς/2 ‖E‖²` with ς = ‖S‖·‖M − cJ‖, cJ = diag(`shift`,
+    /// Returns the pair with S = `s` under the scalar bound `ς/2 ‖E‖²`, ς = ‖S‖·‖M − cJ‖, cJ = diag(`shift`,
     /// −`shift`); see [`PairModel::scalar`](super::PairModel::scalar).
     #[inline(always)]
     pub fn scalar(&self, s: Sym2, shift: f64) -> Self {
@@ -224,7 +224,7 @@ impl LightModel {
     }
 }
 
-/// A pair problem on the hyperbola as a penalty sees it.
+/// A pair problem on the hyperbola: two rows, and the smooth part on the four components.
 #[derive(Debug, Clone, Copy)]
 pub struct HyperbolaPair<'a> {
     /// Global indices of the two rows (for entrywise weights).
@@ -233,16 +233,16 @@ pub struct HyperbolaPair<'a> {
     pub x: &'a [f64],
     /// Second row, length r.
     pub y: &'a [f64],
-    /// The four components; the first is that of the identity.
+    /// The four components; the first contains the identity.
     pub branches: [Branch; 4],
     /// Smallest and largest u allowed.
     pub range: (f64, f64),
-    /// Whether |μ| is bounded, so that nothing can be unbounded.
+    /// True if |μ| is bounded; the problem then is bounded below.
     pub bounded: bool,
 }
 
 impl<'a> HyperbolaPair<'a> {
-    /// The pair problem of a model, with |μ| at most `rapidity_bound` if there is one.
+    /// Creates the pair problem of a model, with |μ| at most `rapidity_bound` if there is one.
     #[inline(always)]
     pub fn new(
         rows: (usize, usize),
@@ -262,7 +262,7 @@ impl<'a> HyperbolaPair<'a> {
         }
     }
 
-    /// Value of component `branch` at u, relative to the identity, without the penalty.
+    /// Returns the value of component `branch` at u, relative to the identity, without the penalty.
     #[inline(always)]
     pub fn relative(&self, branch: usize, u: f64) -> f64 {
         let f = &self.branches[branch].f;
@@ -273,8 +273,8 @@ impl<'a> HyperbolaPair<'a> {
         }
     }
 
-    /// The direction u → ∞ (`true`) or u → 0 of a component along which ψ plus a penalty of the
-    /// given tail slopes falls without bound.
+    /// Returns the direction u → ∞ (`true`) or u → 0 of a component along which ψ plus a penalty of the given
+    /// tail slopes falls without bound, if there is one.
     #[inline(always)]
     pub fn recession(&self, branch: usize, slopes: [f64; 2]) -> Option<bool> {
         if self.bounded {
@@ -297,22 +297,22 @@ impl<'a> HyperbolaPair<'a> {
 pub struct Recession {
     /// Global indices of the two rows, or of the two columns.
     pub pair: (usize, usize),
-    /// Whether the pair is of columns.
+    /// True for a pair of columns.
     pub columns: bool,
     /// (σ₁, σ₂) of the component.
     pub signs: [f64; 2],
-    /// Whether the rapidity goes to +∞ (to −∞ otherwise).
+    /// True if the rapidity goes to +∞, false if to −∞.
     pub upwards: bool,
 }
 
-/// The best candidate found so far; the identity, with value zero, until something is better.
+/// The best candidate so far, at first the identity with value zero.
 #[derive(Debug, Clone, Copy)]
 pub struct BestBoost {
     /// Value of the best candidate, relative to the identity's.
     pub value: f64,
     /// The candidate.
     pub boost: Boost,
-    /// Whether some entries vanish there: the index of the breakpoint (meaning is the penalty's).
+    /// Index of the breakpoint at which entries vanish, in the numbering of the penalty's solver.
     pub breakpoint: Option<usize>,
     /// A component and direction (u → ∞ if true) along which the problem is unbounded.
     pub unbounded: Option<([f64; 2], bool)>,
@@ -327,7 +327,7 @@ impl BestBoost {
         unbounded: None,
     };
 
-    /// The answer for an unbounded problem.
+    /// Returns the result for an unbounded problem.
     pub fn unbounded(signs: [f64; 2], upwards: bool) -> Self {
         Self {
             unbounded: Some((signs, upwards)),

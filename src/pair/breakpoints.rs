@@ -1,13 +1,12 @@
 //! Breakpoints of a pair problem, sorted by angle, and the arcs between them.
 //!
-//! Kept as separate arrays, padded to whole vectors, so that everything done per breakpoint is
-//! vector code. Up to [`RANK_SORT`] breakpoints are sorted by counting for each how many come
-//! before it: a quadratic number of comparisons, but a vector of them at a time and without a branch;
-//! more by the standard sort.
+//! The data are separate arrays, padded to whole vectors, so that all work per breakpoint is vector code. Up
+//! to [`RANK_SORT`] breakpoints are sorted by rank, the number of smaller keys. This takes a quadratic number
+//! of comparisons, but in vectors and without branches. More breakpoints are sorted by the standard sort.
 
 use pulp::Simd;
 
-/// Arrays are padded to multiples of this.
+/// Array lengths are padded to multiples of this number.
 pub(crate) const LANES: usize = 8;
 
 /// Up to this many breakpoints are sorted by rank; measured, see `docs/performance.md`.
@@ -53,7 +52,7 @@ pub(crate) struct Arcs<'a> {
     pub(crate) s: &'a [f64],
     pub(crate) a: &'a [f64],
     pub(crate) b: &'a [f64],
-    /// P, Q and K; or, where penalties jump, the falls in place of P.
+    /// P, Q and K; for penalties that jump, the drops in place of P.
     pub(crate) bent: [&'a [f64]; 3],
     pub(crate) rotation: &'a mut [f64],
     pub(crate) reflection: &'a mut [f64],
@@ -81,7 +80,7 @@ impl Breakpoints {
         points
     }
 
-    /// Makes room for `slots` slots, all to be filled.
+    /// Resizes the arrays to `slots` slots, all to be filled.
     #[inline(always)]
     pub(crate) fn resize(&mut self, slots: usize) {
         self.slots = slots;
@@ -104,7 +103,7 @@ impl Breakpoints {
         }
     }
 
-    /// The arrays of `count` slots from the one of index `first` on.
+    /// Returns the arrays of `count` slots from index `first` on.
     #[inline(always)]
     pub(crate) fn slots(&mut self, first: usize, count: usize) -> Slots<'_> {
         let range = first..first + count;
@@ -172,7 +171,7 @@ impl Breakpoints {
         }
     }
 
-    /// Puts the slots with a breakpoint in their order.
+    /// Sorts the slots with a breakpoint by their keys.
     #[inline(always)]
     fn sort<S: Simd>(&mut self, simd: S) {
         let slots = self.slots;
@@ -190,7 +189,7 @@ impl Breakpoints {
         self.live = live;
         let mut count = slots;
         if slots > RANK_SORT {
-            // Those that are none go first.
+            // Inert slots are removed first.
             count = 0;
             for k in 0..slots {
                 let packed = self.packed[k];
@@ -228,14 +227,14 @@ impl Breakpoints {
         }
     }
 
-    /// By how much the penalty falls where the entry of a slot vanishes.
+    /// Sets the drop of the penalty where the entry of a slot vanishes.
     #[inline(always)]
     pub(crate) fn set_drop(&mut self, slot: usize, drop: f64) {
         self.bend[0][slot] = drop;
     }
 
-    /// Sums, at every point, the falls of the slots within `tolerance` of its key; `axis` are those of entries that are 0
-    /// at both ends of the period, where keys are 0 and 2.
+    /// Sums the drops of the slots within `tolerance` of the key of each point. `axis` is the drop of entries
+    /// that are 0 at both ends of the period, where keys are 0 and 2.
     #[inline(always)]
     pub(crate) fn lay_drops(&mut self, tolerance: f64, axis: f64) {
         let live = self.live;
@@ -256,7 +255,7 @@ impl Breakpoints {
         self.bent[0][live + 1..].fill(ends);
     }
 
-    /// Slots whose entries vanish within `tolerance` of point `m`, of falls laid.
+    /// Returns the slots with a drop within `tolerance` of point `m`, after [`lay_drops`](Self::lay_drops).
     pub(crate) fn dropping_at(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
         let at = self
             .is_breakpoint(m)
@@ -269,7 +268,7 @@ impl Breakpoints {
         live.filter(move |&k| near(self.key[k as usize]) && self.bend[0][k as usize] > 0.0)
     }
 
-    /// The points and arcs laid.
+    /// Returns the points and arcs of the last [`lay_arcs`](Self::lay_arcs).
     #[inline(always)]
     pub(crate) fn arcs(&mut self) -> Arcs<'_> {
         let count = self.live + 2;
@@ -289,7 +288,7 @@ impl Breakpoints {
         }
     }
 
-    /// Slots of the breakpoints with a jump whose key is within `tolerance` of that of point `m`.
+    /// Returns the slots of breakpoints with a jump and a key within `tolerance` of the key of point `m`.
     #[inline(always)]
     pub(crate) fn at_same_angle(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
         let live = &self.order[..self.live];
@@ -301,7 +300,7 @@ impl Breakpoints {
         })
     }
 
-    /// Number of breakpoints from point `m` on whose key is within `tolerance` of its key.
+    /// Returns the number of breakpoints from point `m` on with a key within `tolerance` of the key of `m`.
     #[inline(always)]
     pub(crate) fn group(&self, m: usize, tolerance: f64) -> usize {
         let live = &self.order[m - 1..self.live];
@@ -317,7 +316,7 @@ impl Breakpoints {
         (self.point[0][m], self.point[1][m])
     }
 
-    /// Whether point `m` is a breakpoint, neither of the ends.
+    /// Returns whether point `m` is a breakpoint and not an end of the period.
     #[inline(always)]
     pub(crate) fn is_breakpoint(&self, m: usize) -> bool {
         m > 0 && m <= self.live

@@ -37,7 +37,7 @@ pub struct Minima {
 }
 
 impl Minima {
-    /// The local minima, the global one first.
+    /// Returns the local minima, the global one first.
     #[inline(always)]
     pub fn points(&self) -> &[(f64, f64)] {
         &self.points[..self.len]
@@ -52,38 +52,38 @@ const MAX_NEWTON: usize = 60;
 const NEWTON_STOP: f64 = 4.0 * f64::EPSILON;
 
 impl Trig {
-    /// Value at (cosθ, sinθ) = (c, s).
+    /// Returns the value at (cosθ, sinθ) = (c, s).
     #[inline(always)]
     pub fn value(&self, c: f64, s: f64) -> f64 {
         self.a * c + self.b * s + self.p * (c - s) * (c + s) + 2.0 * self.q * c * s
     }
 
-    /// Value at (c, s) less the value at θ = 0, accurate for small angles.
+    /// Returns the value at (c, s) less the value at θ = 0, accurate for small angles.
     #[inline(always)]
     pub fn change(&self, c: f64, s: f64) -> f64 {
         let c1 = if c > 0.0 { -s * s / (1.0 + c) } else { c - 1.0 };
         self.a * c1 + s * (self.b + 2.0 * (self.q * c - self.p * s))
     }
 
-    /// Derivative with respect to θ at (c, s).
+    /// Returns the derivative with respect to θ at (c, s).
     #[inline(always)]
     pub fn slope(&self, c: f64, s: f64) -> f64 {
         self.b * c - self.a * s + 2.0 * (self.q * (c - s) * (c + s) - 2.0 * self.p * c * s)
     }
 
-    /// Sum of the magnitudes of the coefficients: a bound on the absolute value.
+    /// Returns the sum of the magnitudes of the coefficients: a bound on the absolute value.
     #[inline(always)]
     pub fn magnitude(&self) -> f64 {
         self.a.abs() + self.b.abs() + self.p.abs() + self.q.abs()
     }
 
-    /// A lower bound that costs two square roots: the first harmonic and the second each at best.
+    /// Returns a lower bound, the sum of the minima of both harmonics (two square roots).
     #[inline(always)]
     pub fn lower_bound(&self) -> f64 {
         -(self.a * self.a + self.b * self.b).sqrt() - (self.p * self.p + self.q * self.q).sqrt()
     }
 
-    /// The same function of θ − quarter·π/2, i.e. seen from the start of that quadrant.
+    /// Returns g with g(θ) = f(θ + quarter·π/2), which is f from the start of that quadrant.
     #[inline(always)]
     pub fn quadrant(&self, quarter: usize) -> Self {
         let (a, b) = match quarter & 3 {
@@ -101,13 +101,13 @@ impl Trig {
         }
     }
 
-    /// The global minimum; of several equal ones, any.
+    /// Returns a global minimum as (cosθ, sinθ).
     #[inline(always)]
     pub fn global_minimum(&self) -> (f64, f64) {
         self.solve(false).points[0]
     }
 
-    /// All local minima: one or two.
+    /// Returns all local minima: one or two.
     #[inline(always)]
     pub fn minima(&self) -> Minima {
         self.solve(true)
@@ -142,8 +142,8 @@ impl Trig {
         self.solve_scaled(all, inv)
     }
 
-    /// The minima for coefficients of size one after multiplication by `inv`. One function: the two roots share the
-    /// coordinates in which they are found, and it is inlined into every kernel.
+    /// Returns the minima for coefficients of size one after multiplication by `inv`. One function, inlined
+    /// into every kernel: the two roots share their coordinates.
     #[inline(always)]
     fn solve_scaled(&self, all: bool, inv: f64) -> Minima {
         let (a, b, p, q) = (self.a * inv, self.b * inv, self.p * inv, self.q * inv);

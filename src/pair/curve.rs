@@ -1,8 +1,8 @@
-//! The two curves as a piecewise quadratic penalty sees them: where an entry crosses a level, and what a
-//! quadratic of an entry adds to the smooth part.
+//! Crossings of levels by entries along the circle and the hyperbola, and quadratics of an entry as terms of
+//! the smooth part.
 //!
-//! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on the
-//! hyperbola, so `a + b x + ½ c x²` of it is again a [`Trig`] or [`Hyp`], up to a constant.
+//! Every entry of the two rows is `α g₁ + β g₂` with (g₁, g₂) = (cosθ, sinθ) on the circle and (u, 1/u) on
+//! the hyperbola. Its `a + b x + ½ c x²` is again a [`Trig`] or [`Hyp`], up to a constant.
 
 use std::f64::consts::{PI, TAU};
 
@@ -11,16 +11,16 @@ use super::{Hyp, SAME_BREAKPOINT, Trig};
 /// The coefficients (a, b, c) of `a + b x + ½ c x²`.
 pub type Piece = [f64; 3];
 
-/// An entry `α g₁ + β g₂` on its way along the curve.
+/// An entry `α g₁ + β g₂` as a function along the curve.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Moving {
     pub(crate) alpha: f64,
     pub(crate) beta: f64,
-    /// Its place: the index of the row (for entrywise data), the column, and whether the row is the second.
+    /// Index of the row (for entrywise data), column, and true for the second row of the pair.
     pub(crate) row: usize,
     pub(crate) column: usize,
     pub(crate) second: bool,
-    /// How many levels it lies above.
+    /// Number of levels below the entry.
     pub(crate) above: usize,
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct Crossing {
     pub(crate) at: f64,
     pub(crate) entry: usize,
     pub(crate) level: f64,
-    /// +1 if it lies above the level from here on, −1 if below, 0 if it only touches it.
+    /// +1 if the entry rises above the level, −1 if the entry falls below, 0 for a touch.
     pub(crate) step: i8,
 }
 
-/// Entries on their way, and where they meet the levels.
+/// Entries of two rows, and their crossings of the levels.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Crossings {
     pub(crate) entries: Vec<Moving>,
@@ -51,7 +51,7 @@ impl Crossings {
         self.points.sort_unstable_by(|l, r| l.at.total_cmp(&r.at));
     }
 
-    /// Adds an entry of a curve; `levels` ascend.
+    /// Adds an entry and its crossings of the ascending `levels`.
     pub(crate) fn push<C: Curve>(&mut self, mut moving: Moving, levels: &[f64]) {
         let path = C::path(moving.alpha, moving.beta);
         for &level in levels {
@@ -75,15 +75,15 @@ pub(crate) trait Curve: Copy {
     /// A point of the curve.
     type Point: Copy;
 
-    /// What the crossings of an entry follow from.
+    /// Data of an entry from which its crossings are computed.
     type Path: Copy;
 
     fn path(alpha: f64, beta: f64) -> Self::Path;
 
-    /// Whether an entry starts above a level, and where it crosses it, with the [step](Crossing::step).
+    /// Returns whether an entry starts above a level, and its crossings with their [steps](Crossing::step).
     fn crossings(path: Self::Path, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
 
-    /// Whether two parameters are one point, up to rounding.
+    /// Returns whether two parameters are the same point up to rounding.
     fn same(first: f64, second: f64) -> bool;
 
     fn point(at: f64) -> Self::Point;
@@ -93,10 +93,10 @@ pub(crate) trait Curve: Copy {
 
     fn value(&self, point: Self::Point) -> f64;
 
-    /// Of the values between two parameters.
+    /// Returns a lower bound of the values between two parameters.
     fn lower_bound(&self, from: f64, to: f64) -> f64;
 
-    /// The local minima between two parameters.
+    /// Returns the local minima between two parameters.
     fn minima(&self, from: f64, to: f64) -> [Option<Self::Point>; 2];
 }
 
@@ -107,16 +107,16 @@ pub(crate) struct OnCircle {
     pub(crate) constant: f64,
 }
 
-/// Relative distance of a level from the largest value of an entry that is rounding.
+/// Largest relative distance of a level from the largest value of an entry that counts as rounding.
 const TOUCH: f64 = 4.0 * f64::EPSILON;
 
-/// Angles closer than this are one.
+/// Angles closer than this are equal.
 const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
 
-/// The range of angles: it starts just before 0, so that what is at 0 up to rounding stays together.
+/// The range of angles, which starts just before 0 so that angles that are 0 up to rounding stay together.
 pub(crate) const ON_CIRCLE: (f64, f64) = (-2.0 * SAME_ANGLE, TAU - 2.0 * SAME_ANGLE);
 
-/// The angle in [`ON_CIRCLE`].
+/// Returns the angle in [`ON_CIRCLE`].
 fn wrapped(angle: f64) -> f64 {
     let angle = angle.rem_euclid(TAU);
     if angle >= ON_CIRCLE.1 {
@@ -137,7 +137,7 @@ impl Curve for OnCircle {
     }
 
     fn crossings((length, middle): (f64, f64), level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
-        // It touches a level as far from 0 as it gets, up to rounding.
+        // A level equal to the largest magnitude of the entry, up to rounding, is touched.
         if level.abs() >= length * (1.0 - TOUCH) {
             let touches = level.abs() <= length * (1.0 + TOUCH);
             let turn = if level < 0.0 { PI } else { 0.0 };
@@ -174,7 +174,7 @@ impl Curve for OnCircle {
         self.f.value(c, s) + self.constant
     }
 
-    /// Everywhere, or the chord less the largest second derivative times width²/8.
+    /// The larger of the global bound and the lower end less the largest second derivative times width²/8.
     fn lower_bound(&self, from: f64, to: f64) -> f64 {
         let Trig { a, b, p, q } = self.f;
         let bend = (a * a + b * b).sqrt() + 4.0 * (p * p + q * q).sqrt();
@@ -288,7 +288,7 @@ mod tests {
     const COEFFICIENTS: [f64; 7] = [-2.0, -0.75, -0.1, 0.0, 0.3, 1.0, 1.5];
     const LEVELS: [f64; 7] = [-3.0, -1.0, -0.25, 0.0, 0.1, 1.0, 2.5];
 
-    /// Whether an entry lies above a level everywhere on its way, by its crossings and by its values.
+    /// Checks, along the curve, that entries lie above a level by their crossings exactly if by their values.
     fn follows<C: Curve>(points: &[f64], entry: impl Fn(f64, f64, f64) -> f64) {
         for (alpha, beta) in COEFFICIENTS
             .iter()
@@ -374,7 +374,7 @@ mod tests {
             let u = t.exp();
             let x = entry.alpha * u + entry.beta / u;
             assert!((hyperbola.value(u) - penalty(x)).abs() < 1e-14 * (1.0 + x * x));
-            // A lower bound over a part is one, and close on a short part.
+            // The bound over an interval is a lower bound, and close on a short interval.
             let (low, here) = (circle.lower_bound(t, t + 0.01), circle.value((cos, sin)));
             assert!(low <= here && low > here - 0.1);
             assert!(hyperbola.lower_bound(u, 2.0 * u) <= hyperbola.value(u) + 1e-12);

@@ -24,10 +24,10 @@
 //! hold it to 1e-13). Rapidities |μ| up to [`MAX_RAPIDITY`] are searched, beyond which cosh 2μ
 //! overflows.
 
-/// Largest |μ| searched: cosh 2μ, and so the objective, is not a double beyond about 355.
+/// Largest |μ| searched: cosh 2μ, and with it the objective, overflows beyond about 355.
 pub(crate) const MAX_RAPIDITY: f64 = 350.0;
 
-/// Newton or bisection steps, at most, for one root.
+/// Largest number of Newton and bisection steps for one root.
 const MAX_STEPS: usize = 200;
 
 /// Relative step at which a root has converged.
@@ -54,7 +54,7 @@ pub struct BoostMinima {
 }
 
 impl BoostMinima {
-    /// The minima in ascending order.
+    /// Returns the minima in ascending order.
     #[inline(always)]
     pub fn points(&self) -> &[f64] {
         &self.points[..self.len]
@@ -68,7 +68,7 @@ impl BoostMinima {
     }
 }
 
-/// The range of u that is searched.
+/// Returns the range of u that is searched.
 pub fn full_range() -> (f64, f64) {
     ((-MAX_RAPIDITY).exp(), MAX_RAPIDITY.exp())
 }
@@ -90,7 +90,7 @@ impl Hyp {
         d * ((self.a_plus - self.a_minus * v) + (u + 1.0) * (self.p_plus - self.p_minus * v * v))
     }
 
-    /// Sum of the magnitudes of the terms at u.
+    /// Returns the sum of the magnitudes of the terms at u.
     #[inline(always)]
     pub fn magnitude(&self, u: f64) -> f64 {
         let v = 1.0 / u;
@@ -107,11 +107,10 @@ impl Hyp {
         (self.a_plus * u - self.a_minus * v) + 2.0 * (self.p_plus * u * u - self.p_minus * v * v)
     }
 
-    /// A lower bound over all u > 0, cheap and not sharp; −∞ if a quadratic coefficient is not
-    /// positive where it has to be.
+    /// Returns a lower bound over all u > 0, cheap and not sharp; −∞ if p± < 0, or if p± = 0 and a± < 0.
     #[inline(always)]
     pub fn lower_bound(&self) -> f64 {
-        // Quadratic coefficients that are not positive are left to the solver.
+        // With a negative quadratic coefficient ψ may be unbounded; the solver decides.
         if !(self.p_plus >= 0.0 && self.p_minus >= 0.0) {
             return f64::NEG_INFINITY;
         }
@@ -135,13 +134,13 @@ impl Hyp {
         up + down
     }
 
-    /// Whether ψ has a single stationary point for sure: it then is its minimum.
+    /// Returns true only if ψ has at most one stationary point, which then is its minimum.
     #[inline(always)]
     fn is_simple(&self) -> bool {
         self.p_plus >= 0.0 && self.p_minus >= 0.0 && (self.a_plus >= 0.0 || self.a_minus >= 0.0)
     }
 
-    /// All local minima with lo < u < hi.
+    /// Returns all local minima with lo < u < hi.
     #[inline(always)]
     pub fn minima(&self, lo: f64, hi: f64) -> BoostMinima {
         let mut out = BoostMinima {
@@ -192,7 +191,7 @@ impl Hyp {
         out
     }
 
-    /// The root of the slope between lo and hi, on which the quartic is monotone, if it rises there.
+    /// Adds the root of the slope between lo and hi, where the quartic is monotone, if the slope rises.
     #[inline(always)]
     fn push_rising(&self, out: &mut BoostMinima, lo: f64, hi: f64) {
         if !(self.slope(lo) < 0.0 && self.slope(hi) > 0.0) {
@@ -208,7 +207,7 @@ impl Hyp {
         out.push(root(|u| self.slope(u), quartic, lo, hi));
     }
 
-    /// The root of the quartic's derivative between lo and hi, on which it is monotone.
+    /// Returns the root of the quartic's derivative between lo and hi, where this derivative is monotone.
     #[inline(always)]
     fn turning_point(&self, lo: f64, hi: f64) -> Option<f64> {
         // Divided by u, so that nothing overflows.
@@ -228,9 +227,9 @@ impl Hyp {
     }
 }
 
-/// The root between lo and hi of a function with `sign(lo) < 0 < sign(hi)`: bracketed from u = 1
-/// outwards, then Newton's method on `newton` = (value, derivative), with geometric bisection
-/// whenever a step leaves the bracket or does not halve.
+/// Returns the root between lo and hi of a function with `sign(lo) < 0 < sign(hi)`. The root is bracketed
+/// from u = 1 outwards. Then Newton's method runs on `newton` = (value, derivative), with geometric bisection
+/// if a step leaves the bracket or exceeds half of the previous one.
 #[inline(always)]
 fn root(
     sign: impl Fn(f64) -> f64,
@@ -343,7 +342,7 @@ mod tests {
                 assert!(bound <= value + 1e-14 * magnitude, "{f:?} at {u}");
                 least = least.min(value);
             }
-            // Bounds are finite where quadratic terms hold the linear ones, and sharp to a factor where all is even.
+            // Bounds are finite if quadratic terms dominate negative linear ones, and sharp for even ψ.
             let held = |a: f64, p: f64| p > 0.0 || (p == 0.0 && a >= 0.0);
             assert_eq!(
                 bound.is_finite(),

@@ -27,13 +27,12 @@ pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, 
 pub(crate) use hyperbola::MAX_RAPIDITY;
 pub use hyperbola::{Hyp, full_range};
 
-/// Relative size under which a decrease counts as rounding: a move is taken only if it lowers the
-/// objective by more than this times the sum of the magnitudes that were added up to compute the
-/// change, so V = I wins ties and the objective cannot rise.
+/// Relative size up to which a decrease counts as rounding. A move is taken only if its decrease exceeds this
+/// times the sum of the magnitudes of the terms of the change, so V = I wins ties and the objective cannot
+/// rise.
 pub(crate) const TIE: f64 = 8.0 * f64::EPSILON;
 
-/// Two directions closer than this (in the angle of a breakpoint, radians) are one breakpoint:
-/// both entries vanish there, up to the rounding of the entries themselves.
+/// Two breakpoints closer than this (radians) are equal: both entries vanish there, up to their own rounding.
 pub(crate) const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
 
 /// A symmetric 2×2 matrix `[[d0, o], [o, d1]]`.
@@ -48,7 +47,7 @@ pub struct Sym2 {
 }
 
 impl Sym2 {
-    /// A multiple of the identity.
+    /// Returns a multiple of the identity.
     pub fn scalar(value: f64) -> Self {
         Self {
             d0: value,
@@ -78,9 +77,10 @@ pub struct PairModel {
 }
 
 impl PairModel {
-    /// The model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9) with ς = ‖S‖·‖M − cI‖, c = `shift`.
+    /// Returns the model under the scalar bound `ς/2 ‖E‖²` (OBCD paper, eq. 9), ς = ‖S‖·‖M − cI‖, c =
+    /// `shift`.
     ///
-    /// M − cI in place of M changes the smooth part by a constant on the circle if GZᵀ − cS takes the place of GZᵀ.
+    /// On the circle, M − cI in place of M changes the smooth part by a constant if GZᵀ becomes GZᵀ − cS.
     #[inline(always)]
     pub fn scalar(&self, shift: f64) -> Self {
         let (s, c, [first, second]) = (self.s, shift, self.gz);
@@ -100,7 +100,7 @@ impl PairModel {
         }
     }
 
-    /// L = G Zᵀ − M S: the linear part once the quadratic one is written in V instead of V − I.
+    /// Returns L = G Zᵀ − M S, the linear part if the quadratic part is written in V instead of V − I.
     #[inline(always)]
     fn linear(&self) -> [[f64; 2]; 2] {
         let (m, s) = (self.m, self.s);
@@ -116,8 +116,8 @@ impl PairModel {
         ]
     }
 
-    /// The two branches, rotations `[[c, s], [−s, c]]` and reflections `[[c, s], [s, −c]]`, up to
-    /// one common constant.
+    /// Returns the smooth part on rotations `[[c, s], [−s, c]]` and on reflections `[[c, s], [s, −c]]`, up to
+    /// a common constant.
     #[inline(always)]
     pub fn branches(&self) -> (Trig, Trig) {
         let l = self.linear();
@@ -182,7 +182,7 @@ pub struct Turn {
     pub c: f64,
     /// Sine.
     pub s: f64,
-    /// Which branch.
+    /// True for a reflection.
     pub reflect: bool,
 }
 
@@ -194,7 +194,7 @@ impl Turn {
         reflect: false,
     };
 
-    /// The matrix itself.
+    /// Returns the matrix V.
     #[inline(always)]
     pub fn matrix(self) -> [[f64; 2]; 2] {
         let sigma = if self.reflect { -1.0 } else { 1.0 };
@@ -217,26 +217,25 @@ impl Turn {
     }
 }
 
-/// A pair problem on the circle as a penalty sees it.
+/// A pair problem on the circle: two rows, and the smooth part on both branches.
 #[derive(Debug, Clone, Copy)]
 pub struct CirclePair<'a> {
     /// Global indices of the two rows (for entrywise weights).
     pub rows: (usize, usize),
-    /// First row: r entries and as many zeros as make its length a multiple of [`ROW_MULTIPLE`].
+    /// First row: r entries, padded with zeros to a multiple of [`ROW_MULTIPLE`].
     pub x: &'a [f64],
     /// Second row, of the same length.
     pub y: &'a [f64],
     /// Smooth part on rotations.
     pub rotation: Trig,
-    /// Smooth part on reflections, with the same constant; None where there are only rotations.
+    /// Smooth part on reflections, with the same constant; None if only rotations are allowed.
     pub reflection: Option<Trig>,
 }
 
-/// The rows of a [`CirclePair`] have a length that is a multiple of this, so that they are whole
-/// vectors.
+/// Divisor of the row length of a [`CirclePair`], so that rows are whole vectors.
 pub const ROW_MULTIPLE: usize = breakpoints::LANES;
 
-/// The best candidate found so far; the identity, with value zero, until something is better.
+/// The best candidate so far, at first the identity with value zero.
 ///
 /// Values are relative to the identity.
 #[derive(Debug, Clone, Copy)]
@@ -245,7 +244,7 @@ pub struct Best {
     pub value: f64,
     /// The candidate.
     pub turn: Turn,
-    /// Whether some entries vanish there: the index of the breakpoint (meaning is the penalty's).
+    /// Index of the breakpoint at which entries vanish, in the numbering of the penalty's solver.
     pub breakpoint: Option<usize>,
 }
 
@@ -277,18 +276,18 @@ pub struct Scratch {
     pub vanishing: Vec<u32>,
     /// Breakpoints and arcs.
     pub(crate) breakpoints: Breakpoints,
-    /// Other entries that are exact there: column, whether of the second row, value.
+    /// Other exact entries at the chosen breakpoint: column, true for the second row, value.
     pub(crate) pinned: Vec<(usize, bool, f64)>,
     /// Entries and the levels they cross.
     pub(crate) crossings: Crossings,
     /// On the hyperbola: (u at which an entry vanishes, column).
     pub(crate) order: Vec<(f64, u32)>,
-    /// On the hyperbola: jumps of the coefficients of u and 1/u there, by column.
+    /// On the hyperbola: jumps of the coefficients of u and 1/u where an entry vanishes, by column.
     pub(crate) jumps: Vec<[f64; 2]>,
 }
 
 impl Scratch {
-    /// Work space for rows of length `r`.
+    /// Creates the workspace for rows of length `r`.
     pub fn new(r: usize) -> Self {
         let capacity = 2 * r + 16;
         Self {
@@ -298,14 +297,14 @@ impl Scratch {
         }
     }
 
-    /// Forgets the last pair.
+    /// Clears the exact entries of the last pair.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.vanishing.clear();
         self.pinned.clear();
     }
 
-    /// Gives the entries of the new rows that the chosen breakpoint determines their exact values.
+    /// Sets the entries of the new rows that are exact at the chosen breakpoint.
     #[inline(always)]
     pub fn settle(&self, x: &mut [f64], y: &mut [f64]) {
         for &k in &self.vanishing {

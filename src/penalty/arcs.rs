@@ -5,16 +5,16 @@
 //! the same r breakpoints and running sums (A, B), h = A cosθ + B sinθ on an arc. With unequal
 //! weights the period is π and there are 2r breakpoints. One sort, O(r log r).
 //!
-//! The best value at a breakpoint comes first. A better one can only hide inside an arc whose chord,
-//! lowered by the largest curvature times width²/8, comes below it; the derivatives at both ends
-//! then settle most of the arcs that are left, and the few others are solved for their minima.
+//! First the best value at a breakpoint is computed. A lower value requires an arc whose chord, lowered by
+//! the largest curvature times width²/8, is below it. The derivatives at both ends exclude most of these
+//! arcs; the minima inside the few others are computed.
 
 use pulp::Simd;
 
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
-/// One weight: the breakpoint of every column in the first quadrant; returns (A, B) just after
-/// θ = 0. A column with a zero entry breaks at the axis, which is visited anyway.
+/// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
+/// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
 #[inline(always)]
 pub(super) fn quarter_period<S: Simd>(
     simd: S,
@@ -26,7 +26,7 @@ pub(super) fn quarter_period<S: Simd>(
     crossings_of_zero(simd, lambda, pair, points)
 }
 
-/// The same into the first slots of `points`, as many as a row has entries.
+/// Sets the breakpoints of [`quarter_period`] in the first slots of `points`, one for each entry of a row.
 #[inline(always)]
 pub(super) fn crossings_of_zero<S: Simd>(
     simd: S,
@@ -91,7 +91,7 @@ pub(super) fn crossings_of_zero<S: Simd>(
     }
 }
 
-/// Entrywise weights: the breakpoint in (0, π) of `weight·|cα + sβ|`.
+/// Sets the breakpoint in (0, π) of `weight·|cα + sβ|`, and adds its (A, B) at θ = 0 to `start`.
 #[inline(always)]
 pub(super) fn half_period(
     weight: f64,
@@ -132,12 +132,12 @@ const CHORD: f64 = 0.154_212_6;
 /// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
 const ANGLE: f64 = 1.110_720_8;
 
-/// Sweeps the arcs of one period (a quarter turn, or half a turn), in the two or four copies of it
-/// that make up the circle, on both branches.
+/// Returns the global minimum over the arcs of one period (a quarter turn, or half a turn), in the four or
+/// two copies of the period that make up the circle, on both branches.
 ///
-/// What vanishes at the best point is left to the caller, whose slots these are; see [`mark_vanishing`]. With `JUMPS`, for
-/// half a turn, penalties fall by what the slots say where an entry vanishes, and by `start.k` at θ = 0. One
-/// function, because its running sums and bounds have to stay in registers.
+/// The caller marks the entries that vanish there, see [`mark_vanishing`]. With `JUMPS` (half turns only) the
+/// penalty is lower by the drop of its slot where an entry vanishes, and by `start.k` at θ = 0. One function,
+/// because its running sums and bounds have to stay in registers.
 #[inline(always)]
 pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(
     simd: S,
@@ -289,7 +289,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
         if least >= best.value {
             continue;
         }
-        // The most promising arc first: what it gives settles most of the others.
+        // The arc of the lowest bound first: its minimum excludes most of the others.
         let first = arcs.bound[..last]
             .iter()
             .position(|&v| v == least)
@@ -299,7 +299,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 continue;
             }
             let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
-            // How far below its ends the arc can dip, in any copy; then copy by copy.
+            // Bound on the depth of the arc below its ends in any copy; each copy is then tested with it.
             let dip = values[m].min(values[m + 1]) - arcs.bound[m];
             let at_end = |(c, s): (f64, f64)| {
                 let (first, quarter, second) = harmonics(&f, c, s);
@@ -343,7 +343,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     best
 }
 
-/// Marks the columns that vanish at the best point: that of every slot there, of `per_column` each.
+/// Marks the columns with an entry that vanishes at the best point; a column has `per_column` slots.
 #[inline(always)]
 pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, per_column: u32) {
     if let Some(m) = best.breakpoint
@@ -367,7 +367,7 @@ fn second_harmonic<S: Simd>(
     simd.mul_add_e_f64s(p, difference, simd.mul_f64s(q, sine))
 }
 
-/// First harmonic, the same a quarter turn on, and second harmonic.
+/// Returns the first harmonic at θ and at θ + π/2, and the second harmonic at θ.
 #[inline(always)]
 fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
     (
@@ -377,8 +377,8 @@ fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
     )
 }
 
-/// The best local minimum strictly inside an arc (at most a quadrant long), if there may be one
-/// below `ceiling`; `second` is the amplitude of the second derivative of the second harmonic.
+/// Returns the best local minimum strictly inside an arc (at most a quadrant long), if one may be below
+/// `ceiling`. `second` is the amplitude of the second derivative of the second harmonic.
 #[inline(always)]
 fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Option<(f64, f64)> {
     let [(c0, s0), (c1, s1)] = ends;
@@ -431,11 +431,11 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     found
 }
 
-/// Newton steps in [`newton`], at most; bisection steps count.
+/// Largest number of Newton and bisection steps in [`newton`].
 const MAX_NEWTON: usize = 60;
 
-/// The zero of the slope on an arc where the function is convex and the slope changes sign: Newton's
-/// method from the secant point, with bisection wherever it would leave the bracket.
+/// Returns the zero of the slope on an arc where the function is convex and the slope changes sign, by
+/// Newton's method from the secant point, with bisection wherever a step would leave the bracket.
 #[inline(always)]
 fn newton(arc: &Trig, ends: [(f64, f64); 2], slopes: (f64, f64)) -> (f64, f64) {
     let unit = |c: f64, s: f64| {
@@ -500,7 +500,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-        /// No minimum inside an arc that lies below both ends and the ceiling is missed, and what is found is one.
+        /// Each minimum inside an arc below both ends and the ceiling is found, and each result is a minimum.
         #[test]
         fn minima_inside_an_arc(
             (a, b) in (-1.0..1.0f64, -1.0..1.0f64),

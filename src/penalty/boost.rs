@@ -12,7 +12,7 @@
 
 use crate::pair::{BestBoost, Hyp, HyperbolaPair, SAME_BREAKPOINT, Scratch};
 
-/// No penalty: the minima of the four components.
+/// Returns the global minimum of the smooth part over the four components.
 #[inline(always)]
 pub(super) fn none(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
@@ -47,14 +47,14 @@ fn smooth_minima(pair: &HyperbolaPair<'_>, penalty: f64, best: &mut BestBoost) {
     }
 }
 
-/// u at which the smaller entry of a column vanishes.
+/// Returns the u at which the smaller entry of a column vanishes, if there is one.
 #[inline(always)]
 fn vanishing_point(x: f64, y: f64) -> Option<f64> {
     let (plus, minus) = (x + y, x - y);
     if plus == 0.0 || minus == 0.0 {
         return None;
     }
-    // The axis exactly, whatever the rounding of the quotient.
+    // An entry that is zero already vanishes at exactly 1, without rounding of the quotient.
     if x == 0.0 || y == 0.0 {
         return Some(1.0);
     }
@@ -62,7 +62,7 @@ fn vanishing_point(x: f64, y: f64) -> Option<f64> {
     (u > 0.0 && u.is_finite()).then_some(u)
 }
 
-/// Sorted vanishing points with their columns, into `scratch.order`.
+/// Writes the sorted vanishing points with their columns to `scratch.order`.
 #[inline(always)]
 fn sort_points(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) {
     scratch.order.clear();
@@ -74,7 +74,7 @@ fn sort_points(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) {
     scratch.order.sort_unstable_by(|l, r| l.0.total_cmp(&r.0));
 }
 
-/// Whether two vanishing points are one.
+/// Returns whether two vanishing points are equal up to rounding.
 #[inline(always)]
 fn same(u: f64, v: f64) -> bool {
     (u - v).abs() <= SAME_BREAKPOINT * u
@@ -91,7 +91,7 @@ fn mark_vanishing(scratch: &mut Scratch, at: usize) {
     }
 }
 
-/// λ‖X‖₀.
+/// Returns the global minimum for λ‖X‖₀.
 #[inline(always)]
 pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
@@ -132,7 +132,7 @@ pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -
     best
 }
 
-/// Σ w|X|: `weights(k)` gives the weights of the two entries of column k. One function: the arcs share running sums.
+/// Returns the global minimum for Σ w|X|, given the weights of each column. (The arcs share running sums.)
 #[inline(always)]
 pub(super) fn l1(
     weights: impl Fn(usize) -> (f64, f64),
@@ -227,13 +227,13 @@ pub(super) fn l1(
     best
 }
 
-/// X ≥ 0, from a feasible pair of rows.
+/// Returns the global minimum for X ≥ 0 from a feasible pair of rows.
 #[inline(always)]
 pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
     sort_points(pair, scratch);
     let (range_lo, range_hi) = pair.range;
-    // (+, +) wants u z₊ ≥ |z₋|/u; (+, −) wants z₋/u ≥ u z₊, and (−, +) its mirror image.
+    // (+, +) requires u z₊ ≥ |z₋|/u; (+, −) requires z₋/u ≥ u z₊, and (−, +) the mirror image.
     let (mut first_above, mut second_above, mut any) = (true, true, false);
     for (&x, &y) in pair.x.iter().zip(pair.y) {
         if x != 0.0 || y != 0.0 {

@@ -1,11 +1,11 @@
-//! What follows from the pieces of an entry.
+//! Value and subdifferential of an entry, from its pieces.
 
 use super::Form;
 use crate::pair::Piece;
 
 /// φ(`value`) on a piece.
 pub(super) fn at([a, b, c]: Piece, value: f64) -> f64 {
-    // A piece outside the domain has infinite a, and its product with an infinite value is no number.
+    // A piece outside the domain has infinite a, and with an infinite value the formula would give NaN.
     if a.is_finite() {
         a + value * (b + 0.5 * c * value)
     } else {
@@ -13,7 +13,7 @@ pub(super) fn at([a, b, c]: Piece, value: f64) -> f64 {
     }
 }
 
-/// The regular subdifferential, from φ and its slope on both sides.
+/// Returns the regular subdifferential, from φ and its slope on both sides.
 pub(super) fn subdifferential<F: Form>(
     form: &F,
     row: usize,

@@ -3,7 +3,7 @@
 use super::derived;
 use crate::pair::Piece;
 
-/// Where x is not allowed.
+/// Piece of an interval in which x is not allowed.
 pub(super) const OUTSIDE: Piece = [f64::INFINITY, 0.0, 0.0];
 
 /// Pieces between breakpoints, and φ at each of these.
@@ -14,7 +14,7 @@ pub(super) struct EntryPenalty {
 }
 
 impl EntryPenalty {
-    /// With the lower one of two values at every breakpoint.
+    /// Creates φ with the lower of the two values at every breakpoint.
     pub(super) fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
         let lower = |(&level, sides): (&f64, &[Piece])| {
             derived::at(sides[0], level).min(derived::at(sides[1], level))
@@ -26,7 +26,7 @@ impl EntryPenalty {
         }
     }
 
-    /// Whether φ is one quadratic across breakpoint `k`.
+    /// Returns whether φ is one quadratic across breakpoint `k`.
     pub(super) fn is_idle(&self, k: usize, level: f64) -> bool {
         let [left, right] = [self.pieces[k], self.pieces[k + 1]];
         left == right && left[0].is_finite() && self.at[k] == derived::at(left, level)
@@ -37,7 +37,7 @@ impl EntryPenalty {
         self.at.remove(k);
     }
 
-    /// With 0 as the only breakpoint: whether they are linear in |x| and rise from 0 on.
+    /// Returns whether φ, with the only breakpoint 0, has its minimum there and is linear in |x| beyond.
     pub(super) fn jump_up(&self) -> bool {
         match (&self.pieces[..], &self.at[..]) {
             ([[a, b, 0.0], [c, d, 0.0]], [at]) => {
@@ -47,7 +47,7 @@ impl EntryPenalty {
         }
     }
 
-    /// φ(`value`), which `above` of the breakpoints do not exceed.
+    /// Returns φ(`value`); `above` is the number of breakpoints up to `value`.
     pub(super) fn entry(&self, breakpoints: &[f64], above: usize, value: f64) -> f64 {
         match above.checked_sub(1) {
             Some(level) if breakpoints[level] == value => self.at[level],
@@ -55,7 +55,7 @@ impl EntryPenalty {
         }
     }
 
-    /// The same φ, with all of `to` as breakpoints, among them those `from` which they have.
+    /// Returns φ with the breakpoints `to`, which include its own breakpoints `from`.
     pub(super) fn refined(&self, from: &[f64], to: &[f64]) -> Self {
         let above = |value: f64| from.partition_point(|&level| level <= value);
         let left = [f64::NEG_INFINITY];

@@ -1,9 +1,9 @@
 //! Continuous penalties of |x|, the same for every entry: capped ℓ1, MCP, SCAD and the like.
 //!
-//! As for ℓ1 with one weight the period on the circle is π/2 and both branches share the breakpoints, see
-//! [`arcs`](super::arcs). A column of length ρ and direction ω has one where an entry vanishes, at θ = ω, and two
-//! for every knot t < ρ of the penalty: an entry comes down to t at ω + δ and gets up to it at ω − δ, cos δ = t/ρ, both
-//! modulo π/2. Between them h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K. O(lr log lr) for l knots.
+//! As for ℓ1 with one weight the period is π/2 and both branches share the breakpoints, see
+//! [`arcs`](super::arcs). A column of length ρ and direction ω has a breakpoint at ω, where an entry
+//! vanishes, and two for every knot t < ρ: an entry falls to t at ω + δ and rises to t at ω − δ, cos δ = t/ρ,
+//! modulo π/2. Between breakpoints h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K. O(lr log lr) for l knots.
 
 use pulp::Simd;
 
@@ -11,20 +11,20 @@ use super::arcs::{crossings_of_zero, search};
 use super::derived::at;
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
 
-/// Relative size of a jump of the penalty at a breakpoint that is rounding of its pieces.
+/// Largest relative jump at a breakpoint that counts as rounding of the pieces.
 const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
 
-/// Such a penalty, less its value at 0.
+/// A continuous penalty of |x|, minus its value at 0.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Even {
     /// The slope just right of 0.
     slope: f64,
-    /// Where the piece changes, ascending and positive, and by what.
+    /// Positive breakpoints, ascending, and the change of the piece at each.
     knots: Vec<(f64, Piece)>,
 }
 
 impl Even {
-    /// The penalty with these breakpoints, pieces and values at the breakpoints, if it is such a one.
+    /// Creates the penalty from breakpoints, pieces and values, if it is finite, even and continuous.
     pub(super) fn new(breakpoints: &[f64], pieces: &[Piece], values: &[f64]) -> Option<Self> {
         let count = breakpoints.len();
         let finite = pieces.iter().all(|piece| piece[0].is_finite());
@@ -54,12 +54,12 @@ impl Even {
         })
     }
 
-    /// Measured at r = 20 where entries cross every knot.
+    /// Returns the work of a pair, measured at r = 20 where entries cross every knot.
     pub(super) fn pair_work(&self) -> f64 {
         1.0 + self.knots.len() as f64
     }
 
-    /// The global minimum on the circle.
+    /// Returns the global minimum on the circle.
     #[inline(always)]
     pub(super) fn circle<S: Simd>(
         &self,
@@ -101,9 +101,9 @@ impl Even {
     }
 }
 
-/// Where entries cross ±knot, into the slots of `points` from the given one on: all that come down to it, then all
-/// that get up to it. Adds the pieces of those that are beyond it at θ = 0 to `start`. One function: what it
-/// computes per column is shared.
+/// Sets the breakpoints where entries cross ±knot, in the slots of `points` from the given one on: first all
+/// falling, then all rising crossings. Adds the pieces of the entries beyond the knot at θ = 0 to `start`.
+/// One function: both crossings of a column share its quantities.
 #[inline(always)]
 fn crossings<S: Simd>(
     simd: S,
@@ -194,19 +194,19 @@ fn crossings<S: Simd>(
             cs[slot] = simd.div_f64s(point.0, length);
             ss[slot] = simd.div_f64s(point.1, length);
         }
-        // Coming down takes the piece beyond away: from (u, w), or from (w, −u) a quarter turn back.
+        // A falling crossing removes the piece beyond the knot: from (u, w), or (w, −u) a quarter turn back.
         jump_c[m] = simd.select_f64s(late, minus_b, minus_a);
         jump_s[m] = simd.select_f64s(late, a, minus_b);
         bend_p[m] = simd.select_f64s(late, p, minus_p);
         bend_q[m] = simd.select_f64s(late, q, minus_q);
         bend_k[m] = simd.neg_f64s(k);
-        // Getting up adds it: to (u, w), or to (−w, u) a quarter turn on.
+        // A rising crossing adds this piece: of (u, w), or of (−w, u) a quarter turn later.
         jump_c[n] = simd.select_f64s(early, minus_b, a);
         jump_s[n] = simd.select_f64s(early, a, b);
         bend_p[n] = simd.select_f64s(early, minus_p, p);
         bend_q[n] = simd.select_f64s(early, minus_q, q);
         bend_k[n] = k;
-        // At θ = 0 the first entry is beyond the knot if it got up before, the second if it is still to come down.
+        // At θ = 0 the first entry is beyond the knot if it rose before, the second if it falls later.
         let crossing = simd.select_f64s(crosses, one, zero);
         let early = simd.select_f64s(early, crossing, zero);
         let late = simd.select_f64s(late, crossing, zero);

@@ -1,10 +1,10 @@
 //! The pair problem for any piecewise quadratic penalty, straight from its definition.
 //!
 //! Breakpoints are the points of the curve at which an entry crosses a level; between two of them the smooth
-//! part plus h is a [`Trig`](crate::pair::Trig) or [`Hyp`](crate::pair::Hyp), whose minima are known. The pieces are summed
-//! once, and from one arc to the next only those of the entries that cross change. Candidates: every minimum
-//! inside an arc, and every breakpoint with the entries that cross there exactly on their levels, where h may
-//! jump. O(lr log lr) per pair for l levels.
+//! part plus h is a [`Trig`](crate::pair::Trig) or [`Hyp`](crate::pair::Hyp), whose minima are known. The
+//! pieces are summed once, and from one arc to the next only those of the entries that cross change.
+//! Candidates: every minimum inside an arc, and every breakpoint with the entries that cross there exactly on
+//! their levels, where h may jump. O(lr log lr) per pair for l levels.
 
 use super::Form;
 use super::piecewise_quadratic::PiecewiseQuadratic;
@@ -13,7 +13,7 @@ use crate::pair::{
     OnHyperbola, Piece, Scratch,
 };
 
-/// [`Penalty::pair_work`](super::Penalty::pair_work) for every level, measured at r = 20.
+/// [`Penalty::pair_work`](super::Penalty::pair_work) per level, measured at r = 20.
 const LEVEL_WORK: f64 = 5.0;
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) of these solvers.
@@ -21,8 +21,8 @@ pub(super) fn pair_work(breakpoints: &[f64]) -> f64 {
     LEVEL_WORK * breakpoints.len().max(1) as f64
 }
 
-/// The columns of two rows that can change, with their entries: a column with two zeros keeps them, and its penalty. (The
-/// padding of the rows is left out, too.)
+/// Returns the nonzero columns of two rows, with their entries. A column of two zeros keeps its entries and
+/// penalty. (Padding is left out as well.)
 fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64, f64))> {
     let entries = x.iter().copied().zip(y.iter().copied());
     entries
@@ -30,14 +30,14 @@ fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64,
         .filter(|(_, entries)| *entries != (0.0, 0.0))
 }
 
-/// What the entries of those columns cost now.
+/// Returns the current penalty of the nonzero columns.
 fn cost(penalty: &PiecewiseQuadratic, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
     columns(x, y)
         .map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
         .sum()
 }
 
-/// The piece of an entry.
+/// Returns the current piece of an entry.
 fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
     let left = match entry.above {
         0 => f64::NEG_INFINITY,
@@ -46,7 +46,7 @@ fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
     penalty.piece(entry.row, entry.column, left)
 }
 
-/// The entries that meet levels at one breakpoint, each with the level of least penalty there, and that penalty.
+/// Returns the entries that reach levels at a breakpoint, each with its best level and the penalty there.
 fn meetings<'a>(
     penalty: &'a PiecewiseQuadratic,
     entries: &'a [Moving],
@@ -69,8 +69,8 @@ fn meetings<'a>(
         })
 }
 
-/// The least value below `best` on the curve within `range`, and where; `ends` says whether the ends of the
-/// range are candidates. Takes the crossings of `scratch` in their order. One function: the arcs share running sums.
+/// Returns the least value below `best` on the curve within `range`, and its point. With `ends`, both ends
+/// are candidates. Reads the sorted crossings of `scratch`. One function: the arcs share running sums.
 fn sweep<C: Curve>(
     penalty: &PiecewiseQuadratic,
     mut curve: C,
@@ -87,7 +87,7 @@ fn sweep<C: Curve>(
     } = scratch;
     let entries = &mut crossings.entries;
     let points = &crossings.points[..];
-    // Entries in infinite pieces are counted.
+    // Number of entries in infinite pieces.
     let mut outside = 0usize;
     let mut take = |curve: &mut C, entry: &Moving, sign: f64| {
         let piece = piece(penalty, entry);
@@ -106,7 +106,7 @@ fn sweep<C: Curve>(
     let mut next = 0;
     let mut from = range.0;
     loop {
-        // Crossings before the range are passed without a look.
+        // Crossings before the range only update the pieces.
         let to = points.get(next).map_or(range.1, |p| p.at.min(range.1));
         if blocked == 0 && to > from {
             let inside = if curve.lower_bound(from, to) < best {
@@ -171,7 +171,7 @@ fn sweep<C: Curve>(
     }
 }
 
-/// The global minimum on the circle.
+/// Returns the global minimum on the circle.
 pub(super) fn circle(
     penalty: &PiecewiseQuadratic,
     pair: &CirclePair<'_>,
@@ -214,7 +214,7 @@ pub(super) fn circle(
     best
 }
 
-/// The global minimum over the four components of the hyperbola, or a direction along which there is none.
+/// Returns the global minimum over the four components of the hyperbola, or an unbounded direction.
 pub(super) fn hyperbola(
     penalty: &PiecewiseQuadratic,
     pair: &HyperbolaPair<'_>,
@@ -276,7 +276,7 @@ pub(super) fn hyperbola(
             pair.bounded,
             best.value,
         );
-        // The entries are now where the sweep ended.
+        // The sweep has left the entries in their pieces at the upper end of the range.
         if falls(scratch, 0) {
             return BestBoost::unbounded(branch.signs, true);
         }

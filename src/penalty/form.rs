@@ -10,7 +10,7 @@ use super::nonnegative::NonNegative;
 use super::piecewise_quadratic::PiecewiseQuadratic;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
-/// Any of them.
+/// A penalty in one of its forms.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum AnyForm {
     /// h = 0.
@@ -39,14 +39,14 @@ macro_rules! each_form {
 }
 pub(crate) use each_form;
 
-/// One form: the pair solvers, and the values of [`Penalty`](super::Penalty) that loops over entries or pairs ask for.
+/// A form of a [`Penalty`](super::Penalty): pair solvers, and values for loops over entries or pairs.
 pub(crate) trait Form {
-    /// The global minimum of smooth part plus h over rotations and reflections, relative to the identity; which entries
-    /// of the new rows are known exactly is left in `scratch`.
+    /// Returns the global minimum of the smooth part plus h over rotations and reflections, relative to the
+    /// identity. Writes the exactly known entries of the new rows to `scratch`.
     fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best;
 
-    /// The same over the four components of the hyperbola, for rows of opposite sign; or a direction
-    /// along which the pair is unbounded below.
+    /// Returns the global minimum over the four components of the hyperbola, for rows of opposite sign, or a
+    /// direction along which the pair is unbounded below.
     fn hyperbola(&self, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost;
 
     /// φ_ij(`value`).
@@ -55,13 +55,13 @@ pub(crate) trait Form {
     /// (a, b, c) of the piece just right of `value`.
     fn piece(&self, row: usize, column: usize, value: f64) -> Piece;
 
-    /// The breakpoints, ascending.
+    /// Returns the breakpoints, ascending.
     fn breakpoints(&self) -> &[f64];
 
-    /// The proximal map.
+    /// Returns the proximal map.
     fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64;
 
-    /// The proximal map near the entry `x`, and its derivative.
+    /// Returns the proximal map near the entry `x`, and its derivative.
     fn proximal_near(&self, at: (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64);
 
     /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value.
@@ -93,7 +93,7 @@ pub(crate) trait Form {
         x.outer_iter().enumerate().map(row_value).sum()
     }
 
-    /// Makes a row exactly feasible that is feasible up to rounding.
+    /// Makes a row that is feasible up to rounding exactly feasible.
     #[inline(always)]
     fn tidy(&self, _row: &mut [f64]) {}
 }

@@ -1,17 +1,17 @@
 //! Σ μ_ij [X_ij ≠ 0] + λ_ij |X_ij|: penalties that jump at 0 and are linear on either side.
 //!
-//! Away from the angles at which an entry vanishes the count of nonzeros is constant, so that the arcs are those of ℓ1
-//! with entrywise weights, see [`arcs`](super::arcs); where an entry vanishes the penalty is lower by its μ_ij. O(r log r).
+//! Between angles at which an entry vanishes the arcs are those of ℓ1 with entrywise weights, see
+//! [`arcs`](super::arcs). Where an entry vanishes h is lower by its μ_ij. O(r log r).
 
 use pulp::Simd;
 
 use super::arcs::{half_period, search};
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch};
 
-/// Angles closer than this are one, as for penalties of any pieces.
+/// Angles closer than this are equal, as in the solver for any pieces.
 const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
 
-/// The global minimum on the circle for `weights`, (row, column) to (μ, λ), both ≥ 0.
+/// Returns the global minimum on the circle; `weights` maps (row, column) to (μ, λ), both ≥ 0.
 #[inline(always)]
 pub(super) fn circle<S: Simd>(
     weights: impl Fn(usize, usize) -> (f64, f64),

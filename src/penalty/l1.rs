@@ -7,12 +7,12 @@ use super::Form;
 use super::arcs::{half_period, mark_vanishing, quarter_period, search};
 use crate::pair::{Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
-/// Weights of entries, made of a number or an array.
+/// Weights of entries: a number or an array.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Weights {
     /// One weight for all entries.
     Scalar(f64),
-    /// One weight each, n×r.
+    /// One weight per entry, n×r.
     Entrywise(Array2<f64>),
 }
 
@@ -22,7 +22,7 @@ impl From<f64> for Weights {
     }
 }
 
-/// Equal weights are one.
+/// Equal weights become one scalar weight.
 impl From<Array2<f64>> for Weights {
     fn from(weights: Array2<f64>) -> Self {
         match weights.first() {

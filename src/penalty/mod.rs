@@ -1,9 +1,9 @@
-//! Separable penalties h(X) = Σ φ_ij(X_ij), their exact pair solvers and what else the methods ask of them.
+//! Separable penalties h(X) = Σ φ_ij(X_ij): values, proximal maps, subdifferentials and exact pair solvers.
 //!
-//! A [`Penalty`] is data: which quadratic `a + b x + ½ c x²` one entry costs between which breakpoints, perhaps times a
-//! weight per entry. Its form is recognised from the data, so that equal penalties are solved alike. Every form has a pair
-//! solver that is global. A loop over pairs is compiled for each form and entered by `each_form!`, once per sweep;
-//! nothing else is generic over the form.
+//! A [`Penalty`] is data: a quadratic `a + b x + ½ c x²` of an entry between every two breakpoints,
+//! optionally with a weight per entry. Its form is recognised from the data, so that equal penalties are
+//! solved alike. Every form has a global pair solver. A loop over pairs is compiled for each form and entered
+//! by `each_form!`, once per sweep; no other code is generic over the form.
 
 mod arcs;
 mod boost;
@@ -33,7 +33,7 @@ use none::NoPenalty;
 use nonnegative::NonNegative;
 use piecewise_quadratic::PiecewiseQuadratic;
 
-/// Work of the solution of a pair without penalty, with ℓ0 of one weight or X ≥ 0, where that with ℓ1 is 1.
+/// Work of a pair without penalty, with ℓ0 of one weight or with X ≥ 0, in units of the work with ℓ1.
 const SIMPLE_WORK: f64 = 0.5;
 
 /// Checks one weight of a penalty.
@@ -66,7 +66,7 @@ fn check_weights(weights: &Array2<f64>, n: usize, r: usize) -> Result<()> {
 
 /// A separable penalty, quadratic between finitely many breakpoints of an entry.
 ///
-/// h may jump at every breakpoint, where the lower value counts, and be infinite (a constraint) on whole pieces.
+/// h may jump at a breakpoint, where the lower value counts, and be infinite (a constraint) on pieces.
 ///
 /// ```
 /// use orthobcd::penalty::Penalty;
@@ -104,12 +104,12 @@ impl Penalty {
         Self(AnyForm::L1(L1 { weights }))
     }
 
-    /// Breakpoints in ascending order, and (a, b, c) of the piece `a + b x + ½ c x²` before the first, of those between,
-    /// and of the one after the last; (∞, 0, 0) where x is not allowed.
+    /// Creates the penalty from ascending breakpoints and (a, b, c) of the pieces `a + b x + ½ c x²` before
+    /// the first, between every two, and after the last breakpoint; (∞, 0, 0) where x is not allowed.
     ///
     /// # Errors
-    /// If the breakpoints do not ascend, there is not one piece more than there are breakpoints, a number is
-    /// too large or not one, or every piece is infinite.
+    /// If the breakpoints do not ascend, the number of pieces is not that of breakpoints plus one, a number
+    /// is too large or NaN, or every piece is infinite.
     pub fn pieces(breakpoints: Vec<f64>, pieces: Vec<Piece>) -> Result<Self> {
         PiecewiseQuadratic::new(breakpoints, pieces).map(Self::recognised)
     }
@@ -125,8 +125,8 @@ impl Penalty {
         Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap])
     }
 
-    /// The minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` > 0
-    /// (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
+    /// Creates the minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` >
+    /// 0 (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
     ///
     /// # Errors
     /// If λ is not positive or γ is not, or either is too large.
@@ -154,15 +154,15 @@ impl Penalty {
         Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
     }
 
-    /// The constraint `lower` ≤ x ≤ `upper`, each of them perhaps infinite: φ = 0 there, +∞ elsewhere.
+    /// Creates the constraint `lower` ≤ x ≤ `upper`, φ = 0 there, +∞ elsewhere; either bound may be infinite.
     ///
     /// # Errors
-    /// If lower is not below upper, or one is finite and too large.
+    /// If `lower` is not below `upper`, or a finite bound is too large.
     pub fn interval(lower: f64, upper: f64) -> Result<Self> {
         PiecewiseQuadratic::interval(lower, upper).map(Self::recognised)
     }
 
-    /// Symmetric penalties: from 0 to `knots`[0], between the knots, and beyond the last one.
+    /// Creates a symmetric penalty from its pieces for x > 0: before, between and after the knots.
     fn symmetric(knots: &[f64], right: &[Piece]) -> Result<Self> {
         let mirrored = |&[a, b, c]: &Piece| [a, -b, c];
         let left = knots.iter().rev().map(|v| -v);
@@ -191,12 +191,12 @@ impl Penalty {
         Ok(Self(AnyForm::Pieces(weighted)))
     }
 
-    /// Breakpoints and pieces in the form that they are recognised as.
+    /// Creates the penalty in the form recognised from its breakpoints and pieces.
     fn recognised(data: PiecewiseQuadratic) -> Self {
         Self(data.recognised())
     }
 
-    /// Breakpoints and pieces.
+    /// Returns the breakpoints and pieces of h.
     fn data(&self) -> PiecewiseQuadratic {
         match &self.0 {
             AnyForm::None(_) => PiecewiseQuadratic::nothing(),
@@ -212,14 +212,14 @@ impl Penalty {
         }
     }
 
-    /// The same penalty in no form that is recognised: the tests hold every form against it.
+    /// Returns the penalty with the general pair solver, to which the tests compare every form.
     #[doc(hidden)]
     pub fn general(&self) -> Self {
         Self(AnyForm::Pieces(self.data().general()))
     }
 }
 
-/// Checks a parameter that has to be above a bound.
+/// Checks that a parameter is above a bound and not too large.
 fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
     if value > bound && value <= LARGEST {
         return Ok(());
@@ -238,32 +238,32 @@ impl Penalty {
         each_form!(self, form => form.entry(row, column, value))
     }
 
-    /// (a, b, c) of the piece `a + b x + ½ c x²` of φ_ij just right of `value`, which may be −∞; a is +∞ and b and c
-    /// are 0 where x is not allowed.
+    /// (a, b, c) of the piece `a + b x + ½ c x²` of φ_ij just right of `value`, which may be −∞; a is +∞ and
+    /// b and c are 0 where x is not allowed.
     #[inline]
     pub fn piece(&self, row: usize, column: usize, value: f64) -> Piece {
         each_form!(self, form => form.piece(row, column, value))
     }
 
-    /// The breakpoints, ascending.
+    /// Returns the breakpoints, ascending.
     pub fn breakpoints(&self) -> &[f64] {
         each_form!(self, form => form.breakpoints())
     }
 
-    /// The slope of φ_ij just right of `value`.
+    /// Returns the slope of φ_ij just right of `value`.
     #[inline]
     pub(crate) fn slope(&self, row: usize, column: usize, value: f64) -> f64 {
         let [_, b, c] = self.piece(row, column, value);
         b + c * value
     }
 
-    /// The part of h that one row has.
+    /// Returns the sum of φ_ij over a row of X.
     pub(crate) fn row_value(&self, row: usize, x: &[f64]) -> f64 {
         let entries = x.iter().enumerate();
         entries.map(|(k, &value)| self.entry(row, k, value)).sum()
     }
 
-    /// The change of h when a row changes.
+    /// Returns the change of h when a row of X changes from `old` to `new`.
     pub(crate) fn change(&self, row: usize, old: &[f64], new: &[f64]) -> f64 {
         each_form!(self, form => form.change(row, old, new)).0
     }
@@ -273,12 +273,12 @@ impl Penalty {
         each_form!(self, form => form.value(x))
     }
 
-    /// Makes a row exactly feasible that is feasible up to rounding.
+    /// Makes a row that is feasible up to rounding exactly feasible.
     pub fn tidy(&self, row: &mut [f64]) {
         each_form!(self, form => form.tidy(row));
     }
 
-    /// The distance of X from the domain of h.
+    /// Returns the distance of X from the domain of h.
     pub fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         match &self.0 {
             AnyForm::NonNegative(_) => x.iter().map(|v| v.min(0.0).powi(2)).sum::<f64>().sqrt(),
@@ -287,7 +287,7 @@ impl Penalty {
         }
     }
 
-    /// The squared distance from the domain of h as a penalty, where a start may have to be moved into that domain.
+    /// Returns the squared distance from the domain of h as a penalty, if a start may have to be moved there.
     pub fn squared_distance(&self) -> Option<Self> {
         match &self.0 {
             AnyForm::Pieces(form) => form.squared_distance().map(Self::recognised),
@@ -308,20 +308,20 @@ impl Penalty {
         }
     }
 
-    /// The regular subdifferential of φ_ij: the interval from the slope on the left of `value` to that on its
-    /// right, infinite where φ_ij jumps up. Empty at a concave kink, where the first number exceeds the second.
+    /// Returns the regular subdifferential of φ_ij: the interval from the left to the right slope at `value`,
+    /// infinite where φ_ij jumps up, and empty (first number larger) at a concave kink.
     pub fn subdifferential(&self, row: usize, column: usize, value: f64) -> (f64, f64) {
         each_form!(self, form => derived::subdifferential(form, row, column, value))
     }
 
-    /// The proximal map: a global minimum u of `φ_ij(u) + (u − value)²/(2·step)`.
+    /// Returns the proximal map: a global minimum u of `φ_ij(u) + (u − value)²/(2·step)`.
     #[inline]
     pub fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
         each_form!(self, form => form.proximal(row, column, value, step))
     }
 
-    /// The proximal map of h near the entry `x`, and its derivative: where h jumps up on both sides of x,
-    /// x stays.
+    /// Returns the proximal map of h near the entry `x`, and its derivative. If h jumps up on both sides of
+    /// x, x stays.
     #[inline]
     pub fn proximal_near(
         &self,
@@ -333,8 +333,8 @@ impl Penalty {
         each_form!(self, form => form.proximal_near((row, column), x, value, step))
     }
 
-    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value; 0 for a constraint,
-    /// which is for the caller to restore.
+    /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the smoothed
+    /// value. X ≥ 0 contributes nothing; the caller restores this constraint.
     pub fn smoothed(
         &self,
         x: ArrayView2<'_, f64>,
@@ -345,21 +345,21 @@ impl Penalty {
     }
 }
 
-/// What h is like.
+/// Properties of h, and penalties derived from h.
 impl Penalty {
-    /// Whether h is [`NONE`](Self::NONE).
+    /// Returns whether h is [`NONE`](Self::NONE).
     #[inline]
     pub(crate) fn is_none(&self) -> bool {
         matches!(self.0, AnyForm::None(_))
     }
 
-    /// Whether h = 0, perhaps as ℓ0 or ℓ1 of weight 0.
+    /// Returns whether h = 0, including ℓ0 and ℓ1 of weight 0.
     #[cfg(feature = "python")]
     pub(crate) fn is_zero(&self) -> bool {
         self.is_none() || self.count() == Some(0.0) || self.absolute() == Some(0.0)
     }
 
-    /// The work of solving a pair of rows, in units of that with ℓ1.
+    /// Returns the work of solving a pair of rows, in units of the work with ℓ1.
     pub(crate) fn pair_work(&self) -> f64 {
         match &self.0 {
             AnyForm::Pieces(form) => form.pair_work(),
@@ -368,8 +368,8 @@ impl Penalty {
         }
     }
 
-    /// Whether h draws entries to zero: zero minimises it plus any linear function that is small enough. ℓ0 and ℓ1 of
-    /// weight 0 count, too.
+    /// Returns whether h draws entries to zero: 0 minimises the mean φ plus any small linear function near 0.
+    /// ℓ0 and ℓ1 of weight 0 count as well.
     pub(crate) fn sparsifies(&self) -> bool {
         match &self.0 {
             AnyForm::L0(_) | AnyForm::L1(_) => true,
@@ -378,7 +378,7 @@ impl Penalty {
         }
     }
 
-    /// λ if h = λ‖X‖₀.
+    /// Returns λ if h = λ‖X‖₀.
     #[inline]
     pub(crate) fn count(&self) -> Option<f64> {
         match &self.0 {
@@ -387,7 +387,7 @@ impl Penalty {
         }
     }
 
-    /// The weights if h is ℓ1.
+    /// Returns the weights if h is ℓ1.
     pub(crate) fn l1_weights(&self) -> Option<&Weights> {
         match &self.0 {
             AnyForm::L1(form) => Some(&form.weights),
@@ -395,7 +395,7 @@ impl Penalty {
         }
     }
 
-    /// λ if h = λ‖X‖₁.
+    /// Returns λ if h = λ‖X‖₁.
     pub(crate) fn absolute(&self) -> Option<f64> {
         match self.l1_weights() {
             Some(Weights::Scalar(lambda)) => Some(*lambda),
@@ -403,7 +403,7 @@ impl Penalty {
         }
     }
 
-    /// Whether 0 and values above it are allowed, and none below.
+    /// Returns whether 0 is allowed and no value below 0 is.
     pub fn nonnegative(&self) -> bool {
         match &self.0 {
             AnyForm::NonNegative(_) => true,
@@ -412,14 +412,14 @@ impl Penalty {
         }
     }
 
-    /// The factor λ of h that a path over its strength runs through; 1 where that is a multiple of h, `None` where
-    /// h does not draw entries to zero.
+    /// Returns the strength of h, the number that a path varies: λ of λ‖X‖₀ and λ‖X‖₁, 1 (as a factor of h)
+    /// for other penalties, `None` if h does not draw entries to zero.
     pub fn strength(&self) -> Option<f64> {
         let lambda = self.count().or(self.absolute()).unwrap_or(1.0);
         self.sparsifies().then_some(lambda)
     }
 
-    /// The strength above which sharing a column does not pay, if that gains two rows at most `gain`.
+    /// Returns the strength above which two rows do not share a column, if this lowers f by at most `gain`.
     pub(crate) fn largest_strength(&self, gain: f64) -> f64 {
         match &self.0 {
             AnyForm::L1(form) => match &form.weights {
@@ -431,7 +431,7 @@ impl Penalty {
         }
     }
 
-    /// The penalty `factor · h`, if it has a [`strength`](Self::strength).
+    /// Creates the penalty `factor · h`, if it has a [`strength`](Self::strength).
     pub(crate) fn scaled(&self, factor: f64) -> Option<Self> {
         let form = match &self.0 {
             AnyForm::L0(form) => AnyForm::L0(L0 {
@@ -449,17 +449,17 @@ impl Penalty {
         Some(Self(form))
     }
 
-    /// The penalty of Xᵀ.
+    /// Returns the penalty of Xᵀ.
     pub(crate) fn transposed(&self) -> Self {
         self.rearranged(|weights| weights.t().as_standard_layout().into_owned())
     }
 
-    /// The penalty of these rows of X alone.
+    /// Returns the penalty restricted to these rows of X.
     pub(crate) fn on_rows(&self, rows: &[usize]) -> Self {
         self.rearranged(|weights| weights.select(Axis(0), rows))
     }
 
-    /// The same with other weights of the entries, where there are such.
+    /// Returns the penalty with its entrywise weights, if any, mapped by `change`.
     fn rearranged(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
         Self(match &self.0 {
             AnyForm::L1(L1 {

@@ -37,7 +37,7 @@ impl Form for NonNegative {
 
     #[inline(always)]
     fn tidy(&self, row: &mut [f64]) {
-        // The angle is feasible; what is left below zero is the rounding of c·x + s·y.
+        // The angle is feasible: values below zero are rounding of c·x + s·y.
         for value in row {
             *value = if *value > 0.0 { *value } else { 0.0 };
         }
@@ -72,8 +72,8 @@ impl Form for NonNegative {
     }
 }
 
-/// The global minimum on the circle for X ≥ 0 and a penalty `jump` + `slope`·x of positive entries, `jump` ≥ 0.
-/// (A curvature adds a constant: x² + y² does not change.) One function: the arcs share what is found of the columns.
+/// Returns the global minimum on the circle for X ≥ 0 and a penalty `jump` + `slope`·x of x > 0, `jump` ≥ 0.
+/// (A curvature adds a constant, as x² + y² is fixed.) One function: the arcs share sums over the columns.
 #[inline(always)]
 pub(super) fn circle(
     pair: &CirclePair<'_>,
@@ -84,7 +84,7 @@ pub(super) fn circle(
     // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
     let mut low: Option<(f64, f64)> = None;
     let mut high = (0.0, 0.0);
-    // Sums of the rows, and the zeros of columns that are not zero.
+    // Sums of the rows, and the number of zeros in nonzero columns.
     let (mut sums, mut zeros) = ((0.0, 0.0), 0usize);
     for (&x, &y) in pair.x.iter().zip(pair.y) {
         if x == 0.0 && y == 0.0 {
@@ -141,14 +141,14 @@ pub(super) fn circle(
         arc(&mut best, &f, base, ends, jump * zeros as f64, reflect);
     }
     if best.breakpoint.is_some() {
-        // The columns that made the bound vanish there, exactly.
+        // Entries of the columns that bound the arc vanish exactly at its end.
         let columns = vanishing(pair, best.turn);
         scratch.vanishing.extend(columns.map(|k| k as u32));
     }
     best
 }
 
-/// The columns with an entry that a turn makes zero, up to rounding.
+/// Returns the columns with an entry that a turn makes zero, up to rounding.
 #[inline(always)]
 fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
     let v = turn.matrix();
@@ -161,7 +161,7 @@ fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Offers the ends (cosine, sine, penalty) of an arc at most π/2 long, and the minima inside, which have a penalty as well.
+/// Offers the ends (cosine, sine, penalty) of an arc at most π/2 long, and the minima inside, with `penalty`.
 #[inline(always)]
 fn arc(
     best: &mut Best,

@@ -12,22 +12,21 @@ use super::{
 use crate::error::{Error, LARGEST, Result};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
-/// h(X) = Σ φ(X_ij), φ(x) = a + b x + ½ c x² with its own (a, b, c) between every two breakpoints, perhaps with
-/// weights that differ from entry to entry.
+/// h(X) = Σ φ_ij(X_ij), φ = a + b x + ½ c x² between every two breakpoints, optionally with weights.
 ///
-/// Where two pieces disagree at their breakpoint the lower value counts, a count of nonzeros
-/// apart. An infinite piece is a constraint.
+/// If two pieces disagree at a breakpoint, the lower value counts. With an ℓ0 term the value at 0 can be
+/// below both pieces. An infinite piece is a constraint.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PiecewiseQuadratic {
     breakpoints: Vec<f64>,
-    /// What all entries cost.
+    /// Penalty of every entry, without weight.
     phi: EntryPenalty,
-    /// What an entry costs times its weight, finite.
+    /// Weights of the entries, and the finite penalty that they multiply.
     weighted: Vec<(Array2<f64>, EntryPenalty)>,
     solver: Solver,
 }
 
-/// How pairs on the circle are solved.
+/// Pair solver on the circle.
 #[derive(Debug, Clone, PartialEq)]
 enum Solver {
     /// Continuous functions of |x|.
@@ -105,7 +104,7 @@ impl PiecewiseQuadratic {
         mut phi: EntryPenalty,
         mut weighted: Vec<(Array2<f64>, EntryPenalty)>,
     ) -> Self {
-        // Where nothing changes there is no breakpoint.
+        // Removes breakpoints at which no penalty changes.
         for k in (0..breakpoints.len()).rev() {
             let level = breakpoints[k];
             let units = weighted.iter_mut().map(|(_, unit)| unit);
@@ -148,7 +147,7 @@ impl PiecewiseQuadratic {
         Ok(Self::made(breakpoints, phi, weighted))
     }
 
-    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of one piece below 0, a value at 0, and one piece above.
+    /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of a piece below 0, a value at 0, and a piece above.
     fn at_zero(pieces: [Piece; 2], at: f64, weights: Option<Array2<f64>>) -> Self {
         let (breakpoints, unit) = (
             vec![0.0],
@@ -215,7 +214,7 @@ impl PiecewiseQuadratic {
         Self::new(breakpoints, pieces)
     }
 
-    /// The allowed value nearest to `value`.
+    /// Returns the allowed value nearest to `value`.
     fn nearest(&self, value: f64) -> f64 {
         let penalty = |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v);
         if penalty(value) < f64::INFINITY {
@@ -227,12 +226,12 @@ impl PiecewiseQuadratic {
         levels.min_by(nearer).map_or(value, |&level| level)
     }
 
-    /// How many breakpoints `value` is not below.
+    /// Returns the number of breakpoints up to `value`.
     fn above(&self, value: f64) -> usize {
         self.breakpoints.partition_point(|&level| level <= value)
     }
 
-    /// What an entry of mean weight costs.
+    /// Returns the penalty of an entry of mean weight.
     fn mean(&self) -> Self {
         let mut phi = self.phi.clone();
         for (weights, unit) in &self.weighted {
@@ -243,7 +242,7 @@ impl PiecewiseQuadratic {
         Self::made(self.breakpoints.clone(), phi, Vec::new())
     }
 
-    /// The same with other weights.
+    /// Returns the penalty with its weights mapped by `change`.
     pub(super) fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
         let weighted = (self.weighted.iter()).map(|(w, unit)| (change(w), unit.clone()));
         Self {
@@ -252,7 +251,7 @@ impl PiecewiseQuadratic {
         }
     }
 
-    /// Of penalties that jump up from 0: by how much, and the slope beyond.
+    /// Returns the jump at 0 and the slope beyond, for penalties solved by [`Solver::Jump`].
     #[inline(always)]
     fn jump_and_slope(&self, row: usize, column: usize) -> (f64, f64) {
         let own = |phi: &EntryPenalty| {
@@ -267,7 +266,7 @@ impl PiecewiseQuadratic {
         (jump, slope)
     }
 
-    /// The simplest form of h.
+    /// Returns the simplest form of h.
     pub(super) fn recognised(self) -> AnyForm {
         let phi = (&self.phi.pieces[..], &self.phi.at[..]);
         match (&self.breakpoints[..], phi) {
@@ -288,7 +287,7 @@ impl PiecewiseQuadratic {
         }
     }
 
-    /// The same, its pairs solved by what is right for any pieces.
+    /// Returns the penalty with the pair solver for arbitrary pieces.
     pub(super) fn general(self) -> Self {
         Self {
             solver: Solver::Any,
@@ -322,13 +321,13 @@ impl PiecewiseQuadratic {
         (self.weighted.iter()).try_for_each(|(weights, _)| super::check_weights(weights, n, r))
     }
 
-    /// The distance of X from the domain of h.
+    /// Returns the distance of X from the domain of h.
     pub(super) fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         let squares = x.iter().map(|&v| (v - self.nearest(v)).powi(2));
         squares.sum::<f64>().sqrt()
     }
 
-    /// The squared distance from the domain of h, where h is a constraint.
+    /// Returns the squared distance from the domain of h as a penalty, if h is a constraint.
     pub(super) fn squared_distance(&self) -> Option<Self> {
         let is_allowed =
             |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
@@ -366,13 +365,13 @@ impl PiecewiseQuadratic {
         }
     }
 
-    /// Whether an entry of mean weight is drawn to zero.
+    /// Returns whether 0 lies inside the subdifferential at 0 of an entry of mean weight.
     pub(super) fn sparsifies(&self) -> bool {
         let (low, high) = derived::subdifferential(&self.mean(), 0, 0, 0.0);
         low < 0.0 && high > 0.0
     }
 
-    /// Whether 0 and values above it are allowed, and none below.
+    /// Returns whether 0 is allowed and no value below 0 is.
     pub(super) fn is_nonnegative(&self) -> bool {
         let zero = self.breakpoints.iter().position(|&level| level == 0.0);
         zero.is_some_and(|k| {
@@ -381,7 +380,7 @@ impl PiecewiseQuadratic {
         })
     }
 
-    /// The penalty `factor · h`.
+    /// Creates the penalty `factor · h`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
         let mut phi = self.phi.clone();
         phi.scale(factor);
@@ -400,7 +399,7 @@ impl PiecewiseQuadratic {
         }
     }
 
-    /// Whether h is a constraint somewhere.
+    /// Returns whether a piece of h is infinite.
     fn constrains(&self) -> bool {
         self.phi.pieces.contains(&OUTSIDE)
     }
@@ -430,7 +429,7 @@ impl Form for PiecewiseQuadratic {
         own + weighted.sum::<f64>()
     }
 
-    /// The best of the levels and of the stationary points inside the pieces.
+    /// Compares the breakpoints and the stationary points inside the pieces.
     fn proximal(&self, row: usize, column: usize, value: f64, step: f64) -> f64 {
         let mut best = (f64::INFINITY, value);
         let mut offer = |penalty: f64, u: f64| {
@@ -489,8 +488,8 @@ impl Form for PiecewiseQuadratic {
         (u, 1.0 / (1.0 + step * c))
     }
 
-    /// The Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to zero, or
-    /// half of the way: ε²/(2 (h(ε) − h(0))).
+    /// Returns the Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to
+    /// zero, or half of the way: ε²/(2 (h(ε) − h(0))).
     fn smoothed(
         &self,
         x: ArrayView2<'_, f64>,
@@ -507,7 +506,7 @@ impl Form for PiecewiseQuadratic {
                     .filter(|v| v.is_finite())
                     .fold(0.0, f64::max);
                 let step = 0.5 * epsilon * epsilon / rise;
-                // A penalty that is flat at zero is smooth enough there for a step of its own.
+                // A penalty that is flat at zero has no such step; ε takes its place.
                 let step = if step.is_finite() { step } else { epsilon };
                 let u = self.proximal(i, k, x, step);
                 *g += (x - u) / step;

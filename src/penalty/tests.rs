@@ -1,4 +1,4 @@
-//! What a penalty says of itself agrees with its values, whatever its form.
+//! Properties of a penalty agree with its values, in every form.
 
 use ndarray::{Array2, array};
 
@@ -10,7 +10,7 @@ fn weights() -> Array2<f64> {
     array![[0.5, 0.0], [2.0, 1.0], [0.25, 4.0]]
 }
 
-/// One of every kind, for X of [`SIZE`].
+/// Returns penalties of every kind, for X of [`SIZE`].
 fn kinds() -> Vec<Penalty> {
     let capped = Penalty::capped_l1(2.0, 0.5).unwrap();
     let huber = Penalty::pieces(
@@ -119,7 +119,7 @@ fn pieces_and_slopes_are_those_of_the_entries() {
     }
 }
 
-/// Whether a slope is a difference quotient, or infinite where that is large.
+/// Returns whether a slope is near a difference quotient, or infinite where the quotient is large.
 fn near_slope(slope: f64, quotient: f64) -> bool {
     (slope - quotient).abs() < 1e-5 || (slope.is_infinite() && slope * quotient > 1e5)
 }
@@ -133,7 +133,7 @@ fn proximal_maps_are_global_minima() {
                 let u = penalty.proximal(row, column, v, step);
                 let best = values().map(total).fold(f64::INFINITY, f64::min);
                 assert!(total(u) <= best + 1e-12, "{penalty:?}: {u} for {v}");
-                // Near an entry that h holds on both sides it is that entry, elsewhere the proximal map.
+                // An entry from which h jumps up on both sides stays; elsewhere the proximal map applies.
                 for x in [0.0, 0.3] {
                     let (u_near, derivative) = penalty.proximal_near((row, column), x, v, step);
                     let held = penalty.breakpoints().contains(&x)
@@ -264,8 +264,8 @@ fn kinds_are_told_apart() {
 
 #[test]
 fn strengths_at_which_sharing_does_not_pay() {
-    // Where h has one number λ, the largest strength is a value of λ. Elsewhere it is a factor of h, and this factor
-    // times the mean increase of h from an entry 0 to an entry 1 is the gain.
+    // Where h has one number λ, the largest strength is a value of λ. Elsewhere it is a factor of h, and this
+    // factor times the mean increase of h from an entry 0 to an entry 1 is the gain.
     for penalty in kinds() {
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
         let cost = mean(1.0) - mean(0.0);

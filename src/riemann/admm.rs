@@ -1,5 +1,5 @@
-//! Annealed ADMM: the linearised alternating direction method of multipliers (Boyd, Parikh, Chu, Peleato and Eckstein,
-//! Found. Trends Mach. Learn. 3, 2011) for min f(X) + h(Y), X = Y, X orthonormal, with a growing penalty parameter β.
+//! Annealed ADMM: the linearised alternating direction method of multipliers (Boyd, Parikh, Chu, Peleato and
+//! Eckstein, Found. Trends Mach. Learn. 3, 2011) for min f(X) + h(Y), X = Y orthonormal, with growing β.
 //!
 //! ```text
 //! X <- polar(β Y + ζ X − ∇f(X) − W)      ζ: inertia, 0 for concave f
@@ -7,16 +7,15 @@
 //! W <- W + β (X − Y)
 //! ```
 //!
-//! β grows geometrically. At the first β the sparse copy Y is free to change its support, at the last β X and Y agree.
-//! An iteration costs one gradient, one polar factor and one proximal map.
+//! β grows geometrically. At the first β the sparse copy Y is free to change its support, at the last β X and
+//! Y agree. An iteration costs one gradient, one polar factor and one proximal map.
 
 use ndarray::{Array1, Array2, Zip};
 
 use crate::linalg::{square, symmetric, symmetric_eigen};
 
-/// First β in units of the [curvature](curvatures) of a component, and last β in units of the Lipschitz
-/// constant of ∇f. For penalties the component is the last one; half and double of both were worse on most rows
-/// of the training list.
+/// First β in units of the [curvature](curvatures) of a component (for penalties the least curvature), and
+/// last β in units of the Lipschitz constant of ∇f. Half and double are worse on most of the training list.
 pub(crate) const FIRST: f64 = 0.06;
 pub(crate) const LAST: f64 = 1.2;
 
@@ -71,7 +70,7 @@ pub(crate) fn anneal(
         y = (terms.proximal)(&x + &(&multiplier * beta.recip()), beta.recip());
         let gap = &x - &y;
         multiplier.scaled_add(beta, &gap);
-        // A gap that is not a number also ends the method.
+        // A NaN gap also ends the method.
         if ratio >= 1.0 || !(square(&gap) > AGREE * AGREE * x.ncols() as f64) {
             return Some((x, y));
         }

@@ -1,10 +1,10 @@
-//! Damped Newton's method for the multiplier Λ of a constraint: a step is halved until it lowers the residual.
+//! Damped Newton's method for the multiplier Λ of a constraint: steps are halved until the residual falls.
 
 use ndarray::Array2;
 
 /// Takes at most `steps` steps from Λ = `lambda`, each halved at most `halvings` times, and returns the last
-/// evaluation. `evaluate` gives what follows from a Λ, and the residual; `direction` gives the step from there,
-/// or None at the end. `is_over` is asked before each evaluation of a step.
+/// evaluation. `evaluate` returns the state at Λ and the residual; `direction` returns the step from a state,
+/// or None at the end. `is_over` is called before each evaluation of a step.
 pub(crate) fn damped_newton<S>(
     lambda: &mut Array2<f64>,
     (steps, halvings): (usize, usize),

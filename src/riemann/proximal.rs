@@ -76,7 +76,7 @@ pub(crate) struct ProximalDescent {
 }
 
 impl ProximalDescent {
-    /// A descent from x with f and ∇f there; t is the first step length.
+    /// Creates a descent from x with f and ∇f there; t is the first step length.
     pub(crate) fn new(
         tangent: &Tangent<'_>,
         x: Array2<f64>,

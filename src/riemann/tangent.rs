@@ -54,8 +54,8 @@ pub(crate) struct Tangent<'a> {
     /// that is the residual, so that convergence is superlinear (Eisenstat and Walker, SIAM J. Sci. Comput.
     /// 17, 1996).
     pub(crate) residual: f64,
-    /// Whether the polar factor is the retraction if no feasible point with the pattern is nearby; for
-    /// penalties that are finite there.
+    /// True if the polar factor is the retraction where no feasible point with the pattern is nearby; only
+    /// for penalties that are finite there.
     pub(crate) dense: bool,
     /// Polled within a step; an interrupted step is not a minimiser.
     pub(crate) is_over: &'a dyn Fn() -> bool,

@@ -15,7 +15,7 @@ const GOOD: f64 = 0.75;
 pub(crate) struct Truncated {
     pub(crate) step: Array2<f64>,
     pub(crate) direction: Array2<f64>,
-    /// Whether η is on the boundary ‖η‖ = Δ.
+    /// True if η is on the boundary ‖η‖ = Δ.
     pub(crate) bounded: bool,
     pub(crate) iterations: usize,
     image: Array2<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct Truncated {
 }
 
 impl Truncated {
-    /// The model at a gradient; conjugate gradients end at a residual of norm `goal`.
+    /// Creates the model at a gradient; conjugate gradients end at a residual of norm `goal`.
     pub(crate) fn new(gradient: &Array2<f64>, goal: f64) -> Self {
         Self {
             step: Array2::zeros(gradient.dim()),

@@ -1,9 +1,9 @@
 //! Work before a search: smooth problems are solved directly, and a nonquadratic f is minimised once from the
 //! first point.
 //!
-//! A problem without penalty is solved by eigenvectors or the polar factor, in closed form if one
-//! decomposition is affordable, otherwise from a Krylov space and the gradient and Newton steps of the
-//! solver.
+//! A problem without penalty is solved by eigenvectors or the polar factor: in closed form if one
+//! decomposition is affordable. Otherwise a Krylov space gives a start for the gradient and Newton steps of
+//! the solver.
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 

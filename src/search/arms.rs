@@ -16,7 +16,7 @@ pub(super) const HOPELESS: f64 = 0.05;
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
 
-/// A longer run moves from the screened rows to all rows if its slice allows this number of iterations there.
+/// A longer run moves from the screened rows to all rows if it allows this number of iterations there.
 const WHOLE_STEPS: f64 = 200.0;
 
 /// A heuristic, on all rows or on the screened rows.

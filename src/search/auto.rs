@@ -26,7 +26,6 @@ use crate::threads::Threads;
 /// With a mixed signature, `x0` (default: the first r columns of the identity) defines the constraint matrix
 /// XᵀJX, and strategies cannot be chosen.
 ///
-///
 /// # Errors
 /// If the problem, the options or the shape of `x0` are invalid, a gradient does not match its f, the
 /// signature is all −1, or strategies are given for a mixed signature or are unknown names.
@@ -42,7 +41,6 @@ pub fn minimize_auto(
 
 /// Like [`minimize_auto`], with the caller's heuristics added to the [built-in ones](registry) or in place of
 /// them.
-///
 ///
 /// # Errors
 /// As [`minimize_auto`].
@@ -112,8 +110,8 @@ pub fn minimize_with(
     incumbent.finish()
 }
 
-/// The point that a search begins at without `x0`: the rows of the largest diagonal entries of C, a partition for
-/// X ≥ 0 unless they are better, or a random point where f has no C; of mixed signs the first columns of the identity.
+/// Returns the first point of a search without `x0`: unit vectors at the largest −C_ii (for X ≥ 0 a partition
+/// unless they are better), a random point if f has no C, or columns of the identity for mixed signs.
 fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<f64> {
     let (n, r) = (problem.smooth.rows(), problem.components);
     let form = problem.smooth.quadratic();
@@ -132,7 +130,7 @@ fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<
         .unwrap_or(spread)
 }
 
-/// What all heuristics share, or nothing where the preparation was stopped or its products overflow.
+/// Returns the data shared by all heuristics; None if the preparation was stopped or its products overflow.
 fn prepared<'a>(
     problem: &'a Problem<'a>,
     (first, given): (&Array2<f64>, Option<&Array2<f64>>),
@@ -159,7 +157,7 @@ fn prepared<'a>(
     found.into_iter().flatten().flatten().next()
 }
 
-/// Whether methods are paced by their work, also where the time is enough for the work of a search without any limit.
+/// Returns whether work is counted, also if the time limit suffices for a search without limits.
 fn counts(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> bool {
     let options = &auto.options;
     let is_enough = |limit: f64| {

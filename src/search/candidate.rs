@@ -34,7 +34,7 @@ pub(super) struct Candidate {
     pub(super) name: String,
     pub(super) iterations: u64,
     pub(super) updates: u64,
-    /// Whether neither exact pairs nor tangent steps lower F any further.
+    /// True if neither exact pairs nor tangent steps lower F any further.
     pub(super) stationary: bool,
     /// Status of a descent that cannot converge, and the pair along which F falls without bound.
     pub(super) failed: Option<(Status, Option<Recession>)>,
@@ -56,7 +56,7 @@ impl Candidate {
         objective.is_finite().then(|| Self::valued(x, values, name))
     }
 
-    /// A point with f, h and its infeasibility.
+    /// Creates a point with f, h and its infeasibility.
     pub(super) fn valued(
         x: Array2<f64>,
         (smooth, penalty, feasibility): (f64, f64, f64),
@@ -77,7 +77,7 @@ impl Candidate {
         }
     }
 
-    /// Returns whether no failure belongs to the point. A point with one is not recorded.
+    /// Returns true unless a descent of the point failed. Failed points are not recorded.
     pub(super) fn is_sound(&self) -> bool {
         self.failed.is_none() && self.error.is_none()
     }

@@ -15,12 +15,12 @@ const IDLE_ROUNDS: usize = 40;
 const MIXED_IDLE_ROUNDS: usize = 4;
 const FREE_IDLE_ROUNDS: usize = 2;
 
-/// Share of an improvement phase for its first round, and factor by which the slice grows after a round
-/// without improvement.
+/// Share of an improvement phase for its first round, and factor by which the work per run grows after a
+/// round without improvement.
 const FIRST_SLICE: f64 = 0.2;
 const GROWTH: f64 = 1.5;
 
-/// The best restart is repeated with at most this multiple of its longest slice; its expected gain is this
+/// The best restart is repeated with at most this multiple of its longest run; its expected gain is this
 /// fraction of the gain of its last extension.
 const DEEPER: f64 = 2.0;
 const DIMINISHED: f64 = 0.5;
@@ -115,8 +115,8 @@ impl Search<'_, '_> {
         largest
     }
 
-    /// Repeats the best restart with a longer slice if its expected gain per work exceeds that of the
-    /// improvements so far; returns whether it did.
+    /// Repeats the best restart for longer if its expected gain per work exceeds that of the improvements so
+    /// far; returns whether it did.
     fn deepen(&mut self, gained: f64, spent: f64, left: f64) -> bool {
         let Some(deepest) = self.deepest else {
             return false;

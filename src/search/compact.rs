@@ -35,7 +35,7 @@ const JOINS: usize = 6;
 pub(super) struct Compact {
     /// Ascending.
     pub(super) rows: Vec<usize>,
-    /// Whether no other row can matter.
+    /// True if no other row can matter.
     pub(super) complete: bool,
     order: usize,
     smooth: Quadratic<'static>,

@@ -30,7 +30,7 @@ pub(super) struct Incumbent<'a> {
     pub(super) best: Candidate,
     /// Constant part of f on the constraint, see [`Problem::constant`].
     pub(super) constant: f64,
-    /// Whether the incumbent is not in the history yet.
+    /// True if the incumbent is not in the history yet.
     pub(super) unrecorded: bool,
     pub(super) history: Vec<Record>,
     pub(super) runs: Vec<Run>,
@@ -96,8 +96,8 @@ impl<'a> Incumbent<'a> {
         incumbent
     }
 
-    /// With a time limit, takes the best point of a checkpoint if it is lower: a search that goes another way
-    /// than the one in the file keeps its point. With counted work that would change the result.
+    /// With a time limit, takes the incumbent of a checkpoint if its F is lower, as the search may differ
+    /// from the one in the file. With counted work it takes nothing, so that the result is reproducible.
     pub(super) fn take_saved(&mut self) {
         if self.clock.counts() {
             return;
@@ -129,7 +129,7 @@ impl<'a> Incumbent<'a> {
         ran
     }
 
-    /// Watches, and records a result that has come in.
+    /// Compares a result with the incumbent, and writes it to the checkpoint.
     pub(super) fn arrive(&mut self, arrival: Option<Arrival<'_, Ran>>) -> Control {
         let found = arrival.as_ref().and_then(|run| run.value.0.as_ref());
         let control = self.watch(found.map(|found| &found.candidate));
@@ -151,7 +151,7 @@ impl<'a> Incumbent<'a> {
         control
     }
 
-    /// Writes the checkpoint if it is time, or in any case.
+    /// Writes the checkpoint if it is due or `always` is set.
     fn save(&mut self, always: bool) {
         if let Some(file) = self.monitor.checkpoint()
             && (always || file.is_due())
@@ -182,7 +182,7 @@ impl<'a> Incumbent<'a> {
             .magnitude(self.best.smooth, self.best.penalty, self.constant)
     }
 
-    /// Compares a new point with the incumbent, and asks the monitor whether to go on.
+    /// Compares a new point with the incumbent, and polls the monitor.
     pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
         let mut control = self.monitor.poll();
         if self.problem.smooth.has_failed() {

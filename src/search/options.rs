@@ -39,9 +39,9 @@ setters!(Auto {
 pub struct Run {
     /// Name of the heuristic.
     pub heuristic: String,
-    /// Whether the run began at the incumbent.
+    /// True if the run began at the incumbent.
     pub improve: bool,
-    /// Whether the run was restricted to the screened rows, see [`Profile::chosen`].
+    /// True if the run was restricted to the screened rows, see [`Profile::chosen`].
     pub restricted: bool,
     /// Time at the end of the run, in seconds since the start of the solve.
     pub seconds: f64,
@@ -80,7 +80,7 @@ impl Run {
 pub struct AutoSolution {
     /// The incumbent.
     pub solution: Solution,
-    /// Name of the run that found it.
+    /// Name of the run that found the incumbent.
     pub strategy: String,
     /// Every run, in order.
     pub runs: Vec<Run>,

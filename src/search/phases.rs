@@ -30,7 +30,7 @@ const MIXED_ROUNDS: usize = 16;
 const FINAL_POLISH: f64 = 0.5;
 
 /// Without limits, a descent by exact pairs alone is added if this number of sweeps takes at most this share
-/// of the work, or this fraction of a work unit.
+/// of the work or this fraction of a work unit.
 const DESCENT_SWEEPS: f64 = 20.0;
 const DESCENT_SHARE: f64 = 0.5;
 const DESCENT_UNITS: f64 = 0.1;
@@ -53,16 +53,16 @@ pub(super) struct Search<'s, 'a> {
     pub(super) auto: &'s Auto,
     /// The point from which the search began.
     pub(super) first: Array2<f64>,
-    /// Whether the search is one without limits, which a time limit may end. `work` is the work limit in multiply-adds.
+    /// True for a search without limits, which a time limit may end; `work`: work limit in multiply-adds.
     pub(super) free: bool,
     pub(super) work: f64,
     pub(super) lanes: usize,
-    /// The arms of the previous phase, best first, and the slice of each.
+    /// The arms of the previous phase, best first, and the work of each run.
     pub(super) ranked: Vec<Arm>,
     pub(super) before: f64,
     /// The lowest objective of the restarts of every arm.
     pub(super) reached: Vec<(Arm, f64)>,
-    /// The best arm, if it was repeated with a longer slice.
+    /// The best arm, if it was repeated with more work.
     pub(super) deepest: Option<Deepest>,
     /// Number of restarts of every heuristic.
     pub(super) made: Vec<usize>,
@@ -102,8 +102,8 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Runs the plan. With a time limit that a search without limits should keep, this search comes first, so that none with
-    /// a time limit ends above it; the rest of the time is for the plan of a time limit.
+    /// Runs the plan. If the time limit suffices for a search without limits, this search comes first, so
+    /// that no time limit gives a worse result. The remaining time is for the plan of a time limit.
     pub(super) fn run(mut self) {
         self.run_plan();
         let finished = matches!(
@@ -173,7 +173,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.finish();
     }
 
-    /// Makes the points that need no iterations, so that one exists however short the time limit is.
+    /// Makes the points that need no iterations, so that a point exists however short the time limit is.
     fn begin(&mut self) {
         let arms = arms::fitting(&self.rounds, false, 0.0);
         let free = arms.iter().filter(|arm| arm.prior.least == 0.0);

@@ -6,9 +6,9 @@ use crate::heuristic::{Kind, Profile};
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Entries {
-    /// All that fit the problem and have a sufficient prior, as far as the slice allows.
+    /// All heuristics that fit the problem and have a sufficient prior, as far as the limits allow.
     Fitting,
-    /// This number of them, those with the highest priors.
+    /// This number of fitting heuristics, with the highest priors.
     Hopeful(usize),
     /// This number of the best heuristics of the previous phase.
     Best(usize),
@@ -26,15 +26,15 @@ pub enum From {
     Incumbent,
 }
 
-/// Which results are polished, by alternating exact pairs and tangent steps.
+/// The results that are polished by alternating exact pairs and tangent steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Polish {
-    /// None.
+    /// No results.
     Never,
-    /// The best ones, this number, at the end of the phase.
+    /// This number of best results, at the end of the phase.
     Best(usize),
-    /// Each whose objective is near that of the incumbent.
+    /// Each result whose objective is near that of the incumbent.
     Each,
 }
 
@@ -44,13 +44,13 @@ pub enum Polish {
 pub struct Phase {
     /// The heuristics.
     pub entries: Entries,
-    /// Their start.
+    /// The start of the heuristics.
     pub from: From,
     /// Share of the time or work left when the phase begins.
     pub share: f64,
     /// Most rounds.
     pub rounds: usize,
-    /// Which results are polished.
+    /// The results that are polished.
     pub polish: Polish,
 }
 
@@ -58,7 +58,7 @@ pub struct Phase {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Plan {
-    /// In order.
+    /// The phases, in order.
     pub phases: Vec<Phase>,
 }
 

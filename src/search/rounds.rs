@@ -25,13 +25,13 @@ const RUN: f64 = 5e5;
 /// Relative decrease of F after which rows are screened again for X ≥ 0.
 const NEW_ROWS: f64 = 1e-3;
 
-/// Share of a slice for the heuristic if its point is then polished or completed.
+/// Share of a run for the heuristic if its point is then polished or completed.
 const HEURISTIC: f64 = 0.7;
 
 /// Bytes for cached columns of a C that is not stored: all columns up to n = 4096.
 pub(super) const COLUMNS: usize = 8 * 4096 * 4096;
 
-/// A problem, on all rows or on the screened rows, with what is known of it.
+/// A problem on all rows or on the screened rows, with its cached data.
 pub(super) struct Space<'a> {
     pub(super) oracle: Oracle<'a>,
     pub(super) known: Known<'a>,
@@ -48,9 +48,9 @@ pub(super) struct Job {
     pub(super) restricted: bool,
     pub(super) improve: bool,
     pub(super) polished: bool,
-    /// Whether the job polishes the point of another job.
+    /// True if the job polishes the point of another job.
     pub(super) polishes: bool,
-    /// Whether exact pairs descend from the point first.
+    /// True if exact pairs descend from the point first.
     pub(super) plain: bool,
     /// Number of earlier restarts of the heuristic.
     pub(super) run: usize,
@@ -59,7 +59,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// A job that uses the start itself as the point.
+    /// Creates a job that uses the start itself as the point.
     pub(super) fn taken(name: &str, polished: bool, polishes: bool) -> Self {
         Self {
             name: name.to_owned(),
@@ -154,8 +154,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Screens the rows at X with F = `value`, unless the present rows contain all that matter or still serve
-    /// X.
+    /// Screens the rows at X with F = `value`, unless the screened rows are complete or serve X.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
         let least = if nonnegative {

@@ -10,11 +10,11 @@ use crate::heuristic::Kind;
 /// Share of a phase for the heuristics if the best points are polished afterwards.
 const BEFORE_POLISH: f64 = 0.75;
 
-/// Restarts are repeated only if the slice grows by at least this factor.
+/// Restarts are repeated only if the work per run grows by at least this factor.
 pub(super) const LONGER: f64 = 1.3;
 
 /// For ℓ0: multiply-adds of an iteration from which one long run with all threads beats two runs followed by
-/// improvements; its share of the remaining work, polish included; the run's own share of that.
+/// improvements; share of the remaining work for this run with its polish, and share of both for the run.
 const COSTLY: f64 = 2e7;
 const ALONE: f64 = 0.9;
 

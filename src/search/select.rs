@@ -12,7 +12,7 @@ const CURIOSITY: f64 = 0.25;
 /// Credit of a heuristic.
 #[derive(Debug, Clone)]
 struct Credit {
-    /// Discounted sum of rewards, each from 0 to 1, and of the slices used.
+    /// Discounted sum of rewards, each from 0 to 1, and of the work, in units of the work per run.
     reward: f64,
     slices: f64,
 }
@@ -26,7 +26,7 @@ pub(super) struct Select {
 }
 
 impl Select {
-    /// Starts every heuristic with its prior as the reward of one slice.
+    /// Starts every heuristic with its prior as the reward of one run.
     pub(super) fn new(priors: &[f64]) -> Self {
         let credits = priors.iter().map(|&prior| Credit {
             reward: prior,
@@ -57,7 +57,7 @@ impl Select {
             .collect()
     }
 
-    /// Records a run that took `slices` slices.
+    /// Records a run that took `slices` times the work per run.
     pub(super) fn note(&mut self, k: usize, gain: f64, slices: f64) {
         let reward = if gain > 0.0 {
             gain / (gain + self.typical)

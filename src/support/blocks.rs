@@ -1,8 +1,8 @@
 //! Blocks: groups of columns on common rows, each with the principal axes on its rows.
 //!
-//! Where supports must overlap, single entries cannot be added: two columns that share one row are not orthogonal. The
-//! columns of two blocks become feasible together if they take the rows of both. The best X on a block of a rows and p
-//! columns is that of the p smallest eigenvalues of C on these rows, with `a·p − p(p−1)/2` nonzeros after a rotation.
+//! If supports must overlap, single entries cannot be added: two columns that share one row are not
+//! orthogonal. Blocks stay feasible if two of them take the rows of both. The best X on a block of a rows and
+//! p columns has the p lowest eigenvectors of C there, with `a·p − p(p−1)/2` nonzeros after a rotation.
 
 use ndarray::{Array1, Array2, Axis, s};
 
@@ -29,7 +29,7 @@ impl Block {
     }
 }
 
-/// Two blocks that may be merged, the merged block, the additional nonzeros, and the decrease of f for each of them.
+/// Two blocks that may be merged, the result, its additional nonzeros, and the decrease of f per nonzero.
 struct Merge {
     pair: (usize, usize),
     merged: Block,
@@ -37,7 +37,7 @@ struct Merge {
     rate: f64,
 }
 
-/// The rules and C on the rows in use, of which `places` are the indices.
+/// The rules, and C on the rows in use; `places` maps rows to indices of this C.
 struct Merger<'a> {
     rules: &'a Rules,
     c: Array2<f64>,
@@ -82,7 +82,7 @@ impl Merger<'_> {
         })
     }
 
-    /// Returns whether limits of single columns admit a block of this number of rows.
+    /// Returns whether the limits of single columns admit a block of this number of rows.
     fn holds(&self, rows: usize, columns: &[usize]) -> bool {
         match &self.rules.cardinality {
             Cardinality::Total(_) => true,
@@ -102,10 +102,10 @@ fn union(point: &SparsePoint, columns: &[usize]) -> Vec<usize> {
     rows
 }
 
-/// Merges blocks, beginning with the groups of columns of a point that share rows, as long as the cardinality allows; the
-/// merge with the largest decrease of f for each additional nonzero comes first. Returns X with the principal axes of every
-/// block; None if there are rules for single entries, f is not a plain trace, or C would be formed on more than [`FORMED`]
-/// rows, or the meter expires before all pairs of the first blocks are compared. If it expires later, the merges so far count.
+/// Merges blocks while the cardinality allows it, beginning with groups of columns of a point that share
+/// rows. The merge with the largest decrease of f per nonzero comes first. Returns X with the principal axes
+/// of every block. None if there are rules for single entries, f ≠ ½ tr(XᵀCX), C would exceed [`FORMED`]
+/// rows, or the meter expires before all pairs of the first blocks are compared.
 pub(crate) fn merged(
     model: &ColumnModel<'_>,
     point: &SparsePoint,
@@ -199,7 +199,7 @@ pub(super) fn columns_by_count(rules: &Rules, r: usize) -> Vec<usize> {
     ordered(rules, &(0..r).collect::<Vec<_>>())
 }
 
-/// Returns the largest number of rows of X; with `free`, after a rotation that makes entries zero.
+/// Returns the largest number of dense rows of X; with `free`, after a rotation that makes entries zero.
 pub(super) fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
     let r = order.len();
     let zeros = usize::from(free);
@@ -212,7 +212,7 @@ pub(super) fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
     }
 }
 
-/// Returns the same span in a basis whose column t has t zeros.
+/// Returns a basis of the same span whose column t has t zeros.
 pub(super) fn triangular(axes: &Array2<f64>) -> Array2<f64> {
     let r = axes.ncols();
     let top = axes.slice(s![..r, ..]);

@@ -197,7 +197,7 @@ impl Cut<'_> {
             (go_on() && gradient.iter().all(|v| v.is_finite())).then_some(gradient)
         };
         let (x, lipschitz) = (from(), 2.0 * model.scale);
-        // With the curvature of the last component, which may be zero, the supports of the others move too long.
+        // The last component may have zero curvature; the supports of the others would move too long.
         let level = admm::curvatures(&x, &gradient(&x)?, lipschitz)[(r - 1) / 2];
         let beta = admm::FIRST * level * admm::RAISE.powf(raise);
         let mut parts = Vec::new();

@@ -1,9 +1,9 @@
-//! Sparsity patterns: rules for them, the best values on them, points that need no search, and moves.
+//! Sparsity patterns: rules, optimal values on given patterns, points that need no search, and moves.
 //!
-//! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. With its support given, f is minimised
-//! column by column ([`model`]), or jointly where columns share rows ([`joint`]). [`blocks`] are groups of columns on
-//! common rows. [`opening`] makes feasible points from principal axes, [`cut`] truncates a dense X, [`candidates`]
-//! ranks moves of single entries, and [`moves`] makes them.
+//! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. On a given support, f is minimised
+//! column by column ([`model`]), or jointly if columns share rows ([`joint`]). [`blocks`] are groups of
+//! columns on common rows. [`opening`] makes feasible points from principal axes, [`cut`] truncates a dense
+//! X, [`candidates`] ranks moves of single entries, and [`moves`] makes them.
 
 mod blocks;
 mod candidates;

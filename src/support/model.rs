@@ -1,4 +1,4 @@
-//! Points by their supports, and the best values on these.
+//! Points given by their supports, and the optimal values on given supports.
 //!
 //! With f = Σ_t ½d_t x_tᵀCx_t + l_tᵀx_t, the columns of X interact only through XᵀX = I, and only if their
 //! supports share rows. A column that shares none is solved alone: by an eigenvector of C on its rows, or,
@@ -23,8 +23,7 @@ use crate::stored::stored;
 use crate::threads::Threads;
 
 /// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,
-/// proportional to their square, is below rounding. They are dropped from the support, which makes room for
-/// other entries.
+/// proportional to their square, is below rounding. Such entries are dropped from the support.
 pub const NEGLIGIBLE: f64 = 1e-8;
 
 /// Columns of up to this many rows are solved by an eigendecomposition, longer ones iteratively from their
@@ -34,15 +33,15 @@ const DECOMPOSED: usize = 40;
 /// Cost of an operation outside of matrix products, in multiply-adds of these.
 pub(crate) const SCALAR: f64 = 16.0;
 
-/// Work of a solution on given supports beside its products and decompositions, in multiply-adds: with few rows it is
-/// most of it.
+/// Work of a solution on given supports besides products and decompositions, in multiply-adds; with few rows
+/// this is most of the work.
 const SOLUTION: f64 = 5e4;
 
 /// Multiply-adds of a Newton step on given supports above which points are not optimised: such a step takes a
 /// tenth of a second.
 const COSTLY: f64 = 1e8;
 
-/// Ratio of the common rows of two columns on random supports and on those that ADMM finds.
+/// Ratio of the numbers of common rows of two columns on random supports and on supports found by ADMM.
 const SPREAD: f64 = 1.3;
 
 /// Bytes for cached columns of a C that is not stored.
@@ -182,19 +181,19 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
-    /// grown one by one.
+    /// grown one after the other.
     pub(crate) fn is_dense(&self) -> bool {
         self.rules.cardinality.total() > self.order()
     }
 
-    /// Returns the model for a limit of n nonzeros, within which supports can be disjoint; None if entries are included.
+    /// Returns the model for a limit of n nonzeros (disjoint supports exist); None if entries are included.
     pub(crate) fn disjoint(&self) -> Option<Self> {
         let (n, total) = (self.order(), self.rules.cardinality.total());
         Some(self.with(self.rules.reduced(|count| count * n / total)?))
     }
 
-    /// Returns whether supports within the cardinality have more entries than XᵀX = I has equations: one for each column, and
-    /// one for each two columns with common rows.
+    /// Returns whether supports within the cardinality have more entries than XᵀX = I has equations: one for
+    /// each column, and one for each two columns with common rows.
     pub(crate) fn outnumbers_equations(&self) -> bool {
         let (n, r) = (self.order() as f64, self.weights.len() as f64);
         let total = self.rules.cardinality.total() as f64;
@@ -333,7 +332,7 @@ impl<'a> ColumnModel<'a> {
         image
     }
 
-    /// Returns None if the time ran out.
+    /// Returns the quadratic form of column t on its support; None if the time ran out.
     fn block(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Option<ColumnForm> {
         let k = part.rows.len();
         meter.spend(SCALAR * (k * k) as f64);

@@ -147,8 +147,7 @@ impl SupportMover<'_> {
         }
     }
 
-    /// Makes the best moves, at most `width` of them together, that lower f below `goal`; returns whether there
-    /// are any.
+    /// Makes the best moves, at most `width` together, that lower f below `goal`; returns false if none does.
     pub(crate) fn step(&self, state: &mut State, goal: f64, width: &mut usize) -> bool {
         let counts = state.point.counts();
         let mut columns = self.columns(state);

@@ -1,17 +1,17 @@
 //! Points that need no search. Every search starts with them, so that it never ends above one, however small
 //! its work limit.
 //!
-//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they have
-//!   q·r nonzeros; if f is the same for any orthonormal basis of their span, a rotation makes r(r−1)/2 of them
-//!   zero (an LQ decomposition of r of the rows).
+//! - The principal axes on a set of rows, those of largest leverage or of largest variance. On q rows they
+//!   have q·r nonzeros; if f is the same for any orthonormal basis of their span, a rotation makes r(r−1)/2
+//!   of them zero (an LQ decomposition of r of the rows).
 //! - The principal axes, unrotated and rotated by varimax, truncated to their largest entries and made
 //!   orthonormal on these.
 //! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
-//! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the remaining
-//!   rows.
+//! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the
+//!   remaining rows.
 //! - If supports must overlap: blocks, merged from the disjoint supports.
-//! - Blocks of rows: the same for groups of columns, with the principal axes on the rows of each group.
-//!   Groups of one column give the previous point, one group of all columns gives the first.
+//! - Blocks of rows: for one group of columns after the other, the principal axes on the rows of largest
+//!   leverage that remain.
 
 use ndarray::{Array2, Axis, s};
 
@@ -40,8 +40,8 @@ const BLOCKS: usize = 9;
 /// Most rows on which C is formed.
 const FORMED: usize = 4096;
 
-/// Largest work of a projection onto a support, and onto that of ADMM, in products of an n×r with an r×r matrix. A projection
-/// onto a support where XᵀX = I has almost as many equations as X has nonzeros takes up to 2000 products.
+/// Largest work of a projection onto a support, and onto that of ADMM, in products of n×r with r×r matrices.
+/// A projection takes up to 2000 products if XᵀX = I has almost as many equations as X has nonzeros.
 const PRODUCTS: f64 = 500.0;
 const ADMM_PRODUCTS: f64 = 8000.0;
 
@@ -51,10 +51,10 @@ const ADMM_WORK: f64 = 2e9;
 /// Largest work of merging blocks, in multiply-adds.
 pub(crate) const MERGE_WORK: f64 = 1e9;
 
-/// Largest work of products for the leading axes of disjoint supports, in multiply-adds, where they are refined.
+/// Largest work of products for refined leading axes of disjoint supports, in multiply-adds.
 pub(crate) const LEADING: f64 = 1e8;
 
-/// Most products of the Lanczos method for a leading axis, and the relative norm below which what a product adds is rounding.
+/// Most products of the Lanczos method for a leading axis, and relative norm of directions that are rounding.
 const LANCZOS: usize = 30;
 const INVARIANT: f64 = 1e-12;
 
@@ -87,7 +87,7 @@ pub(crate) fn axes(
     Some((values.to_vec(), x.dot(&turned)))
 }
 
-/// Returns the same on some rows, |rows|×r; also None where C would be formed on more than [`FORMED`] rows.
+/// Returns the axes on some rows, |rows|×r; None if the task expired or C would exceed [`FORMED`] rows.
 fn axes_on(
     form: &dyn QuadraticForm,
     rows: &[usize],
@@ -140,7 +140,7 @@ pub(crate) struct Opening<'a> {
     /// Approximate principal axes, n×r, and their varimax rotation.
     pub(crate) basis: &'a Array2<f64>,
     pub(crate) rotated: &'a Array2<f64>,
-    /// The basis as scaled by [`scaled`].
+    /// The basis scaled by [`scaled`].
     pub(crate) scaled: &'a Array2<f64>,
     /// Largest work of products for the leading axes of disjoint supports, in multiply-adds.
     pub(crate) leading: f64,
@@ -361,8 +361,8 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
-    /// Returns about the leading axis on the rows that are not taken, with zeros in the others: that of the product
-    /// of C with the principal axes, improved by the Lanczos method.
+    /// Returns approximately the leading axis on the free rows, zero elsewhere: the leading left singular
+    /// vector of `scaled` on these rows, improved by the Lanczos method.
     fn leading(&self, taken: &[bool]) -> Option<Vec<f64>> {
         let (n, r) = self.basis.dim();
         let free: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();

@@ -1,8 +1,8 @@
 //! Sparsity patterns: sparse columns, choices of rows, and the gain of one more entry.
 //!
 //! A unit column v with λ = vᵀCv, and a row e outside its support with d = eᵀCe and ρ = eᵀCv, span a 2×2
-//! eigenproblem [[λ, ρ], [ρ, d]]. Its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² + g²) − g) = ½ρ²/(√(ρ² +
-//! g²) + g), g = ½(d − λ), of which the form without cancellation is computed; its eigenvector is v + entry·e.
+//! eigenproblem [[λ, ρ], [ρ, d]]. With g = ½(d − λ), its smaller eigenvalue is λ − 2·gain, gain = ½(√(ρ² +
+//! g²) − g), which is computed without cancellation as ½ρ²/(√(ρ² + g²) + g). The eigenvector is v + entry·e.
 //! Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -24,7 +24,7 @@ stored!(Part {
 });
 
 impl Part {
-    /// The nonzeros of a column.
+    /// Creates a part from the nonzeros of a column.
     pub(crate) fn of(column: ArrayView1<'_, f64>) -> Self {
         let nonzeros = column.iter().enumerate().filter(|(_, v)| **v != 0.0);
         let (rows, values) = nonzeros.map(|(i, &v)| (i, v)).unzip();
@@ -120,7 +120,7 @@ pub(crate) fn largest_rows(x: &Array2<f64>, count: usize) -> Vec<usize> {
     rows
 }
 
-/// Keeps the rows of largest weight, largest first.
+/// Keeps the `most` rows of largest weight, largest first.
 pub(crate) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) {
     let larger = |&a: &usize, &b: &usize| weights[b].total_cmp(&weights[a]).then(a.cmp(&b));
     if most < rows.len() {
@@ -146,7 +146,7 @@ pub(crate) fn without(lambda: f64, v: f64, image: f64, d: f64) -> f64 {
     (lambda - 2.0 * v * image + d * v * v) / (1.0 - v * v).max(f64::EPSILON)
 }
 
-/// By how much the minimum of ½vᵀCv falls where e is added.
+/// Returns the decrease of the minimum of ½vᵀCv if e is added.
 pub(crate) fn gain(lambda: f64, rho: f64, d: f64) -> f64 {
     let half = 0.5 * (d - lambda);
     let square = rho * rho;
@@ -158,7 +158,7 @@ pub(crate) fn gain(lambda: f64, rho: f64, d: f64) -> f64 {
     }
 }
 
-/// The entry of e, relative to v, at that minimum.
+/// Returns the entry of e, relative to v, at the minimum after e is added.
 pub(crate) fn entry(lambda: f64, rho: f64, d: f64) -> f64 {
     -rho / (2.0 * gain(lambda, rho, d) + d - lambda)
 }

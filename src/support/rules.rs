@@ -25,7 +25,6 @@ impl Cardinality {
 
 /// A [`Cardinality`], with entries fixed to zero, entries fixed to the support, and a sign.
 ///
-///
 /// ```
 /// use orthobcd::{Cardinality, Sparsity};
 ///
@@ -35,9 +34,9 @@ impl Cardinality {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sparsity {
-    /// How many entries may be nonzero.
+    /// Limit on the number of nonzeros.
     pub cardinality: Cardinality,
-    /// Whether X ≥ 0.
+    /// True if X ≥ 0.
     pub nonnegative: bool,
     /// Entries (i, t) that are zero.
     pub exclude: Vec<(usize, usize)>,
@@ -47,7 +46,7 @@ pub struct Sparsity {
 }
 
 impl Sparsity {
-    /// No further rules.
+    /// Creates a sparsity with a cardinality only.
     pub fn new(cardinality: Cardinality) -> Self {
         Self {
             cardinality,
@@ -237,8 +236,8 @@ impl Rules {
             .collect()
     }
 
-    /// Returns the rules with about the given fraction 1/2^`halvings` of the cardinality, rounded down to five
-    /// binary digits. None if entries are included, or a column would have none left.
+    /// Returns the rules with about the given fraction 1/2^`halvings` of the cardinality, rounded down to
+    /// five binary digits; None if entries are included or a column would have no entry.
     pub(crate) fn smaller(&self, halvings: u32) -> Option<Self> {
         self.reduced(|count| {
             let count = count >> halvings;
@@ -246,7 +245,7 @@ impl Rules {
         })
     }
 
-    /// Returns the rules with each limit reduced. None if entries are included, or a column would have none left.
+    /// Returns the rules with reduced limits; None if entries are included or a column would have no entry.
     pub(crate) fn reduced(&self, reduce: impl Fn(usize) -> usize) -> Option<Self> {
         let cardinality = match &self.cardinality {
             Cardinality::Total(total) => Cardinality::Total(reduce(*total)),
