@@ -270,7 +270,7 @@ fn large_lambda_is_proved_only_when_true() {
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
 }
 
-/// Whatever a certificate that ends early says is what the whole one says.
+/// A certificate that ends early has the fields of the whole one, as far as they are finished.
 #[test]
 fn what_is_not_finished_is_left_out() {
     fn check(smooth: &dyn Objective, penalty: &Penalty, signs: &[i8], x: &Array2<f64>) {
