@@ -128,8 +128,8 @@ pub(super) fn column_gap_while(
     })
 }
 
-/// Returns the largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` by a single pair of rows. L is the
-/// Lipschitz constant of f; the decrease is NaN without one, or if `go_on` ends the computation.
+/// Returns the largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` by a single pair of rows. L is
+/// the Lipschitz constant of f; the decrease is NaN without one, or if `go_on` ends the computation.
 pub(super) fn majorised_gap(
     problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
@@ -155,8 +155,8 @@ fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
     x.dim() == (problem.smooth.rows(), problem.components)
 }
 
-/// Returns the largest decrease of `½ Σ w_k b_kk` by one pair of columns, B = XᵀCX; infinite if f is unbounded
-/// below along a pair. `noise` holds, per column, the size of b_kk to which rounding is relative.
+/// Returns the largest decrease of `½ Σ w_k b_kk` by one pair of columns, B = XᵀCX; infinite if f is
+/// unbounded below along a pair. `noise` holds, per column, the size of b_kk to which rounding is relative.
 fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f64]) -> Gap {
     let mut gap = Gap::default();
     for i in 0..b.nrows() {

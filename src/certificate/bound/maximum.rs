@@ -6,8 +6,8 @@
 //!
 //! * rows: the sum of the r largest `B_ii + Σ_j |B_ij|` over the required rows and the largest free ones: B_S
 //!   is at most the diagonal matrix of these sums;
-//! * eigenvalues λ_l and vectors v_l of B on the node's rows: `Σ λ_l a_l` for the best a ≤ 1, Σ a = r, with a_l
-//!   at most the sum of v_l² over the required and the largest free rows (Cauchy-Schwarz on ‖v_lᵀX‖²);
+//! * eigenvalues λ_l and vectors v_l of B on the node's rows: `Σ λ_l a_l` for the best a ≤ 1, Σ a = r, with
+//!   a_l at most the sum of v_l² over the required and the largest free rows (Cauchy-Schwarz on ‖v_lᵀX‖²);
 //! * the [relaxation](super::relaxation) `Σ_top-r λ(B − U) + g(U)`, continued from the parent's iterate. With
 //!   P = XXᵀ and ‖P‖_F = √r, ⟨U, P⟩ ≤ √r‖U_SS‖_F. So g is √r times the smaller of k max|U_ij| and the root of
 //!   the largest sum of squares of U over k rows with k entries each, the required ones among both.
@@ -331,8 +331,8 @@ impl Branching<'_> {
 
     /// Returns the free rows that a support with a value above `floor` may contain.
     ///
-    /// For r = 1 and u = (s, cv), u_i = s, the value is at most `s²B_ii + 2sc b + c²φ`, the larger eigenvalue of
-    /// a 2×2 matrix. φ bounds it for k − 1 rows; b is the norm of the k − 1 largest other entries of row i.
+    /// For r = 1 and u = (s, cv), u_i = s, the value is at most `s²B_ii + 2sc b + c²φ`: an eigenvalue of a
+    /// 2×2 matrix. φ bounds it for k − 1 rows; b is the norm of the k − 1 largest other entries of row i.
     fn useful(&self, node: &Node, floor: f64) -> Vec<usize> {
         let (admm, k) = (&node.relaxed.admm, self.size as f64);
         let fewer = node.relaxed.largest + admm.conjugate() * (k - 1.0) / k;

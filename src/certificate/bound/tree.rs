@@ -1,6 +1,6 @@
 //! Branch and bound on which row may be nonzero in which column.
 //!
-//! A node holds classes of columns: for each the number of columns, the rows that these may use, and how many.
+//! A node holds classes of columns: for each the number of columns, which rows they may use, and how many.
 //! Its bound is the Lagrangian of Σ u_tu_tᵀ ⪯ I (see [`master`](super::master)) with the sparse maxima of
 //! [`maximum`](super::maximum). A split takes a class and a row: in one child a column of the class uses the
 //! row and is a class by itself, in the other none does. So few supports recur with permuted columns.
