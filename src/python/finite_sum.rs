@@ -48,7 +48,7 @@ pub(super) enum AnySum<'py> {
 }
 
 impl AnySum<'_> {
-    /// What it will keep in memory.
+    /// Returns the memory that the sum will keep.
     fn stored(&self) -> Stored {
         let numbers = match self {
             Self::Logistic { a, b, .. } => a.len() + b.len(),
