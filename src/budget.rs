@@ -109,7 +109,7 @@ pub(crate) struct Meter<'a> {
     spent: AtomicU64,
     until: f64,
     overdue: f64,
-    /// Whether the task expires at the end of its share, not only with the clock.
+    /// True if the task expires at the end of its share, not only with the clock.
     strict: bool,
 }
 

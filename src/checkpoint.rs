@@ -126,7 +126,7 @@ pub struct Checkpoint {
     solve: u64,
     over: bool,
     best: Option<Best>,
-    /// Whether the file is out of date, the time of the last writing and its duration.
+    /// State of the file: changes not yet written, time of the last writing, and its duration.
     changed: bool,
     written: Instant,
     cost: Duration,

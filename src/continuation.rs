@@ -26,7 +26,7 @@ use crate::threads::Threads;
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `lams` | none | λ in the order in which they are solved (multiples of entrywise weights); by default falling to the problem's own |
+/// | `lams` | none | λ (multiples of entrywise weights) in order; by default falling to the problem's own |
 /// | `ratio` | 0.6 | factor between default values, inside (0, 1) |
 /// | `tol` | 1e-5 | relative decrease of a sweep at which a stage other than the last has converged |
 /// | `nonzeros` | none | end at the first point with at least this number of nonzeros |
@@ -167,7 +167,7 @@ pub(crate) struct Relay<'m> {
     pub(crate) iterations: u64,
     /// Records with a larger objective are not passed on.
     pub(crate) most: f64,
-    /// Whether the monitor has stopped the solve.
+    /// True once the monitor has stopped the solve.
     pub(crate) stopped: bool,
 }
 

@@ -17,7 +17,7 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Arrival<'a, T> {
     pub(crate) index: usize,
     pub(crate) value: &'a T,
-    /// Whether the clock had time left when the task ended, so that nothing cut the task short.
+    /// True if the clock had time left when the task ended, so that nothing cut the task short.
     pub(crate) whole: bool,
 }
 

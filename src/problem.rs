@@ -23,7 +23,7 @@ pub struct Problem<'a> {
     pub(crate) signature: &'a Signature,
     /// Number of columns r.
     pub(crate) components: usize,
-    /// Whether det X = 1 as well.
+    /// True if det X = 1 is required as well.
     pub(crate) rotations: bool,
 }
 
@@ -278,9 +278,9 @@ impl<'a> Problem<'a> {
         trace / diagonal.len() as f64
     }
 
-    /// Returns the part of f that is the same wherever XᵀJX = `k`. C + cJ instead of C adds ½c⟨K, D⟩ to f at
-    /// every feasible X; the result is this term for c = mean J_ii C_ii, cJ nearest to C. 0 if f is not
-    /// quadratic.
+    /// Returns the part of f that is the same wherever XᵀJX = `k`; 0 if f is not quadratic. C + cJ instead of
+    /// C adds ½c⟨K, D⟩ to f at every feasible X. The part is this term for c = mean J_ii C_ii, with cJ
+    /// nearest to C.
     pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
         let weight = match self.smooth.quadratic().and_then(QuadraticForm::metric) {
             None => k.diag().sum(),

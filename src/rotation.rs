@@ -1,5 +1,5 @@
-//! Sparse rotation of loadings: the orthogonal R (r × r) that minimises h(VR) for given V (n × r), h the ℓ1 norm or
-//! the number of nonzeros. Span and total variance of VR are those of V, whatever the norms of its columns.
+//! Sparse rotation of loadings: the orthogonal R (r × r) that minimises h(VR) for given V (n × r), h the ℓ1
+//! norm or the number of nonzeros. Span and total variance of VR are those of V for all norms of its columns.
 //!
 //! From each start, and from perturbations of the lowest point so far, three methods follow each other:
 //!
@@ -10,9 +10,9 @@
 //!
 //! At the end, descents from the neighbours of the lowest vertex look for a lower one.
 //!
-//! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A gradient
-//! costs two products of n × r with r × r, a move from vertex to vertex a few linear equations of order
-//! r(r − 1)/2, a sweep r²/2 pairs of O(n log n) each.
+//! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A
+//! gradient costs two products of n × r with r × r, and a move between vertices a few linear equations of
+//! order r(r − 1)/2. A sweep costs r²/2 pairs of O(n log n) each.
 
 mod vertices;
 

@@ -167,7 +167,7 @@ fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f6
                 o = 0.0;
             }
             let decrease = if signs[i] == signs[k] {
-                // The heavier column takes the smaller eigenvalue: ½(|Δw|·√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
+                // Heavier columns take smaller eigenvalues: ½(|Δw|√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
                 let (heavier, delta) = (weights[i] - weights[k], 0.5 * (bi - bk));
                 let (turn, root) = (heavier * delta, delta.hypot(o));
                 if turn >= 0.0 {

@@ -59,7 +59,7 @@ pub struct Certificate {
     pub block2_gap: f64,
     /// Pair that makes the largest decrease, none if the gap is 0.
     pub block2_pair: Option<(usize, usize)>,
-    /// Whether `block2_pair` is a pair of columns.
+    /// True for a pair of columns in `block2_pair`.
     pub block2_columns: bool,
     /// Mean of dist(I, argmin)² over all pairs (Definition 4.1); not a number with mixed signs.
     pub block2_measure: f64,

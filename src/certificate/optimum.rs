@@ -1,16 +1,17 @@
 //! The optimal value for large λ, in closed form.
 //!
 //! For f = −½⟨X, P X⟩ and h = λ‖X‖₀ or λ‖X‖₁ a signed selection of the r rows with the largest P_ii has
-//! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part. Let μ = max |P_ij|, i ≠ j, and let x be a column with s nonzeros and t = ‖x‖₁. Then
+//! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part.
+//! With μ = max |P_ij|, i ≠ j, and a column x of s nonzeros and t = ‖x‖₁
 //!
 //! ```text
 //! ½ xᵀPx ≤ ½ Σ x_i² P_ii + ½ μ (t² − 1),   t² ≤ s,
 //! ```
 //!
 //! and summed over orthonormal columns `Σ_k Σ_i X_ik² P_ii ≤ Σ_top-r P_ii`. So for ℓ0 the value is optimal
-//! when `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and not below λ for 1 ≤ t ≤ T when
-//! `λ ≥ ½ μ (T + 1)`; columns with t > T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest
-//! diagonal entry, cost more than `λ − ½P_(r)` by the spectral bound. T is at most √n.
+//! if `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and at least λ for 1 ≤ t ≤ T if `λ ≥ ½ μ (T + 1)`.
+//! Let T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest diagonal entry. Columns with t > T cost more
+//! than `λ − ½P_(r)` by the spectral bound. T is at most √n.
 
 use ndarray::Array2;
 

@@ -19,13 +19,13 @@ const FIRST: f64 = 1.0 / 32.0;
 /// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol` times the
 /// [magnitude](crate::Problem::magnitude) of F.
 ///
-/// Each round calls `search` with the incumbent (none in the first round), the rows that every point as good has
-/// [zero](Bound::excluded), and the options with a share of the limits on time and work, a seed of the round, and
-/// the largest F that would be proved as target. The round then spends an equal share on the search of
-/// [`lower_bound`](super::lower_bound), which continues from round to round. Without limits each search runs
-/// once, to its end. The result is the incumbent with the history of all rounds, and the bound. Its status is
-/// [`Status::Proved`], or the reason why the search ended without a proof. Without a time limit the result depends
-/// on the arguments alone if that of `search` does.
+/// Each round calls `search` with the incumbent (none in the first round), the rows that every point as good
+/// has [zero](Bound::excluded), and options. These hold a share of the limits on time and work, a seed of the
+/// round, and as target the largest F that would be proved. The round then spends an equal share on the
+/// search of [`lower_bound`](super::lower_bound), which continues from round to round. Without limits each
+/// search runs once, to its end. The result is the incumbent with the history of all rounds, and the bound.
+/// Its status is [`Status::Proved`], or the reason why the search ended without a proof. Without a time limit
+/// the result depends on the arguments alone if that of `search` does.
 ///
 /// # Errors
 /// If the problem is not one that is bounded, `gap_tol` is negative or not a number, or `search` fails.

@@ -48,12 +48,12 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
     smooth.quadratic().ok_or_else(none)
 }
 
-/// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal handler
-/// raised, except for Ctrl-C.
+/// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal
+/// handler raised, except for Ctrl-C.
 ///
-/// The objective is that of the problem; with `count`, its smooth part under that limit on nonzeros; with `rows`, its
-/// smooth part with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point whose F
-/// and magnitude are `at`.
+/// The objective is that of the problem, or its smooth part with `count` or `rows`: under that limit on
+/// nonzeros, with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point
+/// whose F and magnitude are `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(

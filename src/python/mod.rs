@@ -51,7 +51,7 @@ struct Instance<'a> {
     penalty: &'a Penalty,
     components: usize,
     rotations: bool,
-    /// Whether Python gave a signature: XᵀJX of a given start is then kept, whatever its value.
+    /// True if Python gave a signature: XᵀJX of a given start is then kept, whatever its value.
     mixed: bool,
     signature: Signature,
     threads: Threads,

@@ -350,8 +350,8 @@ impl PyMoments {
         released(py, || moments.make_fast())
     }
 
-    /// Returns means, minus the second moments of the samples (centred if `center`, divided by the deviations if
-    /// `scale`), and deviations if `scale`. `keep=False` drops the samples, so about one n × n matrix is held.
+    /// Returns means, minus second moments (of samples centred if `center`, divided by deviations if
+    /// `scale`), and deviations if `scale`. `keep=False` drops the samples and holds about one n × n matrix.
     #[pyo3(signature = (center, scale, keep=true, n_threads=Some(1)))]
     fn read<'py>(
         &mut self,

@@ -127,7 +127,7 @@ impl FiniteSum for FunctionSum {
         self.function.lipschitz.unwrap_or(f64::INFINITY)
     }
 
-    /// The Lipschitz constant of every term also bounds the mean of their squares.
+    /// Returns the Lipschitz constant of every term, which also bounds the mean of their squares.
     fn mean_square_curvature(&self) -> f64 {
         self.curvature()
     }

@@ -73,10 +73,10 @@ pub(super) struct Watch {
     callback: Option<Py<PyAny>>,
     door: f64,
     error: Option<PyErr>,
-    /// Whether a signal has stopped the solve; later polls stop too.
+    /// True once a signal has stopped the solve; later polls stop too.
     pressed: bool,
     file: Option<Lent>,
-    /// Whether anything has stopped the solve.
+    /// True once anything has stopped the solve.
     stopped: bool,
 }
 

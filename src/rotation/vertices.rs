@@ -85,7 +85,7 @@ impl Search<'_> {
 
     /// Returns the lowest vertex found from neighbours of the vertex nearest to `point`; or `point` if lower.
     ///
-    /// The entry that vanishes at the neighbour stays zero in the first descent, which would lead back otherwise.
+    /// In the first descent the entry that vanishes at the neighbour stays zero, so as not to lead back.
     pub(super) fn beside(&self, point: Turned) -> Turned {
         let Some(mut here) = self.nearest(&point) else {
             return point;
@@ -146,9 +146,9 @@ impl Search<'_> {
 
     /// Returns a vertex of lower ℓ1 norm beside `here`; None at a local minimum.
     ///
-    /// A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make the gradient vanish. Otherwise a zero
-    /// with |λ| > 1 is given up, and the entry that stops the descent along the edge becomes zero instead, as in the
-    /// simplex method.
+    /// A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make the gradient vanish.
+    /// Otherwise a zero with |λ| > 1 is given up, and the entry that stops the descent along the edge becomes
+    /// zero instead, as in the simplex method.
     fn neighbour(&self, here: &Vertex, kept: Option<Entry>) -> Option<Vertex> {
         let x = &here.point.x;
         let pairs = pairs_of(x.ncols());

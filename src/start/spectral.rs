@@ -213,7 +213,7 @@ fn krylov(
 struct Space {
     basis: Vec<Array2<f64>>,
     images: Vec<Array2<f64>>,
-    /// Whether C maps the space into itself.
+    /// True if C maps the space into itself.
     is_invariant: bool,
 }
 

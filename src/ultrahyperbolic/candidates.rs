@@ -1,9 +1,9 @@
 //! Loss and derivatives of one place of a batch of triples, against all candidates for the place.
 //!
 //! A triple with one place open is a *query*: a vector q, so that a candidate e has the score
-//! `x = −d(⟨q, E_e⟩)² + bias of e + bias of the given entity + δ`. The queries of a batch share their candidates, so
-//! all inner products are one matrix product, and with `F = ∂L/∂⟨q, E⟩` so are the derivatives, `F E` with
-//! respect to the queries and `Fᵀq` with respect to the candidates.
+//! `x = −d(⟨q, E_e⟩)² + bias of e + bias of the given entity + δ`. The queries of a batch share their
+//! candidates, so all inner products are one matrix product. With `F = ∂L/∂⟨q, E⟩` the derivatives are also
+//! one: `F E` with respect to the queries, `Fᵀq` with respect to the candidates.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};

@@ -11,8 +11,8 @@
 //!
 //! Nothing of size m×m is formed but stored targets: rows are cut into blocks of 128, and every pair of
 //! blocks is one piece of work. The pairs are visited in the rounds of a tournament, within which no block
-//! appears twice. So the pieces of a round run in parallel, each adds to its own two blocks of the gradient,
-//! and the result is the same bit for bit for every number of threads. One gradient costs about m²n
+//! appears twice. So the pieces of a round run in parallel, and each adds to its own two blocks of the
+//! gradient. The result is the same bit for bit for every number of threads. One gradient costs about m²n
 //! multiply-adds and m²/2 logarithms.
 
 use std::sync::Arc;

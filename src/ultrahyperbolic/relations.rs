@@ -60,8 +60,8 @@ pub enum RelationUpdate {
     Csdm {
         /// Angle or rapidity of a first step.
         step: f64,
-        /// Whether only the first and second row, the third and fourth, … of each outer factor rotate, as
-        /// in UltraE, instead of all pairs.
+        /// Rotates only the first and second row, the third and fourth, … of each outer factor, as in
+        /// UltraE, instead of all pairs.
         givens: bool,
     },
 }

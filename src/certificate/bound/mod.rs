@@ -9,7 +9,7 @@
 //! (Ky Fan), so every Λ with an upper bound on the sparse maxima gives a valid bound. For Λ ⪰ 0 this is the
 //! Lagrangian of Σ u_tu_tᵀ ⪯ I with the multiplier Λ. Three methods, one after the other:
 //!
-//! * [`relaxation`]: an upper bound on the second sum in closed form, for every penalty and n up to a few thousand;
+//! * [`relaxation`]: an upper bound on the second sum in closed form, for every penalty if C is formed;
 //! * for a limit on the nonzeros, the sparse maxima by branch and bound ([`maximum`]), Λ by the [`master`];
 //! * both at the nodes of a [`tree`] that decides which row is nonzero in which column, a proof for small n.
 //!
@@ -19,9 +19,9 @@
 //! With a limit on the nonzero rows, or a penalty for each, the leading eigenvectors of a block of C minimise
 //! F. After the relaxation, [`maximum`] searches for the block.
 //!
-//! Results are rounded outwards: sums of eigenvalues by the residuals of their decomposition, single
-//! eigenvalues also by a factorization ([`relaxation::largest_above`]), sums and differences of matrices by
-//! an ulp of their norms. They hold for C as the objective forms it.
+//! Results are rounded outwards: sums of eigenvalues by the residuals of their decomposition, sums and
+//! differences of matrices by an ulp of their norms. Single eigenvalues are also bounded by a factorization
+//! ([`relaxation::largest_above`]). The bounds hold for C as the objective forms it.
 //!
 //! The [`tree`] leaves out and reports the features that no point as good as the known one uses.
 

@@ -1,12 +1,12 @@
-//! A node of the [`tree`](super::tree): the Lagrangian of Σ u_tu_tᵀ ⪯ I for classes of columns that are alike.
+//! A node of the [`tree`](super::tree): the Lagrangian of Σ u_tu_tᵀ ⪯ I for classes of equal columns.
 //!
 //! Quick searches add new vectors until they find none, then full sparse maxima follow. This repeats at a
 //! smaller barrier until the node is closed, solved or known well enough to be split.
 //!
 //! A root leaves out rows that no point as good as the known one uses. If column t uses row i, the sum is at
-//! most the bound with the maximum of column t replaced by that over the supports with i. For u = (s, cv)
-//! with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, the larger eigenvalue of a 2×2 matrix: φ is the
-//! bound for k − 1 rows, b the norm of the k − 1 largest other entries of row i of B = C − Λ.
+//! most the bound with the maximum of column t replaced by that over the supports with i. For u = (s, cv),
+//! u_i = s, this is at most `s²B_ii + 2sc b + c²φ`, an eigenvalue of a 2×2 matrix. φ is the bound for k − 1
+//! rows, and b the norm of the k − 1 largest other entries of row i of B = C − Λ.
 
 use ndarray::Array2;
 
@@ -37,8 +37,8 @@ const FIRST_EFFORT: f64 = 1.0 / 64.0;
 /// Share of the gap that the sparse maxima may miss.
 const MISSED: f64 = 0.25;
 
-/// A node is split once its own gap is at most this share of the difference between its value and `closed`; a
-/// root, whose bound all nodes inherit, at a smaller share.
+/// Share of the difference between its value and `closed` at which a node's own gap is small enough to split
+/// the node; and that of a root, smaller because all nodes inherit its bound.
 const SPLIT_EARLY: f64 = 0.5;
 const ROOT_SPLIT: f64 = 0.1;
 
@@ -59,7 +59,7 @@ pub(super) struct Node {
     pub(super) age: usize,
     pub(super) classes: Vec<Class>,
     pub(super) known: Vec<Known>,
-    /// Whether no row is decided.
+    /// True for a root: no row is decided.
     pub(super) root: bool,
     pub(super) left: Option<Left>,
 }
@@ -389,7 +389,7 @@ impl Shifted {
 }
 
 /// Returns the rounding that A (C or Λ) can add to the sums of r eigenvalues of C − Λ and of Λ, and their
-/// total: the entries of A are a sum or a difference, so an ulp of each.
+/// total. The entries of A are a sum or a difference, so an ulp of each.
 fn sum_rounding(a: &Array2<f64>, r: usize) -> f64 {
     8.0 * r as f64 * f64::EPSILON * crate::linalg::square(a).sqrt()
 }

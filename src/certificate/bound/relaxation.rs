@@ -147,8 +147,8 @@ pub(super) fn eigen_error(a: &Array2<f64>, values: &Array1<f64>, vectors: &Array
 
 /// Returns an upper bound on the sum of the r largest eigenvalues of a difference A, near the `computed` sum.
 ///
-/// For r = 1 by a factorization: if θI − A has a Cholesky factor, λ(A) ≤ θ + γ tr(θI − A)/(1 − γ), γ being n
-/// + 2 units of roundoff (Rump 2006, Verification of positive definiteness).
+/// For r = 1 by a factorization. If θI − A has a Cholesky factor, λ(A) ≤ θ + γ tr(θI − A)/(1 − γ) with γ
+/// equal to n + 2 units of roundoff (Rump 2006, Verification of positive definiteness).
 pub(super) fn largest_above(a: &Array2<f64>, r: usize, computed: f64) -> f64 {
     let n = a.nrows() as f64;
     let difference = f64::EPSILON * norm(a);

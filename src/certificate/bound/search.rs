@@ -67,7 +67,7 @@ pub(in crate::certificate) struct Search<'a> {
     c: Option<Array2<f64>>,
     relaxation: Option<Admm>,
     tree: Option<Tree>,
-    /// Whether the relaxation, and the whole search, has ended.
+    /// True once the relaxation, and the whole search, has ended.
     relaxed: bool,
     pub(in crate::certificate) over: bool,
     /// Multiply-adds.
@@ -265,11 +265,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Bounds F for each number of rows in `counts` by the largest sum of r eigenvalues of a block of C with that many
-    /// rows, less `penalty` per row.
+    /// Bounds F by the largest sum of r eigenvalues of a block of C, less `penalty` per row, over the numbers
+    /// of rows in `counts`.
     ///
-    /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the gain of
-    /// all rows over the goal.
+    /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the
+    /// gain of all rows over the goal.
     fn branch_rows(
         &mut self,
         c: &Array2<f64>,
