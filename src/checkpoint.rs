@@ -7,7 +7,7 @@
 //! state between groups is thus never written, and the result has the same bits as without interruption.
 //!
 //! The file is replaced atomically (a temporary file beside it, fsync, rename) and ends with a checksum. It
-//! begins with the version of the package, and for each solve with its settings and values of f and h at a
+//! begins with the version of the package. Each solve begins with its settings and values of f and h at a
 //! fixed point, by which another problem is recognised.
 
 use std::fs::{self, File};
@@ -122,7 +122,7 @@ pub struct Checkpoint {
     /// Number of groups that have begun, and the number and the hash of the present one.
     groups: u64,
     key: u64,
-    /// Number of the present solve, and whether it was interrupted: later solves are no part of the sequence.
+    /// Number of the present solve, and whether it was interrupted: later solves are not recorded.
     solve: u64,
     over: bool,
     best: Option<Best>,
@@ -139,8 +139,8 @@ impl Checkpoint {
     /// Opens a file, or begins one; it is written at most every `every` seconds.
     ///
     /// # Errors
-    /// If `every` is negative or not finite, or the file cannot be read, is no checkpoint, is damaged, or is of
-    /// another version.
+    /// If `every` is negative or not finite, or the file cannot be read, is no checkpoint, is damaged, or is
+    /// of another version.
     pub fn open(path: impl AsRef<Path>, every: f64) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let Ok(every) = Duration::try_from_secs_f64(every) else {

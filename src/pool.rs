@@ -1,4 +1,4 @@
-//! Independent tasks on worker threads, while the calling thread watches.
+//! Independent tasks on worker threads, while the calling thread polls the monitor.
 //!
 //! The monitor (Ctrl-C, callbacks) can only be polled on the calling thread, which therefore runs no task.
 //! The result of a task does not depend on its worker. A panic of a task is resumed on the calling thread.

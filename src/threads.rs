@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// for every number of threads.
 pub(crate) const CHUNK_ROWS: usize = 256;
 
-/// Multiply-adds below which a product is not worth sending to the pool (about 0.1 ms of work).
+/// Multiply-adds below which a product stays on the calling thread (about 0.1 ms of work).
 const PARALLEL_FLOOR: usize = 1 << 21;
 
 /// Threads that a solve may use.
@@ -77,8 +77,8 @@ impl Threads {
         }
     }
 
-    /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel when
-    /// `work` multiply-adds are worth it.
+    /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel if `work`
+    /// multiply-adds are enough for it.
     pub fn for_chunks<T: Send>(
         &self,
         data: &mut [T],

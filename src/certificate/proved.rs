@@ -28,7 +28,7 @@ const FIRST: f64 = 1.0 / 32.0;
 /// the result depends on the arguments alone if that of `search` does.
 ///
 /// # Errors
-/// If the problem is not one that is bounded, `gap_tol` is negative or not a number, or `search` fails.
+/// If `lower_bound` rejects the problem, `gap_tol` is negative or not a number, or `search` fails.
 ///
 /// ```
 /// use ndarray::array;

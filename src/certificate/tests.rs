@@ -26,8 +26,8 @@ fn sparse_point(n: usize, r: usize) -> Array2<f64> {
     x
 }
 
-/// The largest decrease of F over a fine grid of both branches, with entries that come out tiny at
-/// the angles where one vanishes set to zero.
+/// Returns the largest decrease of F over a fine grid of both branches, with 0 for entries that are tiny
+/// at the angles where they vanish.
 fn brute_force(problem: &Problem<'_>, x: &Array2<f64>) -> f64 {
     let threads = Threads::serial();
     let base = problem.objective(x.view(), &threads);

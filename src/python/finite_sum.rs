@@ -109,7 +109,7 @@ impl SumOptions {
     }
 }
 
-/// Variance-reduced Jacobi block coordinate descent on a finite sum.
+/// Runs variance-reduced Jacobi block coordinate descent on a finite sum.
 #[pyfunction]
 #[pyo3(signature = (sum, penalty, signature, x0, solver, run, callback))]
 #[allow(clippy::too_many_arguments)]

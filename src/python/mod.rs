@@ -347,7 +347,7 @@ mod _core {
         module.add("DATA", crate::objective::DATA)
     }
 
-    /// Block coordinate descent with XᵀJX fixed.
+    /// Runs block coordinate descent with XᵀJX fixed.
     #[pyfunction]
     #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
     fn solve_pairs<'py>(

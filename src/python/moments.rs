@@ -257,7 +257,7 @@ impl PyMoments {
         self.0.bytes()
     }
 
-    /// "fast" or "exact".
+    /// Precision: "fast" or "exact".
     #[getter]
     fn precision(&self) -> &'static str {
         match self.0.precision() {

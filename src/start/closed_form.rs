@@ -179,7 +179,7 @@ mod tests {
         form.value(x.view(), &Threads::serial())
     }
 
-    /// ½ Σ λ_k μ_k with the eigenvalues of C ascending and those of D, padded by zeros, descending.
+    /// Returns ½ Σ λ_k μ_k, the eigenvalues of C ascending and those of D, padded by zeros, descending.
     fn least(c: &Array2<f64>, d: &Array2<f64>) -> f64 {
         let (values, _) = linalg::symmetric_eigen(c.view());
         let (weights, _) = linalg::symmetric_eigen(d.view());

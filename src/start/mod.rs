@@ -111,7 +111,7 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     out
 }
 
-/// In a matrix with at most one nonzero per row, gives every empty column the row of largest weight(i, k)
+/// Gives every empty column of a matrix with at most one nonzero per row the row of largest weight(i, k)
 /// whose removal empties no other column, and normalises the columns.
 pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usize) -> f64) {
     let (n, r) = x.dim();

@@ -1,5 +1,5 @@
-//! Squared distances, exponentials and logarithms of many numbers at once, without branches, so that they
-//! run on vectors of whatever length the machine has.
+//! Squared distances, exponentials and logarithms of many numbers at once, without branches, for vectors of
+//! any length.
 //!
 //! The operations are the same for every vector length, and so are the bits. The logarithm is that of
 //! FreeBSD's `e_log.c`, the arctangent that of Cephes; both are exact to about one unit in the last place.

@@ -8,8 +8,8 @@
 //! all N entities without bias (Horvitz and Thompson 1952; for a softmax Bengio and Senécal 2008).
 //!
 //! Entities and biases follow Adam (of the entities that the batch touches, each with its own step
-//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those of two
-//! matrix products, and with `a = ∂L/∂u`, `b = ∂L/∂w` the rest of the gradient is
+//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those
+//! of two matrix products. With `a = ∂L/∂u` and `b = ∂L/∂w` the rest of the gradient is
 //! `∂L/∂E_h = RᵀJa`, `∂L/∂E_t = JRb`, `∂L/∂R_r = JaE_hᵀ + JE_tbᵀ`.
 //!
 //! The slope of d² is that of [`Pseudohyperboloid`], guards included. Results do not depend on the number of

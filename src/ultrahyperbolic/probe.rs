@@ -1,4 +1,4 @@
-//! The hyperbolic structural probe: distances on the pseudo-hyperboloid that follow given ones.
+//! The hyperbolic structural probe: distances on the pseudo-hyperboloid that approximate given ones.
 //!
 //! ```text
 //! f(X) = (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²,      Q = φ(DX)   (or φ(D)X)

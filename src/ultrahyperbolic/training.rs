@@ -447,7 +447,7 @@ impl UltraE {
         let n = self.space.dim();
         let width = width(n);
         let mut entities = Rows::from(std::mem::take(&mut state.entities));
-        // The rows of the candidates, each followed by its gradient, then by its point.
+        // The rows of the candidates, each followed by its gradient, which the new point replaces.
         let mut moved = Rows::zeros((batch.candidates.len(), width + n + 2));
         for (k, &e) in batch.candidates.iter().enumerate() {
             let (row, gradient) = moved.row_slice_mut(k).split_at_mut(width);

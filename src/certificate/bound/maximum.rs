@@ -12,7 +12,7 @@
 //!   P = XXᵀ and ‖P‖_F = √r, ⟨U, P⟩ ≤ √r‖U_SS‖_F. So g is √r times the smaller of k max|U_ij| and the root of
 //!   the largest sum of squares of U over k rows with k entries each, the required ones among both.
 //!
-//! Best node first, so that the next bound is one on the maximum. A node is split by the free row with the
+//! Best node first: the largest open bound is one on the maximum. A node is split by the free row with the
 //! largest diagonal entry of the relaxation's solution: one child forbids the row, the other requires it. For
 //! r = 1 the root leaves out rows that no support better than the best known one can contain.
 

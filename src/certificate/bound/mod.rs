@@ -262,7 +262,7 @@ impl BoundOptions {
 /// reached, the result is the best bound so far, in the worst case that of the eigenvalues.
 ///
 /// # Errors
-/// If the form has a linear term or a column metric, r is not in 1..=n, or the restriction or an option does not fit.
+/// If the form has a linear term or a column metric, r is not in 1..=n, or a restriction or option is wrong.
 ///
 /// ```
 /// use ndarray::array;

@@ -25,7 +25,7 @@ pub(crate) const FORMED_ROWS: usize = 2048;
 const EVALUATED: usize = 10;
 const STEPS: usize = 1000;
 
-/// The relaxation has converged when both residuals, relative to Y and C, are at most this.
+/// Largest residual, relative to Y or C, of a relaxation that has converged.
 const AT_REST: f64 = 1e-6;
 
 /// Largest n, and largest number of ways to share the nonzeros among the columns, for branch and bound.

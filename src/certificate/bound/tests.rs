@@ -140,7 +140,7 @@ fn largest_eigenvalues_are_bounded_closely() {
                 above >= exact && above <= exact + 1e-12 * size,
                 "{seed} {r}"
             );
-            // The bound holds for any computed value.
+            // The bound holds for any computed value, also one that is too small.
             assert!(largest_above(&a, r, exact - size) >= exact - 1e-14 * size);
         }
     }
