@@ -279,8 +279,8 @@ impl<'a> Problem<'a> {
     }
 
     /// Returns the part of f that is the same wherever XᵀJX = `k`; 0 if f is not quadratic. C + cJ instead of
-    /// C adds ½c⟨K, D⟩ to f at every feasible X. The part is this term for c = mean J_ii C_ii, with cJ
-    /// nearest to C.
+    /// C adds ½c⟨K, D⟩ to f at every feasible X. The part is this term for c = mean J_ii C_ii, which makes
+    /// cJ nearest to C.
     pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
         let weight = match self.smooth.quadratic().and_then(QuadraticForm::metric) {
             None => k.diag().sum(),
@@ -291,7 +291,7 @@ impl<'a> Problem<'a> {
 
     /// Returns the magnitude of F to which tolerances are relative: |f − constant| + |h|, with
     /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and is the same for C + cJ.
-    /// It is at least the rounding of the constant, as changes of a constant f are rounding.
+    /// It is at least the rounding of the constant, so that rounding of a constant f does not count.
     pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
         let size = (smooth_value - constant).abs() + penalty_value.abs();
         size.max(f64::EPSILON * constant.abs())
