@@ -1,4 +1,4 @@
-//! How long a method may run: by the clock, or by counted work.
+//! Limits of a method, in seconds or in counted work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -6,34 +6,34 @@ use std::time::Instant;
 /// Multiply-adds of a matrix product that one core does in about a second.
 pub(crate) const RATE: f64 = 1e10;
 
-/// A task that has taken so many times its part is overdue.
+/// Multiple of its share at which a task is overdue.
 const OVERDUE: f64 = 2.0;
 
-/// Asked on the way, from any thread, whether to go on.
+/// Callback for any thread: whether a computation may continue.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The clock of one solve, shared by all its workers.
 ///
-/// What methods pace themselves by has a unit: seconds where a time limit decides, work where that is counted. Work
-/// is counted in multiply-adds of a matrix product, other operations in what takes as long; so what a
-/// method returns depends neither on the machine's load nor on the number of threads.
+/// Limits are in units: seconds or, if work is counted, multiply-adds of a matrix product. Other operations
+/// count as the multiply-adds that take as long. With counted work, results depend neither on the machine's
+/// load nor on the number of threads.
 #[derive(Debug)]
 pub(crate) struct Clock {
     started: Instant,
     limit: Option<f64>,
     counted: AtomicBool,
     stop: AtomicBool,
-    /// Seconds of an earlier process that this one continues, as bits.
+    /// Seconds used by an earlier process that this one continues, as bits.
     ahead: AtomicU64,
 }
 
 impl Clock {
-    /// Work is counted where there is no time limit.
+    /// Creates a clock that counts work if there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
         Self::paced(started, limit, limit.is_none())
     }
 
-    /// Work is counted, or else the time is.
+    /// Creates a clock that counts work, or seconds if not `counted`.
     pub(crate) fn paced(started: Instant, limit: Option<f64>, counted: bool) -> Self {
         Self {
             started,
@@ -44,17 +44,17 @@ impl Clock {
         }
     }
 
-    /// Whether methods are paced by their work.
+    /// Returns whether the unit is counted work.
     pub(crate) fn counts(&self) -> bool {
         self.counted.load(Ordering::Relaxed)
     }
 
-    /// Lets methods be paced by their work, or by the time; between tasks alone.
+    /// Sets whether the unit is counted work; allowed between tasks alone.
     pub(crate) fn set_counts(&self, counts: bool) {
         self.counted.store(counts, Ordering::Relaxed);
     }
 
-    /// Multiply-adds in a unit.
+    /// Returns the multiply-adds of a unit.
     pub(crate) fn rate(&self) -> f64 {
         if self.counts() { 1.0 } else { RATE }
     }
@@ -63,7 +63,7 @@ impl Clock {
         self.started.elapsed().as_secs_f64() + f64::from_bits(self.ahead.load(Ordering::Relaxed))
     }
 
-    /// Advances the clock to the given seconds if it shows less, as an earlier process had come so far.
+    /// Advances the clock to at least the given seconds, which an earlier process has used.
     pub(crate) fn advance_to(&self, seconds: f64) {
         let late = (seconds - self.seconds()).max(0.0);
         let ahead = f64::from_bits(self.ahead.load(Ordering::Relaxed)) + late;
@@ -74,17 +74,17 @@ impl Clock {
         self.limit
     }
 
-    /// The units that `work` multiply-adds take.
+    /// Returns the units of `work` multiply-adds.
     pub(crate) fn units(&self, work: f64) -> f64 {
         work / self.rate()
     }
 
-    /// Seconds left, if there is a limit.
+    /// Returns the seconds left, if there is a limit.
     pub(crate) fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max(0.0))
     }
 
-    /// Asks every worker to return what it has.
+    /// Asks every worker to end with its present result.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -93,28 +93,28 @@ impl Clock {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the time is up or the solve was stopped.
+    /// Returns whether the time limit is reached or the solve was stopped.
     pub(crate) fn expired(&self) -> bool {
         self.stopped() || self.limit.is_some_and(|limit| self.seconds() >= limit)
     }
 }
 
-/// The work of one task of a solve, and the part of the time or of the work that it may take.
+/// Work of one task of a solve, and the share of the time or work limit for this task.
 ///
-/// Every primitive says what it has cost. When the clock has expired, primitives return at once, with
-/// whatever they have: points are checked before they are accepted.
+/// Every primitive reports its work. Once the clock has expired, primitives return at once with an unfinished
+/// result: points are checked before they are accepted.
 #[derive(Debug)]
 pub(crate) struct Meter<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
     until: f64,
     overdue: f64,
-    /// Whether the task expires at the end of its part, not only with the clock.
+    /// True if the task expires at the end of its share, not only with the clock.
     strict: bool,
 }
 
 impl<'a> Meter<'a> {
-    /// From now for so many units of the clock.
+    /// Creates a meter of `units` units of the clock from now on.
     pub(crate) fn new(clock: &'a Clock, units: f64) -> Self {
         let now = if clock.counts() { 0.0 } else { clock.seconds() };
         Self {
@@ -126,7 +126,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// The same for a task that expires when it has taken its part.
+    /// Creates a meter whose task expires at the end of its share.
     pub(crate) fn strict(clock: &'a Clock, units: f64) -> Self {
         let meter = Self::new(clock, units);
         Self {
@@ -136,42 +136,42 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Takes note of work that was done.
+    /// Adds work that was done.
     pub(crate) fn spend(&self, work: f64) {
         self.spent.fetch_add(work as u64, Ordering::Relaxed);
     }
 
-    /// The work done.
+    /// Returns the work done.
     pub(crate) fn spent(&self) -> f64 {
         self.spent.load(Ordering::Relaxed) as f64
     }
 
-    /// Units that are left.
+    /// Returns the units that are left.
     pub(crate) fn left(&self) -> f64 {
         (self.until - self.now()).max(0.0)
     }
 
-    /// The units of the clock that `work` multiply-adds take, or those that are left if these are fewer.
+    /// Returns the units of `work` multiply-adds, at most those that are left.
     pub(crate) fn units(&self, work: f64) -> f64 {
         self.left().min(self.clock.units(work))
     }
 
-    /// What is left in multiply-adds, at the rate of a common core where the clock decides.
+    /// Returns the multiply-adds that are left, at the [`RATE`] of a common core if the unit is the second.
     pub(crate) fn left_work(&self) -> f64 {
         self.left() * self.clock.rate()
     }
 
-    /// Whether the solve has ended, or a [strict](Self::strict) task has taken its part.
+    /// Returns whether the solve has ended, or a [strict](Self::strict) task has used its share.
     pub(crate) fn expired(&self) -> bool {
         self.clock.expired() || (self.strict && self.now() >= self.until)
     }
 
-    /// Whether the task has taken so much more than its part that it is to come to an end in the cheapest way.
+    /// Returns whether the task has exceeded its share so much that it must end in the cheapest way.
     pub(crate) fn overdue(&self) -> bool {
         self.expired() || self.now() >= self.overdue
     }
 
-    /// From now until `share` of what is left.
+    /// Returns the pace from now until `share` of the rest is used.
     pub(crate) fn pace(&self, share: f64) -> Pace<'_> {
         let from = self.now();
         Pace {
@@ -198,7 +198,7 @@ pub(crate) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// 1 when the time is up or the work is done.
+    /// Returns the progress; 1 if the limit is reached.
     pub(crate) fn progress(&self) -> f64 {
         if self.meter.expired() {
             return 1.0;
@@ -207,7 +207,7 @@ impl<'a> Pace<'a> {
         ((self.meter.now() - self.from) / whole).min(1.0)
     }
 
-    /// The part of this pace up to `share`.
+    /// Returns the part of this pace up to progress `share`.
     pub(crate) fn first(&self, share: f64) -> Pace<'a> {
         Pace {
             until: self.from + share * (self.until - self.from),
@@ -215,12 +215,12 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// From now to progress `to`.
+    /// Returns the pace from now to progress `to`.
     pub(crate) fn part(&self, to: f64) -> Pace<'a> {
         self.first(to).rest()
     }
 
-    /// From now to the end.
+    /// Returns the pace from now to the end.
     pub(crate) fn rest(&self) -> Pace<'a> {
         Pace {
             from: self.meter.now(),

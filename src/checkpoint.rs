@@ -1,13 +1,13 @@
 //! Checkpoints of long solves: a solve that was killed continues from its file.
 //!
-//! A solve is a sequence of *groups* of tasks (the runs of a round, one descent, the rounds of the chains under a
-//! limit). With counted work the result of a task depends on the arguments of the solve alone. A checkpoint keeps the
-//! results of finished tasks. When the same solve is called again, it goes the same way, takes recorded
-//! results in place of running their tasks, and computes only what is missing. The state between groups
-//! is thus never written, and the end has the same bits as without interruption.
+//! A solve is a sequence of *groups* of tasks (the runs of a round, one descent, the rounds of the chains
+//! under a limit). With counted work the result of a task depends on the arguments of the solve alone. A
+//! checkpoint keeps the results of finished tasks. When the same solve is called again, it repeats the
+//! sequence, takes recorded results instead of running their tasks, and runs the missing tasks alone. The
+//! state between groups is thus never written, and the result has the same bits as without interruption.
 //!
 //! The file is replaced atomically (a temporary file beside it, fsync, rename) and ends with a checksum. It
-//! begins with the version of the package, and for each solve with its settings and values of f and h at a
+//! begins with the version of the package. Each solve begins with its settings and values of f and h at a
 //! fixed point, by which another problem is recognised.
 
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ use crate::threads::Threads;
 /// First bytes of a file; the number is the version of the format.
 const MAGIC: &[u8] = b"orthobcd checkpoint 1\n";
 
-/// Version of the package. Another version may go another way.
+/// Version of the package; the sequence of tasks of another version may differ.
 const PACKAGE: &str = env!("CARGO_PKG_VERSION");
 
 /// The pause after writing is at least this multiple of the duration of writing.
@@ -63,7 +63,7 @@ stored!(Best {
     payload
 });
 
-/// What identifies a solve: its settings, and values of f and h at a fixed point with their scale.
+/// Identity of a solve: its settings, and values of f and h at a fixed point with their scale.
 struct Identity {
     shape: (usize, usize),
     settings: Vec<(String, String)>,
@@ -80,8 +80,8 @@ stored!(Identity {
 
 /// The file of a long solve, or of several solves in a row.
 ///
-/// A [`Monitor`](crate::Monitor) hands it to a solve. The same calls with the same file continue where the
-/// file ends.
+/// A [`Monitor`](crate::Monitor) hands the checkpoint to a solve. The same calls with the same file continue
+/// where the file ends.
 ///
 /// ```
 /// use orthobcd::penalty::Penalty;
@@ -116,21 +116,21 @@ stored!(Identity {
 pub struct Checkpoint {
     path: PathBuf,
     every: Duration,
-    /// The results, in the order of their groups; those from `next` on have not been taken yet.
+    /// Results in the order of their groups; those from `next` on have not been taken yet.
     entries: Vec<Entry>,
     next: usize,
     /// Number of groups that have begun, and the number and the hash of the present one.
     groups: u64,
     key: u64,
-    /// Number of the present solve, and whether it was interrupted: later solves are no part of the sequence.
+    /// Number of the present solve, and whether it was interrupted: later solves are not recorded.
     solve: u64,
     over: bool,
     best: Option<Best>,
-    /// Whether there is something that the file lacks, the time of the last writing and its duration.
+    /// State of the file: changes not yet written, time of the last writing, and its duration.
     changed: bool,
     written: Instant,
     cost: Duration,
-    /// Why the file could not be written, and whether that was reported.
+    /// Message of the first writing that failed, and whether it was reported.
     failure: Option<String>,
     reported: bool,
 }
@@ -139,8 +139,8 @@ impl Checkpoint {
     /// Opens a file, or begins one; it is written at most every `every` seconds.
     ///
     /// # Errors
-    /// If `every` is negative or not finite, or the file cannot be read, is no checkpoint, is damaged, or is of
-    /// another version.
+    /// If `every` is negative or not finite, or the file cannot be read, is no checkpoint, is damaged, or is
+    /// of another version.
     pub fn open(path: impl AsRef<Path>, every: f64) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let Ok(every) = Duration::try_from_secs_f64(every) else {
@@ -153,7 +153,7 @@ impl Checkpoint {
             Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), None),
             Err(error) => return Err(refused(&format!("cannot be read: {error}"))),
         };
-        // What a killed process left while writing.
+        // Remains of a process that was killed while writing.
         _ = fs::remove_file(part(&path));
         Ok(Self {
             path,
@@ -211,8 +211,8 @@ impl Checkpoint {
         })
     }
 
-    /// Begins a group of tasks; returns the recorded results. If the file went another way here, as a solve with a time
-    /// limit may, the results from here on are dropped.
+    /// Begins a group of tasks and returns its recorded results. If the file holds another group here, as it
+    /// may under a time limit, the results from here on are dropped.
     pub(crate) fn group(&mut self, what: &str) -> Vec<Vec<u8>> {
         if self.over {
             return Vec::new();
@@ -291,14 +291,13 @@ impl Checkpoint {
         self.save();
     }
 
-    /// Writes the file a last time, after a solve that was interrupted. What is solved after that is no part of
-    /// the sequence that a later process continues.
+    /// Writes the file a last time, after a solve that was interrupted. Later solves are not recorded.
     pub fn interrupt(&mut self) {
         self.save();
         self.over = true;
     }
 
-    /// Writes the file if it lacks something. A failure is kept, see [`failure`](Self::failure).
+    /// Writes the file if it is out of date. A failure is kept, see [`failure`](Self::failure).
     pub(crate) fn save(&mut self) {
         if !self.changed {
             self.written = Instant::now();
@@ -320,7 +319,7 @@ impl Checkpoint {
         self.cost = begun.elapsed();
     }
 
-    /// Returns why the file could not be written, the first time that this is asked after the first failure.
+    /// Returns the message of the first writing that failed, once.
     pub fn failure(&mut self) -> Option<String> {
         let failure = self.failure.clone().filter(|_| !self.reported);
         self.reported |= failure.is_some();
@@ -347,7 +346,7 @@ impl Checkpoint {
     }
 }
 
-/// What the file lacks at the end is written, unless a panic ends the solve.
+/// Writes the file at the end if it is out of date, unless a panic ends the solve.
 impl Drop for Checkpoint {
     fn drop(&mut self) {
         if !std::thread::panicking() {
@@ -382,7 +381,7 @@ impl Identity {
         }
     }
 
-    /// Returns why the solve in a file is not `own`.
+    /// Returns the first difference from the shape and settings of `own`, as a message.
     fn settings_differ(&self, own: &Self) -> Option<String> {
         if self.shape != own.shape {
             return Some(format!(
@@ -422,13 +421,13 @@ impl Identity {
     }
 }
 
-/// The temporary file of a checkpoint, beside it.
+/// Returns the path of the temporary file beside a checkpoint.
 fn part(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.part"))
 }
 
-/// Continues a hash by bytes. A change of one bit changes it.
+/// Continues a hash by bytes. A change of one bit changes the hash.
 fn hash(sum: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
@@ -441,7 +440,7 @@ fn hash(sum: u64, bytes: &[u8]) -> u64 {
         })
 }
 
-/// Reads a file; the error says why it is refused.
+/// Parses a file; the error is the reason why the file is refused.
 fn parsed(bytes: &[u8]) -> std::result::Result<(Vec<Entry>, Option<Best>), String> {
     let rest = &mut &*bytes;
     if taken(rest, MAGIC.len()) != Some(MAGIC) {

@@ -1,9 +1,9 @@
 //! The decreasing-λ path: warm starts from the closed-form optimum of a large λ.
 //!
 //! At a large λ the optimum of an ℓ0 or ℓ1 problem is known (pick the r rows with the largest −C_ii).
-//! λ falls geometrically to the problem's own, every stage starting from the last one's point; a
-//! stage ends when a sweep brings little. Far better points than the papers' start, and the whole
-//! regularisation path with them. An increasing path thins a dense start out instead.
+//! λ falls geometrically to the problem's own. Every stage starts from the point of the one before, and
+//! ends when a sweep lowers F little. The stages form the regularisation path. An increasing path makes a
+//! dense start sparser instead.
 
 use std::time::Instant;
 
@@ -22,14 +22,14 @@ use crate::start;
 use crate::support;
 use crate::threads::Threads;
 
-/// Which values of λ a path visits, and when it ends.
+/// Values of λ of a path, and when the path ends.
 ///
 /// | field | default | meaning |
 /// |---|---|---|
-/// | `lams` | none | λ in the order in which they are solved (multiples of entrywise weights); by default falling to the problem's own |
+/// | `lams` | none | λ (multiples of entrywise weights) in order; by default falling to the problem's own |
 /// | `ratio` | 0.6 | factor between default values, inside (0, 1) |
 /// | `tol` | 1e-5 | relative decrease of a sweep at which a stage other than the last has converged |
-/// | `nonzeros` | none | end at the first point with so many nonzeros |
+/// | `nonzeros` | none | end at the first point with at least this number of nonzeros |
 #[derive(Debug, Clone)]
 pub struct Stages<'a> {
     /// Given values of λ.
@@ -38,7 +38,7 @@ pub struct Stages<'a> {
     pub ratio: f64,
     /// Tolerance of a stage other than the last.
     pub tol: f64,
-    /// Nonzeros that are enough.
+    /// Number of nonzeros at which the path ends.
     pub nonzeros: Option<usize>,
 }
 
@@ -63,26 +63,26 @@ pub struct PathPoint {
     /// Number of nonzero entries.
     pub nonzeros: usize,
     /// f(X) relative to ½ tr(C): for PCA the share of the total variance that X explains
-    /// (NaN where that trace is 0).
+    /// (NaN if the trace is 0).
     pub explained_variance: f64,
     /// ‖XᵀX − I‖_F.
     pub feasibility: f64,
     /// The point.
     pub x: Array2<f64>,
-    /// Why the stage ended.
+    /// Reason why the stage ended.
     pub status: Status,
 }
 
-/// The final point and the path to it.
+/// Final point and the path to it.
 #[derive(Debug, Clone)]
 pub struct PathSolution {
-    /// The point for the problem's own λ.
+    /// Solution for the problem's own λ.
     pub solution: Solution,
     /// Stages in the order in which they were solved.
     pub path: Vec<PathPoint>,
 }
 
-/// The r rows with the largest −C_ii as signed unit vectors: optimal for large λ. Columns beyond the
+/// Returns the r rows with the largest −C_ii as signed unit vectors: optimal for large λ. Columns beyond the
 /// n-th are zero.
 pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((form.order(), r));
@@ -95,17 +95,17 @@ pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     x
 }
 
-/// The λ from which on no pair of rows improves the selection of the r rows with the largest P_ii, P = −C:
-/// for ℓ0 the smallest such λ, half the gain of the larger eigenvalue of [[P_ii, P_ij], [P_ij, P_jj]]
-/// over P_ii; for ℓ1 at most 1.21 times the smallest, as ½(vᵀPv − P_ii) ≤ |P_ij| cos θ sin θ while the norm
-/// grows by cos θ + sin θ − 1. Costs the r columns of C.
+/// Returns the λ from which on no pair of rows improves the selection of the r rows with the largest −C_ii.
+/// For ℓ0 it is the smallest such λ: half the gain of the larger eigenvalue of [[P_ii, P_ij], [P_ij, P_jj]]
+/// over P_ii, P = −C. For ℓ1 it is at most 1.21 times the smallest, as ½(vᵀPv − P_ii) ≤ |P_ij| cos θ sin θ
+/// while the norm grows by cos θ + sin θ − 1. Costs the r columns of C.
 ///
-/// None where it is not known (a linear term, a column metric, entrywise weights) or f is not quadratic.
+/// None if λ is not known (a linear term, a column metric, entrywise weights) or f is not quadratic.
 pub fn largest_lambda(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
     largest_lambda_while(problem, threads, &|| true)
 }
 
-/// The same, None too if `go_on` says no on the way.
+/// Returns [`largest_lambda`], or None if `go_on` ends the computation.
 pub(crate) fn largest_lambda_while(
     problem: &Problem<'_>,
     threads: &Threads,
@@ -138,7 +138,7 @@ pub(crate) fn largest_lambda_while(
     Some(largest)
 }
 
-/// A bound on the λ at which a point other than the selection can change: two rows gain at most
+/// Returns a bound on the λ at which a point other than the selection can change: two rows gain at most
 /// ½√(P₁₁P₂₂) from sharing a column, P = high·I − C for `high` at least the largest eigenvalue of C.
 fn bound_on_lambda(penalty: &Penalty, form: &dyn QuadraticForm, high: f64) -> f64 {
     let diagonal = form.diagonal();
@@ -147,7 +147,7 @@ fn bound_on_lambda(penalty: &Penalty, form: &dyn QuadraticForm, high: f64) -> f6
     penalty.largest_strength(0.5 * (sizes[0] * sizes[1]).sqrt())
 }
 
-/// The default stages: from the first that is at least `top`, by `ratio`, to the problem's own λ.
+/// Returns the default stages: from the first that is at least `top`, by `ratio`, to the problem's own λ.
 fn default_stages(lambda: f64, ratio: f64, top: f64) -> Vec<f64> {
     let mut stages = vec![lambda];
     if lambda > 0.0 {
@@ -162,12 +162,12 @@ fn default_stages(lambda: f64, ratio: f64, top: f64) -> Vec<f64> {
 /// The caller's monitor during a part of a solve.
 pub(crate) struct Relay<'m> {
     pub(crate) monitor: &'m mut dyn Monitor,
-    /// When the part began, and the pairs visited before.
+    /// Seconds at which the part began, and pairs visited before it.
     pub(crate) seconds: f64,
     pub(crate) iterations: u64,
     /// Records with a larger objective are not passed on.
     pub(crate) most: f64,
-    /// Whether the monitor has stopped the solve.
+    /// True once the monitor has stopped the solve.
     pub(crate) stopped: bool,
 }
 
@@ -212,9 +212,9 @@ impl Monitor for Relay<'_> {
 
 /// Follows a path of an ℓ0 or ℓ1 problem from `x0` (the closed-form optimum of large λ by default).
 ///
-/// Default stages begin at [`largest_lambda`], or, where that is not known or `x0` is given, at a bound.
+/// Default stages begin at [`largest_lambda`], or at a bound if that is not known or `x0` is given.
 /// The problem's λ is solved last if it is not among given ones. Time, work and sweep limits of
-/// `options` hold for the whole path; should they (or [`Stages::nonzeros`]) end it early, the last point
+/// `options` hold for the whole path. If they (or [`Stages::nonzeros`]) end the path early, the last point
 /// reached is returned, valued with the problem's λ.
 ///
 /// # Errors
@@ -282,7 +282,7 @@ pub fn follow_path(
     walk.finish(ended)
 }
 
-/// λ of the problem, if the stages can be followed to it.
+/// Returns λ of the problem, or an error if the stages cannot be followed to it.
 fn check_stages(problem: &Problem<'_>, stages: &Stages<'_>) -> Result<f64> {
     let ratio = stages.ratio;
     if !(ratio > 0.0 && ratio < 1.0) {
@@ -317,14 +317,14 @@ fn check_stages(problem: &Problem<'_>, stages: &Stages<'_>) -> Result<f64> {
     Ok(lambda)
 }
 
-/// What comes before the first stage.
+/// Start and largest λ of a path.
 struct Prepared {
     start: Array2<f64>,
     top: f64,
 }
 
-/// The start and the largest λ, what takes long while the monitor is asked; says in `ended` if it was
-/// not done.
+/// Computes the start and the largest λ, and polls the monitor meanwhile; sets `ended` if the computation
+/// was not completed.
 fn prepare(
     (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     x0: Option<Array2<f64>>,
@@ -401,8 +401,8 @@ fn prepare(
     }
 }
 
-/// The same for an f that is not quadratic: a random point, and the λ at which its steepest row, or half of what two
-/// could gain from sharing a column, is outweighed.
+/// Returns the start, random by default, and the largest λ for an f that is not quadratic: the λ that
+/// outweighs the steepest row, or half of the gain of two rows from sharing a column.
 fn unprepared(
     problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
@@ -421,7 +421,7 @@ fn unprepared(
     }
 }
 
-/// A path under way.
+/// State of a path that is being followed.
 struct Walk<'a> {
     problem: &'a Problem<'a>,
     form: Option<&'a dyn QuadraticForm>,
@@ -431,7 +431,7 @@ struct Walk<'a> {
     started: Instant,
     lambda: f64,
     x: Array2<f64>,
-    /// The start, if it was given: no end is worse.
+    /// Given start, if there is one: the result is never worse.
     given: Option<Array2<f64>>,
     total: usize,
     path: Vec<PathPoint>,
@@ -448,7 +448,7 @@ impl Walk<'_> {
         self.stages.nonzeros.is_some_and(|enough| last >= enough)
     }
 
-    /// Solves at `lam`; why the path ends there, if it does.
+    /// Solves the stage at `lam`; returns the reason why the path ends there, if it does.
     fn stage(&mut self, lam: f64, monitor: &mut dyn Monitor) -> Result<Option<Status>> {
         monitor.stage(
             self.path.len(),
@@ -508,7 +508,7 @@ impl Walk<'_> {
         });
         let status = solution.status;
         if own || self.problem.smooth.has_failed() {
-            // An f that has failed is not asked again: the point at the problem's own λ.
+            // An f that has failed is not evaluated again: its point counts with the problem's own λ.
             let penalty_value = self.problem.penalty.value(self.x.view());
             self.answer = Some(Solution {
                 penalty_value,
@@ -548,8 +548,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A point with the value that it has for the problem's own λ. Without a proximal weight that needs no bound of
-    /// the spectrum.
+    /// Returns a point as the solution for the problem's own λ. Without a proximal weight no bound of the
+    /// spectrum is needed.
     fn valued(&self, x: Array2<f64>) -> Result<Solution> {
         let options = Options {
             max_sweeps: Some(0),
@@ -563,7 +563,7 @@ impl Walk<'_> {
     fn finish(mut self, ended: Option<Status>) -> Result<PathSolution> {
         let mut solution = match self.answer.take() {
             Some(solution) => solution,
-            // Ended before the problem's own λ was reached.
+            // The path ended before the problem's own λ.
             None => self.valued(self.x.clone())?,
         };
         if let Some(x0) = &self.given

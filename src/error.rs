@@ -1,4 +1,4 @@
-//! What can be wrong with the input. Numerical outcomes are a [`Status`](crate::Status), not an error.
+//! Errors of the input. Numerical outcomes are a [`Status`](crate::Status), not an error.
 
 use thiserror::Error;
 
@@ -11,13 +11,13 @@ pub enum Error {
     InvalidArgument {
         /// The argument, as the caller knows it.
         name: &'static str,
-        /// What is allowed and what was given.
+        /// End of the sentence: allowed values and the given one.
         message: String,
     },
 }
 
 impl Error {
-    /// An [`Error::InvalidArgument`]: `message` completes the sentence "`name` …".
+    /// Returns an [`Error::InvalidArgument`]: `message` completes the sentence "`name` …".
     pub fn invalid(name: &'static str, message: impl Into<String>) -> Self {
         Self::InvalidArgument {
             name,

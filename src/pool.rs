@@ -1,8 +1,7 @@
-//! Independent tasks on worker threads, while the calling thread watches.
+//! Independent tasks on worker threads, while the calling thread polls the monitor.
 //!
-//! The monitor (Ctrl-C, callbacks) can only be asked on the calling thread, so that thread does no
-//! work of its own. What a task returns does not depend on which worker runs it. A panic of a task goes on in the
-//! calling thread.
+//! The monitor (Ctrl-C, callbacks) can only be polled on the calling thread, which therefore runs no task.
+//! The result of a task does not depend on its worker. A panic of a task is resumed on the calling thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -11,20 +10,20 @@ use std::time::Duration;
 use crate::budget::Clock;
 use crate::solver::Control;
 
-/// Pause between looks at the monitor.
+/// Pause between two polls of the monitor.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A result that has just come in.
+/// Result that has just arrived.
 pub(crate) struct Arrival<'a, T> {
     pub(crate) index: usize,
     pub(crate) value: &'a T,
-    /// Whether the clock had time left when the task ended, so that nothing cut the task short.
+    /// True if the clock had time left when the task ended, so that nothing cut the task short.
     pub(crate) whole: bool,
 }
 
-/// Runs tasks 0..count on `workers` threads and returns the results in order of index; `watch` is
-/// called every few hundredths of a second with what has just come in, and may stop the clock.
-/// Tasks that have not begun when the clock has run out are dropped.
+/// Runs tasks 0..count on `workers` threads and returns the results in order of index. `watch` is called
+/// every few hundredths of a second, with a result that has just arrived, and may stop the clock.
+/// Tasks that have not begun when the clock expires are dropped.
 pub(crate) fn run<T: Send>(
     count: usize,
     workers: usize,
@@ -38,7 +37,7 @@ pub(crate) fn run<T: Send>(
     })
 }
 
-/// The same for the tasks that have no result yet.
+/// Runs the tasks that have no result yet, as [`run`].
 pub(crate) fn complete<T: Send>(
     mut results: Vec<Option<T>>,
     workers: usize,
@@ -102,7 +101,7 @@ pub(crate) fn complete<T: Send>(
     results
 }
 
-/// Seeds whose neighbours, in either argument, have nothing to do with each other.
+/// Returns a seed that is unrelated to those of neighbouring arguments.
 pub(crate) fn decorrelated(seed: u64, index: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))

@@ -1,4 +1,4 @@
-//! What is solved: f, h, J and the number of columns.
+//! Problem of a solve: f, h, J and the number of columns.
 
 mod function;
 
@@ -12,23 +12,23 @@ use crate::rows::slice_of;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀, checked when it is made.
+/// Problem min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀, checked when it is made.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
-    /// f.
+    /// Smooth part f.
     pub(crate) smooth: &'a dyn Objective,
-    /// h.
+    /// Penalty h.
     pub(crate) penalty: &'a Penalty,
-    /// J.
+    /// Signature J.
     pub(crate) signature: &'a Signature,
     /// Number of columns r.
     pub(crate) components: usize,
-    /// Whether det X = 1 as well.
+    /// True if det X = 1 is required as well.
     pub(crate) rotations: bool,
 }
 
 impl<'a> Problem<'a> {
-    /// The problem of f, h, J and r.
+    /// Creates the problem of f, h, J and r.
     ///
     /// # Errors
     /// If n < 2, r is not in 1..=n, or the signature, penalty or data have other dimensions; or if the
@@ -77,8 +77,8 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// The same over rotations alone: XᵀX = I and det X = 1, the group SO(n). Pairs of rows are then rotated and not
-    /// reflected.
+    /// Returns the problem over rotations alone: XᵀX = I and det X = 1, the group SO(n). Pairs of rows are
+    /// rotated and not reflected.
     ///
     /// # Errors
     /// If X is not square or the signature not all +1.
@@ -111,35 +111,35 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// f.
+    /// Returns f.
     pub fn smooth(&self) -> &'a dyn Objective {
         self.smooth
     }
 
-    /// h.
+    /// Returns h.
     pub fn penalty(&self) -> &'a Penalty {
         self.penalty
     }
 
-    /// J.
+    /// Returns J.
     pub fn signature(&self) -> &'a Signature {
         self.signature
     }
 
-    /// Whether det X = 1 as well, see [`rotations_only`](Self::rotations_only).
+    /// Returns whether det X = 1 as well, see [`rotations_only`](Self::rotations_only).
     pub fn is_of_rotations(&self) -> bool {
         self.rotations
     }
 
-    /// The number of columns r.
+    /// Returns the number of columns r.
     pub fn components(&self) -> usize {
         self.components
     }
 
-    /// f as the quadratic form that it has to be here.
+    /// Returns f as a quadratic form.
     ///
     /// # Errors
-    /// If it is none.
+    /// If f is not quadratic.
     pub(crate) fn quadratic(&self) -> Result<&'a dyn QuadraticForm> {
         self.smooth.quadratic().ok_or_else(|| {
             Error::invalid(
@@ -149,7 +149,7 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// What follows f from `x` on.
+    /// Returns a tracker of f from `x` on.
     pub(crate) fn tracker(
         &self,
         x: ArrayView2<'_, f64>,
@@ -181,7 +181,7 @@ impl<'a> Problem<'a> {
     /// Checks a point to start from.
     ///
     /// # Errors
-    /// If it is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
+    /// If `x0` is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
     pub(crate) fn check_point(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
         let (n, r) = (self.smooth.rows(), self.components);
         if x0.dim() != (n, r) {
@@ -209,13 +209,13 @@ impl<'a> Problem<'a> {
         Ok(())
     }
 
-    /// Whether an orthogonal X has the determinant that is asked for.
+    /// Returns whether an orthogonal X has the required determinant.
     pub(crate) fn holds(&self, x: ArrayView2<'_, f64>) -> bool {
         !self.rotations || linalg::determinant(x) > 0.0
     }
 
-    /// X, if it has the determinant that is asked for. Else a neighbour that has: the column is negated that costs
-    /// least to first order, or, where h allows none, those two rows are exchanged.
+    /// Returns X if it has the required determinant, else a neighbour that has. The neighbour negates the
+    /// column that costs least to first order or, if h allows none, swaps the two rows that cost least.
     pub(crate) fn oriented(&self, mut x: Array2<f64>, threads: &Threads) -> Array2<f64> {
         if self.holds(x.view()) {
             return x;
@@ -256,7 +256,7 @@ impl<'a> Problem<'a> {
         x
     }
 
-    /// F at X; NaN for an X that is not n×r.
+    /// Returns F at X; NaN if X is not n×r.
     pub fn objective(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
         if x.dim() != (self.smooth.rows(), self.components) {
             return f64::NAN;
@@ -264,7 +264,7 @@ impl<'a> Problem<'a> {
         self.smooth.value(x, threads) + self.penalty.value(x)
     }
 
-    /// The multiple c of J that is nearest to C: the mean of J_ii C_ii; 0 for an f that is not quadratic.
+    /// Returns c of the multiple cJ nearest to C: the mean of J_ii C_ii; 0 if f is not quadratic.
     pub(crate) fn shift(&self) -> f64 {
         let Some(form) = self.smooth.quadratic() else {
             return 0.0;
@@ -278,9 +278,9 @@ impl<'a> Problem<'a> {
         trace / diagonal.len() as f64
     }
 
-    /// The part of f that is the same wherever XᵀJX = `k`: C + cJ instead of C adds ½c⟨K, D⟩ to f all
-    /// over the constraint, and this is that for c = mean J_ii C_ii, the multiple of J nearest to C. 0 for an f
-    /// that is not quadratic.
+    /// Returns the part of f that is the same wherever XᵀJX = `k`; 0 if f is not quadratic. C + cJ instead of
+    /// C adds ½c⟨K, D⟩ to f at every feasible X. The part is this term for c = mean J_ii C_ii, which makes
+    /// cJ nearest to C.
     pub fn constant(&self, k: ArrayView2<'_, f64>) -> f64 {
         let weight = match self.smooth.quadratic().and_then(QuadraticForm::metric) {
             None => k.diag().sum(),
@@ -289,9 +289,9 @@ impl<'a> Problem<'a> {
         0.5 * self.shift() * weight
     }
 
-    /// The size of F that tolerances are relative to: |f − constant| + |h|, with
-    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and does not change
-    /// with C + cJ. It is at least the rounding of the constant, so that a constant f does not make every change count.
+    /// Returns the magnitude of F to which tolerances are relative: |f − constant| + |h|, with
+    /// [`constant`](Self::constant) of the XᵀJX of the point. It scales with F, and is the same for C + cJ.
+    /// It is at least the rounding of the constant, so that rounding of a constant f does not count.
     pub fn magnitude(&self, smooth_value: f64, penalty_value: f64, constant: f64) -> f64 {
         let size = (smooth_value - constant).abs() + penalty_value.abs();
         size.max(f64::EPSILON * constant.abs())

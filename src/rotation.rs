@@ -1,5 +1,5 @@
-//! Sparse rotation of loadings: the orthogonal R (r × r) that minimises h(VR) for given V (n × r), h the ℓ1 norm or
-//! the number of nonzeros. Span and total variance of VR are those of V, whatever the norms of its columns.
+//! Sparse rotation of loadings: the orthogonal R (r × r) that minimises h(VR) for given V (n × r), h the ℓ1
+//! norm or the number of nonzeros. Span and total variance of VR are those of V for all norms of its columns.
 //!
 //! From each start, and from perturbations of the lowest point so far, three methods follow each other:
 //!
@@ -10,9 +10,9 @@
 //!
 //! At the end, descents from the neighbours of the lowest vertex look for a lower one.
 //!
-//! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A gradient
-//! costs two products of n × r with r × r, a move from vertex to vertex a few linear equations of order
-//! r(r − 1)/2, a sweep r²/2 pairs of O(n log n) each.
+//! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A
+//! gradient costs two products of n × r with r × r, and a move between vertices a few linear equations of
+//! order r(r − 1)/2. A sweep costs r²/2 pairs of O(n log n) each.
 
 mod vertices;
 
@@ -29,39 +29,39 @@ use crate::riemann::gradient::GradientDescent;
 use crate::start;
 use crate::threads::Threads;
 
-/// ε of the smooth functions, relative to the root mean square of the entries of V: first, and least, of a descent
-/// from a start and of one from a perturbed local minimum.
+/// First and least ε of a descent from a start, and of one from a perturbed local minimum; relative to the
+/// root mean square of the entries of V.
 const WIDTHS: (f64, f64) = (1.0, 3e-4);
 const NARROW: (f64, f64) = (0.1, 3e-4);
 
-/// The least ε where no vertex is looked for.
+/// Least ε if no vertex is searched for.
 const FINE: f64 = 1e-6;
 
-/// Ratio of consecutive ε, and the most gradient steps for each.
+/// Ratio of consecutive ε, and largest number of gradient steps for each.
 const RATIO: f64 = 0.2;
 const STEPS: usize = 40;
 
-/// A descent for one ε ends where the tangent part of the gradient is this share of ‖V‖‖φ'‖.
+/// A descent for one ε ends when the tangent part of the gradient is at most this share of ‖V‖‖φ'‖.
 const FLAT: f64 = 1e-4;
 
-/// A sweep that lowers h by less than this share is the last, and the most sweeps of a descent.
+/// Relative decrease of h below which a sweep is the last, and largest number of sweeps of a descent.
 const LEAST: f64 = 1e-9;
 const SWEEPS: usize = 30;
 
-/// Perturbations of each start's local minimum: number for up to `SMALL` entries and `FEW` columns, for more entries, and
-/// for more columns, where a move between vertices costs as much as a descent. For the thirty loading matrices of
-/// `benchmarks/scripts/rotation.py` the best of ten starts is above a subgradient method's from the same starts in four
-/// with 12 perturbations, in two with 48, and in none with these numbers.
+/// Number of perturbations of each start's local minimum: up to `SMALL` entries and `FEW` columns, for more
+/// entries, and for more columns, where a move between vertices costs as much as a descent. They suffice for
+/// the best of ten starts to reach the values of a subgradient method on all matrices of
+/// `benchmarks/scripts/rotation.py`.
 const TRIALS: (usize, usize, usize) = (160, 48, 2);
 const SMALL: usize = 5000;
 const FEW: usize = 12;
 
-/// Root mean square angles of perturbations of all columns. Every second perturbation is a random rotation of a few
-/// random columns instead, in turn of these numbers.
+/// Root mean square angles of perturbations of all columns, in turn. Every second perturbation is instead a
+/// random rotation of a few random columns; `CHOSEN` lists their numbers, in turn.
 const ANGLES: [f64; 4] = [0.3, 0.03, 0.1, 0.01];
 const CHOSEN: [usize; 3] = [3, 4, 2];
 
-/// First ε after a perturbation by an angle, relative to the angle: a larger ε leads back.
+/// First ε after a perturbation by an angle, relative to the angle; a larger ε would undo the perturbation.
 const FOLLOWED: f64 = 0.35;
 
 /// Entries of pairs of columns that are solved between two checks of the clock.
@@ -70,7 +70,7 @@ const ENTRIES: usize = 1 << 19;
 /// An entry of VR below this share of the norm of its row is rounding and counts as zero.
 const ROUNDING: f64 = 1e-13;
 
-/// What a rotation makes small.
+/// Criterion h that a rotation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Criterion {
     /// The sum of magnitudes.
@@ -87,7 +87,7 @@ impl Criterion {
         }
     }
 
-    /// The smooth function of width ε at x, and its derivative.
+    /// Returns the smooth function of width ε at x, and its derivative.
     fn smooth(self, x: f64, width: f64) -> (f64, f64) {
         match self {
             Self::L1 => {
@@ -108,7 +108,7 @@ impl Criterion {
 pub struct Rotation {
     /// VR, with exact zeros.
     pub loadings: Array2<f64>,
-    /// R.
+    /// Orthogonal matrix R.
     pub rotation: Array2<f64>,
     /// h(VR).
     pub value: f64,
@@ -117,7 +117,7 @@ pub struct Rotation {
 }
 
 /// Returns the best rotation of V (n × r) from `starts` starts: V as given, the varimax rotation, and random
-/// rotations. If `go_on` says no, the best point so far is returned; it is never above V.
+/// rotations. If `go_on` ends the search, the best point so far is returned; its h is never above that of V.
 ///
 /// # Errors
 /// If V is empty, has fewer rows than columns or an entry that is not finite, or there is no start.
@@ -162,7 +162,7 @@ pub fn rotate_loadings(
             ends: vec![0.0; starts],
         });
     }
-    // A power of two changes no digit.
+    // Scaling by a power of two is exact.
     let unit = size.log2().floor().exp2();
     let scaled = v.mapv(|value| value / unit);
     let given = Turned::new(&scaled, Array2::eye(r), criterion);
@@ -205,7 +205,7 @@ pub fn rotate_loadings(
     })
 }
 
-/// X = VR.
+/// Rotated loadings X = VR with the rotation R and h(X).
 #[derive(Clone)]
 struct Turned {
     x: Array2<f64>,
@@ -214,7 +214,7 @@ struct Turned {
 }
 
 impl Turned {
-    /// VR for an orthogonal R, with zeros for entries of the size of rounding.
+    /// Computes VR for an orthogonal R, with zeros for entries of the size of rounding.
     fn new(v: &Array2<f64>, rotation: Array2<f64>, criterion: Criterion) -> Self {
         let mut x = product(v.view(), rotation.view());
         for mut row in x.rows_mut() {
@@ -229,7 +229,7 @@ impl Turned {
 /// Row and column of an entry of X.
 type Entry = (usize, usize);
 
-/// The one with the lower value; the first of equals.
+/// Returns the point with the lower value, the first of equals.
 fn lower(first: Turned, second: Turned) -> Turned {
     if second.value < first.value {
         second
@@ -238,14 +238,14 @@ fn lower(first: Turned, second: Turned) -> Turned {
     }
 }
 
-/// The pairs p < q of r columns.
+/// Returns the pairs p < q of r columns.
 fn pairs_of(r: usize) -> Vec<(usize, usize)> {
     (0..r)
         .flat_map(|p| (p + 1..r).map(move |q| (p, q)))
         .collect()
 }
 
-/// A random rotation of r columns, and the first ε of the descent after it.
+/// Returns a random rotation of r columns, and the first ε of the descent after it.
 fn perturbation(r: usize, trial: usize, seed: u64) -> (Array2<f64>, f64) {
     if trial.is_multiple_of(2) {
         let noise = start::random(r, r, seed);
@@ -277,7 +277,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The lowest local minimum from the rotation `start` and from perturbations of the lowest so far.
+    /// Returns the lowest local minimum from the rotation `start` and from perturbations of the lowest one.
     fn from(&self, start: Array2<f64>, seed: u64) -> Turned {
         let mut best = self.settled(&start, WIDTHS);
         let (n, r) = self.v.dim();
@@ -300,7 +300,7 @@ impl Search<'_> {
         }
     }
 
-    /// The local minimum that descents, vertices and pairs of columns reach from a rotation.
+    /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation.
     fn settled(&self, start: &Array2<f64>, widths: (f64, f64)) -> Turned {
         let order = start.nrows() * (start.nrows() - 1) / 2;
         let widths = (
@@ -323,7 +323,7 @@ impl Search<'_> {
         }
     }
 
-    /// Gradient descents for decreasing ε.
+    /// Returns the end of gradient descents for decreasing ε.
     fn descended(&self, start: &Array2<f64>, criterion: Criterion, widths: (f64, f64)) -> Turned {
         let typical = self.size / (self.v.len() as f64).sqrt();
         let (mut width, least) = (widths.0 * typical, widths.1 * typical);
@@ -335,7 +335,7 @@ impl Search<'_> {
         Turned::new(self.v, rotation, self.criterion)
     }
 
-    /// The end of a descent for one ε.
+    /// Returns the end of a descent for one ε.
     fn descent(&self, start: Array2<f64>, criterion: Criterion, width: f64) -> Array2<f64> {
         let evaluate = |rotation: &Array2<f64>| {
             let mut x = product(self.v.view(), rotation.view());
@@ -368,7 +368,7 @@ impl Search<'_> {
         descent.x
     }
 
-    /// The end of exact sweeps over pairs of columns.
+    /// Returns the end of exact sweeps over pairs of columns.
     fn swept(&self, point: Turned) -> Turned {
         let (n, r) = point.x.dim();
         let all: Vec<usize> = (0..r).collect();
@@ -376,7 +376,7 @@ impl Search<'_> {
         let penalty = self.criterion.penalty();
         let mut block = Block::new(n);
         block.load(point.x.t(), &all, &[]);
-        // A pair takes the gradient rows along: here the columns of R.
+        // A pair rotates its gradient rows too: here the columns of R.
         for k in 0..r {
             let row = &mut block.gradient_row_mut(k)[..r];
             row.iter_mut()

@@ -21,7 +21,7 @@ pub(crate) trait Stored: Sized {
     }
 }
 
-/// Takes bytes off the front.
+/// Takes `count` bytes off the front; None if there are fewer.
 pub(crate) fn taken<'b>(from: &mut &'b [u8], count: usize) -> Option<&'b [u8]> {
     let (taken, rest) = from.split_at_checked(count)?;
     *from = rest;

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// for every number of threads.
 pub(crate) const CHUNK_ROWS: usize = 256;
 
-/// Multiply-adds below which a product is not worth sending to the pool (about 0.1 ms of work).
+/// Multiply-adds below which a product stays on the calling thread (about 0.1 ms of work).
 const PARALLEL_FLOOR: usize = 1 << 21;
 
-/// How many threads a solve may use.
+/// Threads that a solve may use.
 #[derive(Debug, Clone)]
 pub struct Threads {
     pool: Option<Arc<ThreadPool>>,
@@ -23,7 +23,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// `count` threads; `None` takes the number of available cores.
+    /// Starts `count` threads; `None` takes the number of available cores.
     ///
     /// # Errors
     /// If `count` is zero or the operating system refuses the threads; or if the environment variable
@@ -51,12 +51,12 @@ impl Threads {
         })
     }
 
-    /// The number of available cores.
+    /// Returns the number of available cores.
     pub(crate) fn available() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 
-    /// The calling thread alone.
+    /// Returns the calling thread alone.
     pub fn serial() -> Self {
         Self {
             pool: None,
@@ -64,12 +64,12 @@ impl Threads {
         }
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Calls `body` on a thread of the pool, which products in it need not wake up first.
+    /// Calls `body` on a thread of the pool, so that products in `body` need not wake the pool.
     pub(crate) fn install<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
         match &self.pool {
             Some(pool) => pool.install(body),
@@ -77,8 +77,8 @@ impl Threads {
         }
     }
 
-    /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel when
-    /// `work` multiply-adds are worth it.
+    /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel if `work`
+    /// multiply-adds are enough for it.
     pub fn for_chunks<T: Send>(
         &self,
         data: &mut [T],

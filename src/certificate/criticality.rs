@@ -1,4 +1,4 @@
-//! dist(0, ∂_M F(X)): how far X is from satisfying the first-order condition.
+//! Distance dist(0, ∂_M F(X)) of X from the first-order condition.
 //!
 //! With the Euclidean metric `∂_M F(X) = P_T(∂F(X))`, P_T the projection onto the tangent space of
 //! {XᵀX = I}, and the distance is the steepest rate of descent. The normal space is {XΛ : Λ = Λᵀ}
@@ -24,16 +24,16 @@ use crate::penalty::Penalty;
 use crate::riemann::damped_newton;
 use crate::signature::Signature;
 
-/// Newton steps, at most; five to ten are usual.
+/// Largest number of Newton steps; five to ten are usual.
 const NEWTON_STEPS: usize = 200;
 
-/// Most halvings of a Newton step.
+/// Largest number of halvings of a Newton step.
 const HALVINGS: usize = 40;
 
-/// Norm of the gradient in Λ, relative to ‖∇f‖, at which the minimum is taken as found.
+/// Norm of the gradient in Λ, relative to ‖∇f‖, at which the minimum counts as found.
 const STATIONARITY: f64 = 1e-13;
 
-/// dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
+/// Returns dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
 pub fn criticality(
     penalty: &Penalty,
     x: ArrayView2<'_, f64>,
@@ -43,7 +43,7 @@ pub fn criticality(
     criticality_while(penalty, x, gradient, signature, &|| true)
 }
 
-/// The same; NaN if `go_on` says no on the way.
+/// Returns `criticality`, or NaN if `go_on` ends the computation.
 pub(super) fn criticality_while(
     penalty: &Penalty,
     x: ArrayView2<'_, f64>,
@@ -72,9 +72,9 @@ pub(super) fn criticality_while(
     }
 }
 
-/// min over symmetric Λ and low ≤ Ξ ≤ high of ‖G + Ξ − XΛ‖, for X or, with mixed signs, JX.
+/// Returns min over symmetric Λ and low ≤ Ξ ≤ high of ‖G + Ξ − XΛ‖, for X or, with mixed signs, JX.
 ///
-/// Everything but X is brought to unit size by a power of two: squares neither overflow nor vanish.
+/// All arguments but X are scaled to unit size by a power of two: squares neither overflow nor vanish.
 fn nearest_residual(
     x: ArrayView2<'_, f64>,
     gradient: ArrayView2<'_, f64>,
@@ -129,7 +129,7 @@ fn nearest_scaled_residual(
             .for_each(|w, &t, &low, &high| {
                 *w = f64::from(u8::from(low == high || t != 0.0));
             });
-        // Without curvature the conjugate gradients end.
+        // Zero curvature ends the conjugate gradients.
         let curvature = |d: &Array2<f64>| match go_on() {
             true => symmetric(&x.t().dot(&(&weight * &x.dot(d)))),
             false => Array2::zeros(d.dim()),
@@ -138,7 +138,7 @@ fn nearest_scaled_residual(
         interrupted.set(!go_on());
         (!interrupted.get()).then_some(step)
     };
-    // Where h is smooth everywhere and X orthonormal this is the exact answer already.
+    // This Λ is exact if h is smooth everywhere and X is orthonormal.
     let mut lambda = symmetric(&x.t().dot(&gradient));
     let limits = (NEWTON_STEPS, HALVINGS);
     let (_, value) = damped_newton(&mut lambda, limits, evaluate, direction, || false);

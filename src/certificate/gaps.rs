@@ -1,5 +1,4 @@
-//! Stationarity under XᵀJX = K: the residual of the first-order condition, and what the best
-//! single pair can still gain.
+//! Stationarity under XᵀJX = K: first-order residual, and largest decrease that a single pair can make.
 //!
 //! For square J-orthogonal X and smooth f the condition is G = JXGᵀXJ, equivalently XGᵀJ symmetric
 //! (JOBCD paper, Lemma 3.1). `dist(0, ∂f°) ≤ ½‖G − JXGᵀXJ‖` (SPEC erratum 19).
@@ -15,29 +14,29 @@ use crate::signature::Signature;
 use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, trace_matrix};
 use crate::threads::Threads;
 
-/// The most one pair can lower the objective.
+/// Largest decrease of the objective by a single pair.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Gap {
     /// The decrease, at least zero; infinite if a pair is unbounded below, NaN if X does not fit the
     /// problem or f is not quadratic.
     pub decrease: f64,
-    /// The pair of rows, or of columns.
+    /// Pair of rows, or of columns.
     pub pair: Option<(usize, usize)>,
-    /// Pairs looked at.
+    /// Number of pairs that were looked at.
     pub pairs: u64,
 }
 
-/// The gap that nothing is known of.
+/// Gap of a computation that ended without a result.
 const GIVEN_UP: Gap = Gap {
     decrease: f64::NAN,
     pair: None,
     pairs: 0,
 };
 
-/// Pairs of columns that are solved between two questions whether to go on.
+/// Pairs of columns solved between two calls of `go_on`.
 const SOLVED_AT_ONCE: usize = 64;
 
-/// ‖G − J X Gᵀ X K‖_F for G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
+/// Returns ‖G − J X Gᵀ X K‖_F, G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
 ///
 /// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
 /// paper, `G = XGᵀX`). NaN for a gradient of another shape than X.
@@ -64,7 +63,7 @@ pub fn stationarity(
         .sqrt()
 }
 
-/// The largest decrease that any single pair of rows can make, every pair solved to global
+/// Returns the largest decrease that any single pair of rows can make, every pair solved to global
 /// optimality without proximal term. O(n²(r + pair solve)), in parallel.
 pub fn row_gap(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads) -> Gap {
     let form = match problem.smooth.quadratic() {
@@ -81,13 +80,13 @@ pub fn row_gap(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads)
     }
 }
 
-/// The largest decrease that any single pair of columns can make; `None` where columns do not move
+/// Returns the largest decrease that any single pair of columns can make; `None` if columns do not move
 /// (a column metric other than the identity, or XᵀJX not diag(±1)) or X does not fit the problem.
 pub fn column_gap(problem: &Problem<'_>, x: &Array2<f64>, threads: &Threads) -> Option<Gap> {
     column_gap_while(problem, x, threads, &|| true)
 }
 
-/// The same; its decrease is NaN if `go_on` says no on the way.
+/// Returns [`column_gap`], with a decrease of NaN if `go_on` ends the computation.
 pub(super) fn column_gap_while(
     problem: &Problem<'_>,
     x: &Array2<f64>,
@@ -129,8 +128,8 @@ pub(super) fn column_gap_while(
     })
 }
 
-/// The largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` that any single pair of rows can make, L being the
-/// Lipschitz constant that f gives; NaN if it gives none, or if `go_on` says no on the way.
+/// Returns the largest decrease of `⟨G, X − A⟩ + L/2‖X − A‖² + h` at A = `x` by a single pair of rows. L is
+/// the Lipschitz constant of f; the decrease is NaN without one, or if `go_on` ends the computation.
 pub(super) fn majorised_gap(
     problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,
@@ -156,8 +155,8 @@ fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
     x.dim() == (problem.smooth.rows(), problem.components)
 }
 
-/// The largest decrease of `½ Σ w_k b_kk` that one pair of columns can make, B = XᵀCX; infinite if f is
-/// unbounded below along a pair. `noise` is the square of what rounding is relative to, a column.
+/// Returns the largest decrease of `½ Σ w_k b_kk` by one pair of columns, B = XᵀCX; infinite if f is
+/// unbounded below along a pair. `noise` holds, per column, the size of b_kk to which rounding is relative.
 fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f64]) -> Gap {
     let mut gap = Gap::default();
     for i in 0..b.nrows() {
@@ -168,7 +167,7 @@ fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f6
                 o = 0.0;
             }
             let decrease = if signs[i] == signs[k] {
-                // The heavier column takes the smaller eigenvalue: ½(|Δw|·√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
+                // Heavier columns take smaller eigenvalues: ½(|Δw|√(δ² + o²) + Δw·δ), δ = ½(b_ii − b_kk).
                 let (heavier, delta) = (weights[i] - weights[k], 0.5 * (bi - bk));
                 let (turn, root) = (heavier * delta, delta.hypot(o));
                 if turn >= 0.0 {
@@ -200,24 +199,24 @@ fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f6
 /// Rows per group; pairs are visited group against group.
 const GROUP: usize = 32;
 
-/// Tasks that share the groups, at most: each begins with a product with C. Fixed, so that the result does not depend on
-/// the number of threads.
+/// Largest number of tasks that share the groups, as each begins with a product with C. Fixed, so that the
+/// result does not depend on the number of threads.
 const TASKS: usize = 64;
 
-/// What the pairs of rows could do.
+/// Result of solving all pairs of rows and moving none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Survey {
-    /// The largest decrease and its pair.
+    /// Largest decrease and its pair.
     pub(super) gap: f64,
     pub(super) pair: Option<(usize, usize)>,
     /// Sum of dist(I, argmin)².
     pub(super) distance: f64,
-    /// All pairs, and those of zero rows among them, which are not visited.
+    /// Number of all pairs, and of the unvisited pairs of zero rows among them.
     pub(super) pairs: u64,
     pub(super) resting: u64,
 }
 
-/// Solves all pairs of rows and moves none: a sweep over groups that does not commit. None if `go_on` says no on the way.
+/// Solves all pairs of rows and moves none: a sweep over groups without commit. None if `go_on` ends it.
 pub(super) fn survey(
     (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     x: ArrayView2<'_, f64>,

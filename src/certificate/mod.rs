@@ -1,4 +1,4 @@
-//! What can be proved about a point: block-2 stationarity over all pairs, criticality, optimality.
+//! Certificates of a point: block-2 stationarity over all pairs, criticality, optimality.
 //!
 //! * **block-2 gap**: the largest decrease that any single pair of rows can make, each pair solved
 //!   globally with exact curvature and no proximal term. Two zero rows cannot move (V·0 = 0), so
@@ -6,8 +6,8 @@
 //! * **ε-BS₂ measure** (OBCD paper, Definition 4.1): the mean of `dist(I, argmin)²` over all pairs.
 //! * **criticality**: `dist(0, ∂_M F(X))`, see [`criticality`](fn@criticality). A point that no pair
 //!   can improve need not be critical when h is not smooth, so both are reported.
-//! * **lower bound**: what no feasible point can go below, see [`lower_bound`]; [`minimize_proved`] searches until a point
-//!   is proved by it.
+//! * **lower bound**: a value at most F at every feasible point, see [`lower_bound`]; [`minimize_proved`]
+//!   searches until F is within a tolerance of this bound.
 //! * **optimum**: for ℓ0 and ℓ1 with a large enough weight the optimal value is known in closed
 //!   form, see [`Certificate::optimum`].
 //!
@@ -37,7 +37,7 @@ use gaps::{column_gap_while, majorised_gap, survey};
 pub(crate) use optimum::{known_optimum, top_rows};
 pub use proved::minimize_proved;
 
-/// What has been proved about a point.
+/// Certificate of a point: its values, its distance from stationarity, and the optimum if it is known.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -48,18 +48,18 @@ pub struct Certificate {
     pub smooth_value: f64,
     /// h(X).
     pub penalty_value: f64,
-    /// The size of F that tolerances are relative to, see [`Problem::magnitude`].
+    /// Magnitude of F to which tolerances are relative, see [`Problem::magnitude`].
     pub magnitude: f64,
     /// ‖XᵀX − I‖_F plus the distance from the penalty's domain. With mixed signs ‖XᵀJX − K‖_F, K = J
     /// for square X, else the nearest diagonal of ±1 if XᵀJX is one up to 1e-8, else 0.
     pub feasibility: f64,
-    /// Largest decrease that any single pair can make; 0 when every pair rests. With mixed signs
-    /// pairs of columns count too (where they can move), and the gap is infinite along a pair
-    /// that is unbounded below.
+    /// Largest decrease that any single pair can make; 0 if every pair is stationary. With mixed signs
+    /// pairs of columns count too (if they can move), and the gap is infinite along a pair that is
+    /// unbounded below.
     pub block2_gap: f64,
-    /// The pair that makes it, none when the gap is 0.
+    /// Pair that makes the largest decrease, none if the gap is 0.
     pub block2_pair: Option<(usize, usize)>,
-    /// Whether that is a pair of columns.
+    /// True for a pair of columns in `block2_pair`.
     pub block2_columns: bool,
     /// Mean of dist(I, argmin)² over all pairs (Definition 4.1); not a number with mixed signs.
     pub block2_measure: f64,
@@ -68,17 +68,17 @@ pub struct Certificate {
     /// ‖G − JXGᵀXK‖_F, the first-order condition of the smooth part f alone, see
     /// [`stationarity`]; none for mixed signs with r < n.
     pub stationarity: Option<f64>,
-    /// All pairs: n(n−1)/2, and those of columns that were looked at.
+    /// Number of pairs: n(n−1)/2 of rows, and the pairs of columns that were looked at.
     pub pairs: u64,
-    /// Pairs of zero rows among them: proved at rest without a visit.
+    /// Number of pairs of zero rows among `pairs`: proved stationary without a visit.
     pub proved_pairs: u64,
-    /// The optimal value, where a closed form applies: ℓ0 and ℓ1 with a large enough λ, and smooth
-    /// problems that a spectral or singular value decomposition solves.
+    /// Optimal value, if a closed form applies: ℓ0 and ℓ1 with a large enough λ, and smooth problems that a
+    /// spectral or singular value decomposition solves.
     pub optimum: Option<f64>,
 }
 
 impl Certificate {
-    /// Whether the point is proved optimal: its value is the known optimum up to `tolerance`
+    /// Returns whether the point is proved optimal: its value is the known optimum up to `tolerance`
     /// relative to the [magnitude](Certificate::magnitude) of F.
     pub fn is_optimal(&self, tolerance: f64) -> bool {
         self.optimum
@@ -86,9 +86,9 @@ impl Certificate {
     }
 }
 
-/// Certifies a point: one with orthonormal columns, or for a mixed signature any that keeps XᵀJX.
+/// Certifies a point with orthonormal columns, or for a mixed signature a point with any XᵀJX.
 ///
-/// The gap of an f that is not quadratic is that of its majoriser at `x` with the Lipschitz constant that f gives: F falls
+/// If f is not quadratic, the gap is that of its majoriser at `x` with the Lipschitz constant of f: F falls
 /// at least as much along that pair. Without a constant the gap is NaN.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ pub fn certify(
     certify_while(problem, x, threads, &|| true)
 }
 
-/// [`certify`] as long as `go_on` says so: what is not finished then is NaN or none, as from [`certify_values`].
+/// Certifies a point while `go_on` allows; unfinished fields are NaN or none, as from [`certify_values`].
 ///
 /// # Errors
 /// As [`certify`].
@@ -154,8 +154,8 @@ pub(crate) fn certify_while(
     Ok(certificate)
 }
 
-/// The part of a [`Certificate`] that one value and gradient give: no pair is looked at, so its gap and measure are NaN,
-/// and no optimum.
+/// Returns the part of a [`Certificate`] that one value and gradient give. No pair is looked at, so the gap
+/// and the measure are NaN, and the optimum is none.
 ///
 /// # Errors
 /// As [`certify`].
@@ -167,7 +167,7 @@ pub fn certify_values(
     evaluated(problem, x, threads, &|| true).map(|(certificate, _)| certificate)
 }
 
-/// [`certify_values`] and ∇f(X).
+/// Returns the certificate of [`certify_values`], and ∇f(X).
 fn evaluated(
     problem: &Problem<'_>,
     x: ArrayView2<'_, f64>,

@@ -1,16 +1,17 @@
 //! The optimal value for large λ, in closed form.
 //!
 //! For f = −½⟨X, P X⟩ and h = λ‖X‖₀ or λ‖X‖₁ a signed selection of the r rows with the largest P_ii has
-//! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part. Let μ = max |P_ij|, i ≠ j, and let x be a column with s nonzeros and t = ‖x‖₁. Then
+//! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part.
+//! With μ = max |P_ij|, i ≠ j, and a column x of s nonzeros and t = ‖x‖₁
 //!
 //! ```text
 //! ½ xᵀPx ≤ ½ Σ x_i² P_ii + ½ μ (t² − 1),   t² ≤ s,
 //! ```
 //!
 //! and summed over orthonormal columns `Σ_k Σ_i X_ik² P_ii ≤ Σ_top-r P_ii`. So for ℓ0 the value is optimal
-//! when `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and not below λ for 1 ≤ t ≤ T when
-//! `λ ≥ ½ μ (T + 1)`; columns with t > T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest
-//! diagonal entry, cost more than `λ − ½P_(r)` by the spectral bound. T is at most √n.
+//! if `λ ≥ μ/2`. For ℓ1, λt − ½μ(t² − 1) is concave in t and at least λ for 1 ≤ t ≤ T if `λ ≥ ½ μ (T + 1)`.
+//! Let T := 1 + (λ_max(P) − P_(r))/(2λ), P_(r) the r-th largest diagonal entry. Columns with t > T cost more
+//! than `λ − ½P_(r)` by the spectral bound. T is at most √n.
 
 use ndarray::Array2;
 
@@ -50,8 +51,8 @@ fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_
     let diagonal = form.diagonal();
     let top = top_rows(&diagonal, r);
     let value = lambda * r as f64 + 0.5 * top.iter().map(|&i| diagonal[i]).sum::<f64>();
-    // The columns of the chosen rows refute most cases cheaply: the proof never tolerates more
-    // than 2λ (ℓ0) or λ (ℓ1).
+    // The columns of the chosen rows disprove most cases at low cost: no proof allows an entry above
+    // 2λ (ℓ0) or λ (ℓ1).
     let most = if counts { 2.0 * lambda } else { lambda };
     if largest_off_diagonal(form, &top, threads, go_on)? > most {
         return None;
@@ -84,14 +85,14 @@ fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_
         .then_some(value)
 }
 
-/// Multiply-adds of a decomposition that is computed to know an optimum: about 1000 rows, or data of 1000 rows.
+/// Largest number of multiply-adds of a decomposition for a known optimum: a matrix of about 1000 rows.
 const DECOMPOSED: f64 = 1.1e10;
 
-/// The optimal value where it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1, and the value of
-/// [`closed_form`] for a smooth problem on the Stiefel manifold.
+/// Returns the optimal value if it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1, and the
+/// value of [`closed_form`] for a smooth problem on the Stiefel manifold.
 ///
-/// None too if `go_on` says no on the way, or the objective is not quadratic. A decomposition cannot be given up, so that
-/// none is begun that is worth more than [`DECOMPOSED`].
+/// None too if `go_on` ends the computation, or the objective is not quadratic. A decomposition cannot be
+/// interrupted, so none of more than [`DECOMPOSED`] multiply-adds begins.
 pub(crate) fn known_optimum(
     problem: &Problem<'_>,
     threads: &Threads,
@@ -106,7 +107,7 @@ pub(crate) fn known_optimum(
     Some(form.value(x.view(), threads))
 }
 
-/// max |C_ij| over i in `rows` and j ≠ i; None if `go_on` says no.
+/// Returns max |C_ij| over i in `rows` and j ≠ i; None if `go_on` ends the computation.
 fn largest_off_diagonal(
     form: &dyn QuadraticForm,
     rows: &[usize],

@@ -19,16 +19,16 @@ const FIRST: f64 = 1.0 / 32.0;
 /// Minimises by `search` until its point is proved: F less a lower bound is at most `gap_tol` times the
 /// [magnitude](crate::Problem::magnitude) of F.
 ///
-/// Each round calls `search` with the incumbent (none in the first round), the rows that every point as good has
-/// [zero](Bound::excluded), and the options with a share of the limits on time and work, a seed of the round, and
-/// the largest F that would be proved as target. The round then spends an equal share on the bound of
-/// [`lower_bound`](super::lower_bound), whose search goes on from round to round. Without limits each search runs
-/// once, to its end. The result is the incumbent with the history of all rounds, and the bound. Its status is
-/// [`Status::Proved`], or the reason why the search ended without a proof. Without a time limit the result depends
-/// on the arguments alone if that of `search` does.
+/// Each round calls `search` with the incumbent (none in the first round), the rows that every point as good
+/// has [zero](Bound::excluded), and options. These hold a share of the limits on time and work, a seed of the
+/// round, and as target the largest F that would be proved. The round then spends an equal share on the
+/// search of [`lower_bound`](super::lower_bound), which continues from round to round. Without limits each
+/// search runs once, to its end. The result is the incumbent with the history of all rounds, and the bound.
+/// Its status is [`Status::Proved`], or the reason why the search ended without a proof. Without a time limit
+/// the result depends on the arguments alone if that of `search` does.
 ///
 /// # Errors
-/// If the problem is not one that is bounded, `gap_tol` is negative or not a number, or `search` fails.
+/// If `lower_bound` rejects the problem, `gap_tol` is negative or not a number, or `search` fails.
 ///
 /// ```
 /// use ndarray::array;
@@ -96,7 +96,7 @@ pub fn minimize_proved(
     Ok(proof.finish(best))
 }
 
-/// Both searches between two rounds.
+/// State of both searches between two rounds.
 struct Proof<'a> {
     options: &'a Options,
     /// The options of the bound, with the incumbent's F.
@@ -215,7 +215,7 @@ impl Proof<'_> {
         (self.options.target).is_some_and(|target| self.goal.objective <= target)
     }
 
-    /// The limit that search and bound share.
+    /// Returns the status of the limit that ended both searches.
     fn limit_given(&self) -> Status {
         match (
             self.options.max_time,
@@ -228,7 +228,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Why the solve ended, and the bound.
+    /// Returns the incumbent, with the reason why the solve ended as status, and the bound.
     fn finish(self, mut best: Solution) -> (Solution, Bound) {
         let seconds = self.started.elapsed().as_secs_f64();
         best.status = match best.status {
@@ -236,7 +236,7 @@ impl Proof<'_> {
             _ if self.is_aimed() => Status::Target,
             _ if self.is_proved() => Status::Proved,
             _ if self.options.max_time.is_some_and(|limit| seconds >= limit) => Status::MaxTime,
-            // The limits of the last round ended, not those of the options.
+            // The status is that of a limit of the last round, not of the options.
             Status::MaxTime | Status::MaxSweeps | Status::MaxWork | Status::Target => {
                 self.limit_given()
             }
@@ -251,7 +251,7 @@ impl Proof<'_> {
     }
 }
 
-/// The better one of two, with the history and the effort of both; `found` began at `seconds`.
+/// Returns the better of two solutions, with the history and the effort of both; `found` began at `seconds`.
 fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
     let mut history = best.history;
     for row in &found.history {

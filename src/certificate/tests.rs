@@ -16,7 +16,7 @@ fn quadratic(n: usize, r: usize, seed: u64, linear: bool) -> Quadratic<'static> 
     Quadratic::new(c, linear, None).unwrap()
 }
 
-/// A point with exact zeros: a few columns share rows, some rows are zero.
+/// Returns a point with exact zeros: a few columns share rows, some rows are zero.
 fn sparse_point(n: usize, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((n, r));
     for k in 0..r {
@@ -26,8 +26,8 @@ fn sparse_point(n: usize, r: usize) -> Array2<f64> {
     x
 }
 
-/// The largest decrease of F over a fine grid of both branches, with entries that come out tiny at
-/// the angles where one vanishes set to zero.
+/// Returns the largest decrease of F over a fine grid of both branches, with 0 for entries that are tiny
+/// at the angles where they vanish.
 fn brute_force(problem: &Problem<'_>, x: &Array2<f64>) -> f64 {
     let threads = Threads::serial();
     let base = problem.objective(x.view(), &threads);
@@ -120,7 +120,7 @@ fn criticality_of_smooth_problems_is_the_gradient_norm() {
     assert!((found - norm).abs() < 1e-12 * norm);
 }
 
-/// min over Ξ with `low` ≤ Ξ ≤ `high` of ‖P_T(∇f + Ξ)‖, by many projected gradient steps.
+/// Returns min over Ξ with `low` ≤ Ξ ≤ `high` of ‖P_T(∇f + Ξ)‖, by many projected gradient steps.
 fn least_projection(
     x: &Array2<f64>,
     gradient: &Array2<f64>,
@@ -154,7 +154,7 @@ fn compare_criticality(penalty: &Penalty, seed: u64, slopes: impl Fn(f64) -> (f6
     assert!((found - norm).abs() < 1e-7 * (1.0 + norm), "{found} {norm}");
 }
 
-/// The slopes of λ|x|, at zero from −λ to λ.
+/// Returns the slopes of λ|x|, at zero from −λ to λ.
 fn absolute(lambda: f64, x: f64) -> (f64, f64) {
     match x {
         0.0 => (-lambda, lambda),
@@ -270,7 +270,7 @@ fn large_lambda_is_proved_only_when_true() {
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
 }
 
-/// Whatever a certificate that ends early says is what the whole one says.
+/// A certificate that ends early has the fields of the whole one, as far as they are finished.
 #[test]
 fn what_is_not_finished_is_left_out() {
     fn check(smooth: &dyn Objective, penalty: &Penalty, signs: &[i8], x: &Array2<f64>) {

@@ -16,10 +16,10 @@ use crate::penalty::Penalty;
 use crate::search::{Auto, AutoSolution, minimize_auto};
 use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
 
-/// Matrices as large as C that a lower bound works with.
+/// Number of matrices of the size of C in a lower bound.
 const BOUND_ARRAYS: f64 = 4.0;
 
-/// What a penalty asks of the entries of X.
+/// Returns the restriction of the entries of X by a penalty.
 pub(super) fn restriction(penalty: &Penalty) -> PyResult<Restriction> {
     let message = "bound must be False for this penalty";
     Restriction::of(penalty).ok_or_else(|| PyTypeError::new_err(message))
@@ -34,7 +34,7 @@ impl From<&RowSparse> for Restriction {
     }
 }
 
-/// That of a number of nonzeros.
+/// Returns the restriction to a number of nonzeros.
 pub(super) fn few(count: Count, nonnegative: bool) -> Restriction {
     match nonnegative {
         true => Restriction::NonnegativeCardinality(count.into()),
@@ -42,18 +42,18 @@ pub(super) fn few(count: Count, nonnegative: bool) -> Restriction {
     }
 }
 
-/// The quadratic form that f is.
+/// Returns f as a quadratic form, or an error if it is none.
 pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
     let none = || Error::invalid("problem", "must have a quadratic objective to be bounded");
     smooth.quadratic().ok_or_else(none)
 }
 
-/// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal handler
-/// raised, except for Ctrl-C.
+/// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal
+/// handler raised, except for Ctrl-C.
 ///
-/// The objective is that of the problem; with `count`, its smooth part under that limit on nonzeros; with `rows`, its
-/// smooth part with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point whose F
-/// and magnitude are `at`.
+/// The objective is that of the problem, or its smooth part with `count` or `rows`: under that limit on
+/// nonzeros, with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point
+/// whose F and magnitude are `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(
@@ -87,10 +87,10 @@ pub(super) fn certified_bound<'py>(
     ))
 }
 
-/// Makes sure that a lower bound can have the matrices that it needs.
+/// Checks that the matrices of a lower bound can be allocated.
 ///
 /// # Errors
-/// A `MemoryError` that says how much that is.
+/// A `MemoryError` that states the memory needed.
 pub(super) fn reserve_bound(form: &dyn QuadraticForm) -> PyResult<()> {
     let n = form.order();
     if form.dense().is_none() && n > FORMED_ROWS {
@@ -101,7 +101,7 @@ pub(super) fn reserve_bound(form: &dyn QuadraticForm) -> PyResult<()> {
     })
 }
 
-/// What `orthobcd.Bound` is made of.
+/// Returns the fields of an `orthobcd.Bound`.
 fn bound_dict(py: Python<'_>, found: crate::certificate::Bound) -> PyResult<Bound<'_, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("value", found.value)?;
@@ -119,7 +119,7 @@ fn bound_dict(py: Python<'_>, found: crate::certificate::Bound) -> PyResult<Boun
     Ok(out)
 }
 
-/// Adds a bound to what a solve returns, where there is one.
+/// Adds a bound, if there is one, to the result of a solve.
 pub(super) fn set_bound(
     out: &Bound<'_, PyDict>,
     bound: Option<crate::certificate::Bound>,
@@ -130,7 +130,7 @@ pub(super) fn set_bound(
     }
 }
 
-/// What [`Auto`] finds, and with a tolerance for the gap the bound that it was proved by.
+/// Returns the result of [`Auto`] and, with a tolerance for the gap, the bound that proves it.
 pub(super) fn auto_and_bound(
     problem: &Problem<'_>,
     proof: Option<(Restriction, f64)>,

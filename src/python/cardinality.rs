@@ -1,4 +1,4 @@
-//! A budget of nonzeros, or of rows.
+//! Solves with a limit on the nonzeros, or with few nonzero rows.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     Threads, minimize_at_cardinality, minimize_row_sparse,
 };
 
-/// Rows for all columns, or for each.
+/// Rows for all columns alike, or for each column.
 #[derive(FromPyObject)]
 enum Chosen {
     All(Vec<usize>),
@@ -30,7 +30,7 @@ enum Chosen {
 }
 
 impl Chosen {
-    /// Entries of a matrix with r columns.
+    /// Returns the entries in a matrix with r columns.
     fn entries(self, r: usize) -> Vec<(usize, usize)> {
         let each = match self {
             Self::All(rows) => vec![rows; r],
@@ -60,7 +60,7 @@ pub(super) struct BudgetProblem<'py> {
     shape: (usize, usize),
 }
 
-/// The search within a budget of nonzeros.
+/// Searches within a limit on the nonzeros.
 #[pyfunction]
 #[pyo3(signature = (problem, x0, project_x0, _solver, run, callback))]
 pub(super) fn solve_cardinality<'py>(
@@ -94,7 +94,7 @@ pub(super) fn solve_cardinality<'py>(
     )
 }
 
-/// What a search over an f alone finds, from `start`: x0, whether it is to be nonnegative, and projected.
+/// Runs a search for f without penalty, from `start`: x0, whether it is nonnegative, and whether projected.
 fn solved<'py>(
     py: Python<'py>,
     (smooth, (n, r), restriction): (&AnySmooth<'py>, (usize, usize), Restriction),
@@ -164,7 +164,7 @@ pub(super) struct RowProblem<'py> {
     shape: (usize, usize),
 }
 
-/// The search over sets of rows.
+/// Searches over sets of nonzero rows.
 #[pyfunction]
 #[pyo3(signature = (problem, x0, project_x0, _solver, run, callback))]
 pub(super) fn solve_row_sparse<'py>(

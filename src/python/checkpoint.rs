@@ -30,14 +30,14 @@ impl PyCheckpoint {
     }
 }
 
-/// A checkpoint during a solve, which gets it back at the end.
+/// Checkpoint during a solve; its owner gets it back at the end.
 pub(super) struct Lent {
     owner: Py<PyCheckpoint>,
     file: Option<Checkpoint>,
 }
 
 impl Lent {
-    /// The checkpoint of a solve, if it has one, at the beginning of the problem.
+    /// Takes the checkpoint of a solve, if there is one, and begins it with the problem.
     ///
     /// # Errors
     /// If the file is of another solve, or another solve is writing to it.

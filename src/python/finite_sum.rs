@@ -48,7 +48,7 @@ pub(super) enum AnySum<'py> {
 }
 
 impl AnySum<'_> {
-    /// What it will keep in memory.
+    /// Returns the memory that the sum will keep.
     fn stored(&self) -> Stored {
         let numbers = match self {
             Self::Logistic { a, b, .. } => a.len() + b.len(),
@@ -109,7 +109,7 @@ impl SumOptions {
     }
 }
 
-/// Variance-reduced Jacobi block coordinate descent on a finite sum.
+/// Runs variance-reduced Jacobi block coordinate descent on a finite sum.
 #[pyfunction]
 #[pyo3(signature = (sum, penalty, signature, x0, solver, run, callback))]
 #[allow(clippy::too_many_arguments)]

@@ -1,4 +1,4 @@
-//! Panics do not leave the package: one is an error of its own, and a `RuntimeError` in Python.
+//! Panics do not leave the package: a panic becomes a `RuntimeError` in Python.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
 
-/// What `work` answers; a `RuntimeError` if it panics.
+/// Returns the answer of `work`, or a `RuntimeError` if `work` panics.
 pub(super) fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>) -> PyResult<T>
 where
     PyErr: From<E>,
@@ -18,7 +18,7 @@ where
     }
 }
 
-/// What `work` answers without the GIL; a `RuntimeError` if it panics.
+/// Returns the answer of `work` without the GIL, or a `RuntimeError` if `work` panics.
 pub(super) fn released<T: Ungil>(py: Python<'_>, work: impl FnOnce() -> T + Ungil) -> PyResult<T> {
     guarded(|| Ok::<T, PyErr>(py.detach(work)))
 }

@@ -12,7 +12,7 @@ pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature
     Signature::new(&signs.as_array().to_vec())
 }
 
-/// The signature, or that of the Stiefel manifold for n rows.
+/// Returns the signature, by default that of the Stiefel manifold for n rows.
 pub(super) fn signature_or_stiefel(
     signs: Option<&PyReadonlyArray1<'_, i8>>,
     n: usize,
@@ -20,7 +20,7 @@ pub(super) fn signature_or_stiefel(
     signs.map_or_else(|| Ok(Signature::stiefel(n)), signature_of)
 }
 
-/// Tells along which pair the objective is unbounded, if it is.
+/// Adds the pair along which the objective is unbounded, if there is one.
 pub(super) fn set_recession(out: &Bound<'_, PyDict>, recession: Option<Recession>) -> PyResult<()> {
     let Some(recession) = recession else {
         return Ok(());
@@ -33,7 +33,7 @@ pub(super) fn set_recession(out: &Bound<'_, PyDict>, recession: Option<Recession
     out.set_item("recession", dict)
 }
 
-/// A random J-orthogonal matrix with rapidities scale·N(0, 1).
+/// Returns a random J-orthogonal matrix with rapidities scale·N(0, 1).
 #[pyfunction]
 pub(super) fn random_j_orthogonal<'py>(
     py: Python<'py>,
@@ -55,7 +55,7 @@ type CsFactors<'py> = (
     Bound<'py, PyArray2<f64>>,
 );
 
-/// The hyperbolic CS decomposition of a J-orthogonal matrix.
+/// Returns the hyperbolic CS decomposition of a J-orthogonal matrix.
 #[pyfunction]
 pub(super) fn hyperbolic_cs<'py>(
     py: Python<'py>,

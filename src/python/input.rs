@@ -75,7 +75,7 @@ pub(super) enum Index<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
-/// What an index array holds.
+/// View of an index array.
 pub(super) enum IndexView<'a> {
     Narrow(ArrayView1<'a, i32>),
     Wide(ArrayView1<'a, i64>),
@@ -89,7 +89,7 @@ impl IndexView<'_> {
         }
     }
 
-    /// The index at a position; None if it is negative.
+    /// Returns the index at a position; None if it is negative.
     pub(super) fn at(&self, position: usize) -> Option<usize> {
         match self {
             Self::Narrow(a) => usize::try_from(a[position]).ok(),
@@ -124,7 +124,7 @@ impl Index<'_> {
 }
 
 impl AnySmooth<'_> {
-    /// What the objective will keep in memory.
+    /// Returns the memory that the objective will keep.
     pub(super) fn stored(&self) -> Stored {
         let (numbers, name, rows) = match self {
             Self::Quadratic { c, .. } => {
@@ -156,7 +156,7 @@ impl AnySmooth<'_> {
         }
     }
 
-    /// The objective, which leaves in `trouble` what Python raises.
+    /// Builds the objective, which leaves exceptions of Python in `trouble`.
     pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
         Ok(match self {
             Self::Function {
@@ -244,7 +244,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
     }
 }
 
-/// Checks a penalty; whether it implies X ≥ 0.
+/// Checks a penalty; returns whether it implies X ≥ 0.
 #[pyfunction]
 pub(super) fn implies_nonnegative(penalty: Penalty) -> bool {
     penalty.nonnegative()
@@ -273,14 +273,14 @@ pub(super) struct RowSparse {
     pub(super) count: Option<usize>,
 }
 
-/// A problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.
+/// Problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.
 #[derive(FromPyObject)]
 pub(super) struct AnyProblem<'py> {
     pub(super) smooth: AnySmooth<'py>,
     pub(super) penalty: Penalty,
     pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
     pub(super) shape: (usize, usize),
-    /// det X, where that is asked for.
+    /// Required det X, if there is one.
     #[pyo3(default)]
     determinant: Option<i8>,
 }
@@ -310,7 +310,7 @@ pub(super) struct SolverOptions {
     adaptive: bool,
 }
 
-/// The time limit, and when Python called: what is done at the door counts.
+/// Time limit, and the time of the call from Python: reading the arguments counts.
 pub(super) struct Limit {
     seconds: Option<f64>,
     called: Instant,
@@ -329,14 +329,14 @@ impl<'py> FromPyObject<'_, 'py> for Limit {
     }
 }
 
-/// When to stop, the seed and the number of threads: what all solvers are given.
+/// Options of all solvers: limits, tolerances, the seed and the number of threads.
 #[derive(FromPyObject)]
 pub(super) struct Run {
     pub(super) max_time: Limit,
     pub(super) max_sweeps: Option<u64>,
     pub(super) tol: Option<f64>,
     pub(super) target: Option<f64>,
-    /// Gap to a lower bound at which a solve ends; none where no bound is asked for.
+    /// Gap to a lower bound at which a solve ends; none without a bound.
     pub(super) gap_tol: Option<f64>,
     pub(super) max_work: Option<u64>,
     pub(super) seed: u64,
@@ -347,13 +347,13 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Seconds from the call until this is first asked: when everything has been taken in.
+    /// Returns the seconds from the call to the first use of this method, when all arguments have been read.
     pub(super) fn door(&self) -> f64 {
         let Limit { called, door, .. } = &self.max_time;
         *door.get_or_init(|| called.elapsed().as_secs_f64())
     }
 
-    /// Whether the time limit has passed.
+    /// Returns whether the time limit has passed.
     pub(super) fn is_late(&self) -> bool {
         let Limit {
             seconds, called, ..
@@ -361,12 +361,12 @@ impl Run {
         seconds.is_some_and(|limit| called.elapsed().as_secs_f64() >= limit)
     }
 
-    /// Seconds of the time limit that the door has left.
+    /// Returns the seconds of the time limit that are left after reading the arguments.
     pub(super) fn time(&self) -> Option<f64> {
         (self.max_time.seconds).map(|limit| (limit - self.door()).max(0.0))
     }
 
-    /// Default options with these limits.
+    /// Returns default options with these limits.
     pub(super) fn options(&self) -> Options {
         let default = Options::default();
         Options {
@@ -386,8 +386,8 @@ impl Run {
 }
 
 impl SolverOptions {
-    /// The options of a solve, with a mixed signature or without. The Jacobi update of a mixed signature moves
-    /// columns only if these are asked for alone.
+    /// Returns the options of a solve, with a mixed signature or without. The Jacobi update of a mixed
+    /// signature moves columns only if `side` is columns alone.
     pub(super) fn options(&self, run: &Run, mixed: bool) -> Result<Options> {
         let update = update(&self.update)?;
         Ok(Options {
@@ -409,13 +409,13 @@ impl SolverOptions {
     }
 }
 
-/// The curvature of that name.
+/// Returns the curvature of that name.
 fn curvature(name: &str) -> Result<Curvature> {
     let choices = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
     choice("curvature", name, &choices)
 }
 
-/// What `name` stands for.
+/// Returns the choice of that name.
 pub(super) fn choice<T: Copy>(
     argument: &'static str,
     name: &str,
@@ -431,7 +431,7 @@ pub(super) fn choice<T: Copy>(
     })
 }
 
-/// The update named by `name`.
+/// Returns the update named by `name`.
 fn update(name: &str) -> Result<Update> {
     let choices = [
         ("gauss-seidel", Update::GaussSeidel),
@@ -440,7 +440,7 @@ fn update(name: &str) -> Result<Update> {
     choice("update", name, &choices)
 }
 
-/// The side named by `name`.
+/// Returns the side named by `name`.
 pub(super) fn side(name: &str) -> Result<Side> {
     let choices = [
         ("rows", Side::Rows),

@@ -1,5 +1,5 @@
-//! Memory is asked for at the door: what a call needs at most is reserved once and given back, so that too little is a
-//! `MemoryError` before anything is computed, not the end of the process on the way.
+//! Check of the memory of a call: its maximum is reserved once and released at once. Too little memory is
+//! thus a `MemoryError` before the computation begins, not the end of the process during it.
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -10,29 +10,29 @@ use crate::search::MOST_CHOSEN;
 /// Bytes of a number.
 const NUMBER: f64 = 8.0;
 
-/// Copies of X and of what is as large that a solve holds, and those of each thread: the incumbent, gradients, starts
-/// and the last steps of quasi-Newton methods. Peaks were measured at half of this.
+/// Number of arrays of the size of X in a solve, and in each of its threads: the incumbent, gradients, starts
+/// and the last steps of quasi-Newton methods. Twice the measured peaks.
 const COPIES: f64 = 20.0;
 const COPIES_PER_THREAD: f64 = 10.0;
 
-/// Eigenvectors and submatrices of C: the order that is counted for one at most, and how many of them are counted.
+/// Eigenvectors and submatrices of C: largest order of one that is counted, and number of them.
 const DENSE_ORDER: f64 = 1500.0;
 const DENSE_ARRAYS: f64 = 4.0;
 
-/// Address space that a thread takes: its stack, and what the C library sets aside for its allocations.
+/// Bytes of address space of a thread: its stack, and what the C library reserves for its allocations.
 const THREAD: f64 = 72e6;
 
-/// What f keeps for itself, in numbers, and what it is called; with rows that products with it have.
+/// Memory that f keeps, in numbers, its description, and the number of rows of products with f's data.
 pub(super) struct Stored {
     pub(super) numbers: f64,
     pub(super) name: String,
     pub(super) rows: f64,
 }
 
-/// Makes sure that a solve for X of this shape can have the memory that it needs.
+/// Checks that the memory of a solve for X of this shape can be allocated.
 ///
 /// # Errors
-/// A `MemoryError` that says how much that is.
+/// A `MemoryError` that states the memory needed.
 pub(super) fn reserve(
     stored: &Stored,
     (n, r): (usize, usize),
@@ -55,17 +55,17 @@ pub(super) fn reserve(
     })
 }
 
-/// Makes sure that so many numbers can be allocated now.
+/// Checks that this number of floats can be allocated now.
 ///
 /// # Errors
-/// A `MemoryError` that says how much that is, and what for.
+/// A `MemoryError` that states the memory needed, and its purpose.
 pub(super) fn reserve_numbers(numbers: f64, what: impl FnOnce() -> String) -> PyResult<()> {
     reserve_bytes(NUMBER * numbers, what)
 }
 
 fn reserve_bytes(bytes: f64, what: impl FnOnce() -> String) -> PyResult<()> {
     let mut probe: Vec<u8> = Vec::new();
-    // A float beyond all integers becomes the largest one, which no reservation can have.
+    // The cast turns a float beyond all integers into the largest one, which cannot be reserved.
     match probe.try_reserve_exact(bytes as usize) {
         Ok(()) => Ok(()),
         Err(_) => Err(PyMemoryError::new_err(format!(

@@ -1,5 +1,4 @@
-//! The one door between Python and the core: arguments in, GIL released, signals polled, errors
-//! mapped.
+//! Interface of Python and the core: reads arguments, releases the GIL, polls signals and maps errors.
 
 mod bound;
 mod cardinality;
@@ -45,14 +44,14 @@ impl From<Error> for PyErr {
     }
 }
 
-/// A problem in the core's terms, with the threads that work on it.
+/// Problem in the core's terms, with the threads that work on it.
 struct Instance<'a> {
     smooth: Box<dyn Objective + 'a>,
     trouble: Arc<Trouble>,
     penalty: &'a Penalty,
     components: usize,
     rotations: bool,
-    /// Whether Python gave a signature: then XᵀJX of a given start is kept, whatever it is.
+    /// True if Python gave a signature: XᵀJX of a given start is then kept, whatever its value.
     mixed: bool,
     signature: Signature,
     threads: Threads,
@@ -82,7 +81,7 @@ impl<'a> Instance<'a> {
         })
     }
 
-    /// The same with no penalty in place of one of weight 0.
+    /// Returns the instance with no penalty in place of one of weight 0.
     fn without_zero_penalty(self) -> Self {
         let penalty = match self.penalty.is_zero() {
             true => &Penalty::NONE,
@@ -91,7 +90,7 @@ impl<'a> Instance<'a> {
         Self { penalty, ..self }
     }
 
-    /// What `body` answers about the problem without the GIL, or what the objective raised instead.
+    /// Runs `body` on the problem without the GIL; an exception of the objective replaces its error.
     fn solved<T: Send>(
         &self,
         py: Python<'_>,
@@ -102,23 +101,23 @@ impl<'a> Instance<'a> {
         self.answer(answer)
     }
 
-    /// What the core answers, or what the objective raised instead.
+    /// Returns the answer of the core; an exception of the objective replaces its error.
     fn answer<T>(&self, answer: Result<T, Error>) -> PyResult<T> {
         answer.map_err(|error| self.trouble.take().unwrap_or_else(|| error.into()))
     }
 
-    /// The watch of a solve, with its checkpoint.
+    /// Returns the watch of a solve, with its checkpoint.
     fn watch(&self, py: Python<'_>, callback: Option<Py<PyAny>>, run: &Run) -> PyResult<Watch> {
         let file = Lent::begun(py, &self.problem()?, run, &self.threads)?;
         Ok(Watch::new(callback, 0.0).writing(file))
     }
 
-    /// What the objective or a callback raised.
+    /// Returns the exception that the objective or a callback raised.
     fn raised(&self, watch: Watch) -> Option<PyErr> {
         self.trouble.take().or_else(|| watch.into_error())
     }
 
-    /// Where to begin. What takes long ends with the time limit and when `watch` is asked to stop.
+    /// Returns the point to start from. Long computations end at the time limit or when `watch` is stopped.
     fn start(
         &self,
         py: Python<'_>,
@@ -168,7 +167,7 @@ impl<'a> Instance<'a> {
     }
 }
 
-/// Where to start.
+/// Start: by name, or a given point.
 #[derive(FromPyObject)]
 enum StartPoint<'py> {
     Named(String),
@@ -176,8 +175,8 @@ enum StartPoint<'py> {
 }
 
 impl StartPoint<'_> {
-    /// The point. If one that is named is not made before the time limit or a stop of `watch`, the selection of the rows
-    /// of largest variance.
+    /// Returns the point. If a named one is not ready before the time limit or a stop of `watch`, returns the
+    /// selection of the rows of largest variance.
     fn point(
         &self,
         py: Python<'_>,
@@ -214,7 +213,7 @@ impl StartPoint<'_> {
     }
 }
 
-/// The start of a name; None if `go_on` says no on the way.
+/// Returns the start of a name, or None if `go_on` ends the computation.
 fn named_start(
     name: &str,
     (smooth, r, threads): (&dyn Objective, usize, &Threads),
@@ -253,10 +252,10 @@ fn named_start(
     Ok(Some(x0))
 }
 
-/// What the core hands back, as a dict; and the exception that stopped it, if one did.
+/// Result of the core as a dict; and the exception that stopped the core, if one did.
 type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 
-/// A solution as Python reads it, with seconds from the call on: `door` of them before the solve.
+/// Returns a solution as a dict, with seconds since the call: `door` of them before the solve.
 fn solution_dict<'py>(
     py: Python<'py>,
     solution: Solution,
@@ -348,7 +347,7 @@ mod _core {
         module.add("DATA", crate::objective::DATA)
     }
 
-    /// Block coordinate descent with XᵀJX fixed.
+    /// Runs block coordinate descent with XᵀJX fixed.
     #[pyfunction]
     #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
     fn solve_pairs<'py>(
@@ -374,7 +373,7 @@ mod _core {
         ))
     }
 
-    /// A starting point by name, or a checked user start.
+    /// Returns a starting point by name, or a checked user start.
     #[pyfunction]
     fn start_point<'py>(
         py: Python<'py>,

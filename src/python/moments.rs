@@ -1,4 +1,4 @@
-//! Second moments of samples that arrive in blocks of rows: arrays of any number type and layout, dense or sparse, in.
+//! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
 
 use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
 use numpy::{
@@ -14,7 +14,7 @@ use super::watch::signals;
 use crate::moments::{BLOCK_ROWS, Moments, Precision, State};
 use crate::{Error, Result, Threads};
 
-/// A type of numbers that data can have.
+/// Number type of data.
 trait Number: numpy::Element + Copy + Sync {
     fn double(self) -> f64;
 }
@@ -43,7 +43,7 @@ macro_rules! numbers {
                 (shape[0], shape[1])
             }
 
-            /// Calls `body` with what copies rows, as doubles.
+            /// Calls `body` with a function that copies rows as doubles.
             fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> T {
                 match self {
                     $(Self::$variant(a) => {
@@ -67,7 +67,7 @@ macro_rules! numbers {
                 }
             }
 
-            /// Calls `body` with what returns the number at an index, as a double.
+            /// Calls `body` with a function that returns the number at an index as a double.
             fn reading<T>(&self, body: impl FnOnce(&(dyn Fn(usize) -> f64 + Sync)) -> T) -> T {
                 match self {
                     $(Self::$variant(a) => {
@@ -94,10 +94,10 @@ numbers! {
     UInt64(u64): |x| x as f64,
 }
 
-/// Rows from one index up to another, one after the other.
+/// Function that returns the rows from one index up to another, one after the other.
 type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
 
-/// A matrix of any layout row by row; in square pieces, so that neither side leaves the cache.
+/// Returns a matrix of any layout row by row; it is read in square pieces that fit the cache.
 fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
     const PIECE: usize = 64;
     let (m, n) = a.dim();
@@ -153,7 +153,7 @@ impl Data<'_> {
 }
 
 impl Sparse<'_> {
-    /// Calls `body` with what copies rows, asked for from the first on.
+    /// Calls `body` with a function that copies rows.
     fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> Result<T> {
         let by_rows = choice("format", &self.format, &[("csr", true), ("csc", false)])?;
         let (m, n) = self.shape;
@@ -202,7 +202,7 @@ impl Sparse<'_> {
     }
 }
 
-/// The first index of a range for which `below` does not hold, which it does up to there.
+/// Returns the first index of a range at which `below` is false; `below` is true at all indices before it.
 fn lower_bound(mut range: std::ops::Range<usize>, below: impl Fn(usize) -> bool) -> usize {
     while !range.is_empty() {
         let middle = range.start + range.len() / 2;
@@ -251,13 +251,13 @@ impl PyMoments {
         self.0.weight()
     }
 
-    /// Bytes of the rows of the triangle that are here.
+    /// Bytes of the rows of the triangle in this object.
     #[getter]
     fn nbytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// "fast" or "exact".
+    /// Precision: "fast" or "exact".
     #[getter]
     fn precision(&self) -> &'static str {
         match self.0.precision() {
@@ -266,13 +266,13 @@ impl PyMoments {
         }
     }
 
-    /// The same samples, to which others can be added; arrays are shared until one of the two changes.
+    /// Returns the same samples, to which others can be added; arrays are shared until one object changes.
     fn copy(&self) -> Self {
         Self(self.0.clone())
     }
 
-    /// Adds the rows of a matrix, each as often as `weights` say. Ctrl-C is answered between blocks: a part of the rows is added
-    /// then.
+    /// Adds the rows of a matrix, each as often as `weights` say. Ctrl-C ends the call between two blocks; a
+    /// part of the rows has then been added.
     #[pyo3(signature = (data, weights=None, n_threads=Some(1)))]
     fn add(
         &mut self,
@@ -307,7 +307,7 @@ impl PyMoments {
         }
     }
 
-    /// Adds the samples of `other`; sums of both kinds together are fast.
+    /// Adds the samples of `other`; the sums are fast unless both are exact.
     #[pyo3(signature = (other, n_threads=Some(1)))]
     fn merge(
         slf: &Bound<'_, Self>,
@@ -321,7 +321,7 @@ impl PyMoments {
         guarded(|| slf.py().detach(|| moments.merge(&more, &threads)))
     }
 
-    /// The sums in pieces of about `height` rows of the triangle, which are merged one by one.
+    /// Returns the sums in pieces of about `height` rows of the triangle, which are merged one by one.
     #[pyo3(signature = (height, n_threads=Some(1)))]
     fn pieces(
         &mut self,
@@ -337,21 +337,21 @@ impl PyMoments {
         })
     }
 
-    /// The sums that were cut into these pieces.
+    /// Returns the sums that were cut into these pieces.
     #[staticmethod]
     fn joined(pieces: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
         let pieces: Vec<Moments> = pieces.iter().map(|piece| piece.0.clone()).collect();
         Ok(Self(Moments::joined(&pieces)?))
     }
 
-    /// Goes on in double precision.
+    /// Continues in double precision.
     fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
         let moments = &mut self.0;
         released(py, || moments.make_fast())
     }
 
-    /// Means, minus the second moments, and standard deviations if `scale`: of the samples, centred and divided by these as
-    /// asked. With `keep=False` no sample is left, and little more than one n × n matrix is there at any time.
+    /// Returns means, minus second moments (of samples centred if `center`, divided by deviations if
+    /// `scale`), and deviations if `scale`. `keep=False` drops the samples and holds about one n × n matrix.
     #[pyo3(signature = (center, scale, keep=true, n_threads=Some(1)))]
     fn read<'py>(
         &mut self,
@@ -484,7 +484,7 @@ fn matrix_of(n: usize) -> String {
     format!("second moments of {n} features, from blocks of {BLOCK_ROWS} rows")
 }
 
-/// Makes sure that the triangle can be allocated, or copied if it is shared.
+/// Checks that the triangle can be allocated, or copied if it is shared.
 fn reserve_sums(moments: &Moments) -> PyResult<()> {
     reserve_of(moments.features(), moments.precision())
 }

@@ -23,7 +23,7 @@ fn criterion_of(name: &str) -> Result<Criterion> {
     }
 }
 
-/// Loadings VR, R, and the values at the ends of all starts.
+/// Returns the loadings VR, R, and the values at the ends of all starts.
 #[pyfunction]
 pub(super) fn rotate_loadings<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! An objective that Python evaluates.
+//! Objective that Python evaluates.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::finite_sum::FiniteSum;
 use crate::{Objective, Threads};
 
-/// `orthobcd.SmoothFunction`: calls it with the GIL, which nothing else of a solve holds, and keeps what it raises.
+/// `orthobcd.SmoothFunction`, called with the GIL, which nothing else of a solve holds; keeps its exception.
 pub(super) struct Function {
     /// X ↦ (value, gradient, precision), checked.
     pub(super) evaluate: Py<PyAny>,
@@ -23,11 +23,11 @@ pub(super) struct Function {
     /// C of H = I ⊗ C.
     pub(super) curvature: Option<Array2<f64>>,
     pub(super) trouble: Arc<Trouble>,
-    /// Held while it is called: a callable need not be made for threads.
+    /// Lock of a call: a callable need not be thread-safe.
     pub(super) turn: Mutex<()>,
 }
 
-/// What has gone wrong in a [`Function`], and how precise it is.
+/// Exception of a [`Function`], and the precision of its values.
 pub(super) struct Trouble {
     error: Mutex<Option<PyErr>>,
     failed: AtomicBool,
@@ -46,7 +46,7 @@ impl Default for Trouble {
 }
 
 impl Trouble {
-    /// The first exception, unless that was a Ctrl-C.
+    /// Returns the first exception, unless that was a Ctrl-C.
     pub(super) fn take(&self) -> Option<PyErr> {
         self.error.lock().ok()?.take()
     }
@@ -62,12 +62,12 @@ impl Trouble {
 }
 
 impl Function {
-    /// f and ∇f at X, or their means over some terms; None once something was raised.
+    /// Returns f and ∇f at X, or their means over some terms; None after an exception.
     fn call(&self, x: ArrayView2<'_, f64>, terms: Option<&[usize]>) -> Option<(f64, Array2<f64>)> {
         if self.has_failed() {
             return None;
         }
-        // Before the GIL, which the call may let go.
+        // Locked before the GIL, which the call may release.
         let _turn = self.turn.lock();
         Python::attach(|py| {
             let answer = match terms {
@@ -90,7 +90,7 @@ impl Function {
     }
 }
 
-/// `orthobcd.FiniteSum`: the same, also for some of its terms.
+/// `orthobcd.FiniteSum`, which can also be evaluated at some of its terms.
 pub(super) struct FunctionSum {
     pub(super) function: Function,
     pub(super) terms: usize,
@@ -127,7 +127,7 @@ impl FiniteSum for FunctionSum {
         self.function.lipschitz.unwrap_or(f64::INFINITY)
     }
 
-    /// That of every term is that of their mean squares.
+    /// Returns the Lipschitz constant of every term, which also bounds the mean of their squares.
     fn mean_square_curvature(&self) -> f64 {
         self.curvature()
     }

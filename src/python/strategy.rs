@@ -62,7 +62,7 @@ impl From<PhaseOptions> for Phase {
     }
 }
 
-/// The default solver: several starts, the best polished and perturbed.
+/// Runs the default solver: several starts, the best polished and perturbed.
 #[pyfunction]
 #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
 pub(super) fn solve_auto<'py>(
@@ -110,7 +110,7 @@ pub(super) fn solve_auto<'py>(
     Ok((out, instance.raised(watch)))
 }
 
-/// What a search returns.
+/// Returns the result of a search as a dict.
 pub(super) fn auto_dict<'py>(
     py: Python<'py>,
     answer: AutoSolution,
@@ -130,7 +130,7 @@ pub(super) fn auto_dict<'py>(
     Ok(out)
 }
 
-/// What `orthobcd.Search` is made of.
+/// Returns the fields of an `orthobcd.Search`.
 fn search_dict<'py>(
     py: Python<'py>,
     runs: &[Run],
@@ -181,7 +181,7 @@ pub(super) struct ContinuationOptions {
     n_nonzero: Option<usize>,
 }
 
-/// The continuation in λ.
+/// Runs the continuation in λ.
 #[pyfunction]
 #[pyo3(signature = (problem, x0, project_x0, solver, run, callback))]
 pub(super) fn solve_continuation<'py>(
@@ -226,7 +226,7 @@ pub(super) fn solve_continuation<'py>(
     Ok((out, instance.raised(watch)))
 }
 
-/// The λ from which on the selection of the rows of largest variance is left alone; None where it is not known.
+/// Returns the λ from which on no pair improves the rows of largest variance; None if it is not known.
 #[pyfunction]
 pub(super) fn largest_lam(
     py: Python<'_>,
@@ -240,14 +240,14 @@ pub(super) fn largest_lam(
     })
 }
 
-/// The names of the heuristics of a search.
+/// Returns the names of the heuristics of a search.
 #[pyfunction]
 pub(super) fn heuristics() -> Vec<&'static str> {
     let all = crate::heuristic::registry();
     all.iter().map(|heuristic| heuristic.name()).collect()
 }
 
-/// The work of a search without any limit, as `max_work` counts it.
+/// Returns the work of a search without any limit, as `max_work` counts it.
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     let instance = Instance::with_threads(&problem, Some(1))?;
@@ -255,7 +255,7 @@ pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     Ok(work / crate::WORK_UNIT)
 }
 
-/// What is proved about a point, by all pairs or by its values alone, within the time limit.
+/// Certifies a point, by all pairs or by its values alone, within the time limit.
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
@@ -300,7 +300,7 @@ pub(super) fn certify<'py>(
     Ok(out)
 }
 
-/// (pairs, matrices) of the factors W₁, W₂, … with D = W_m ⋯ W₁.
+/// Returns (pairs, matrices) of the factors W₁, W₂, … with D = W_m ⋯ W₁.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(super) fn basis_factorization<'py>(

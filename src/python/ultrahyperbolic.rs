@@ -22,7 +22,7 @@ fn space_of(signature: &PyReadonlyArray1<'_, i8>, radius: f64) -> Result<Pseudoh
     Pseudohyperboloid::new(&signature_of(signature)?, radius)
 }
 
-/// ⟨x_i, y_i⟩ of rows.
+/// Returns ⟨x_i, y_i⟩ of rows.
 #[pyfunction]
 pub(super) fn inner_rows<'py>(
     py: Python<'py>,
@@ -34,7 +34,7 @@ pub(super) fn inner_rows<'py>(
     Ok(guarded(|| space.inner_rows(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
-/// ⟨x_i, y_j⟩ of all pairs of rows.
+/// Returns ⟨x_i, y_j⟩ of all pairs of rows.
 #[pyfunction]
 pub(super) fn inner_pairs<'py>(
     py: Python<'py>,
@@ -46,7 +46,7 @@ pub(super) fn inner_pairs<'py>(
     Ok(guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
-/// φ of rows.
+/// Returns φ of rows.
 #[pyfunction]
 pub(super) fn double_projection<'py>(
     py: Python<'py>,
@@ -58,7 +58,7 @@ pub(super) fn double_projection<'py>(
     Ok(guarded(|| space.double_projection(x.as_array()))?.into_pyarray(py))
 }
 
-/// The gradient of a function of φ(X).
+/// Returns the gradient of a function of φ(X).
 #[pyfunction]
 pub(super) fn double_projection_gradient<'py>(
     py: Python<'py>,
@@ -72,7 +72,7 @@ pub(super) fn double_projection_gradient<'py>(
     Ok(pulled.into_pyarray(py))
 }
 
-/// The inverse of φ on ‖t‖ = 1.
+/// Returns the inverse of φ on ‖t‖ = 1.
 #[pyfunction]
 pub(super) fn inverse_double_projection<'py>(
     py: Python<'py>,
@@ -91,7 +91,7 @@ type Distances<'py> = (
     Bound<'py, PyArray2<f64>>,
 );
 
-/// d(x_i, y_i) with gradients.
+/// Returns d(x_i, y_i) with gradients.
 #[pyfunction]
 pub(super) fn distance_gradient<'py>(
     py: Python<'py>,
@@ -105,7 +105,7 @@ pub(super) fn distance_gradient<'py>(
     Ok((d.into_pyarray(py), gx.into_pyarray(py), gy.into_pyarray(py)))
 }
 
-/// d(x_i, y_j) of all pairs of rows.
+/// Returns d(x_i, y_j) of all pairs of rows.
 #[pyfunction]
 pub(super) fn distance_pairs<'py>(
     py: Python<'py>,
@@ -130,7 +130,7 @@ pub(super) struct PyStructuralProbe(pub(super) StructuralProbe);
 
 #[pymethods]
 impl PyStructuralProbe {
-    /// `targets=None`: Euclidean distances of the rows of D.
+    /// Creates the probe; `targets=None` means Euclidean distances of the rows of D.
     #[new]
     #[pyo3(signature = (d, targets, signature, radius, literal, scale, n_threads=None))]
     #[allow(clippy::too_many_arguments)]
@@ -163,7 +163,7 @@ impl PyStructuralProbe {
         Ok(Self(probe))
     }
 
-    /// f(X) and ∇f(X).
+    /// Returns f(X) and ∇f(X).
     fn value_and_gradient<'py>(
         &self,
         py: Python<'py>,
@@ -174,19 +174,19 @@ impl PyStructuralProbe {
         Ok((value, gradient.into_pyarray(py)))
     }
 
-    /// (mean of d, mean of T) at X, the factor of T included.
+    /// Returns (mean of d, mean of T) at X, the factor of T included.
     fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> PyResult<(f64, f64)> {
         let x = x.as_array();
         released(py, || self.0.mean_distances(x))
     }
 
-    /// The same objective with another factor of T; the data are shared.
+    /// Returns the same objective with another factor of T; the data are shared.
     fn with_scale(&self, scale: f64) -> Self {
         Self(self.0.with_scale(scale))
     }
 }
 
-/// What the core reads of an `orthobcd.UltraE`.
+/// Options of an `orthobcd.UltraE` that the core reads.
 #[derive(FromPyObject)]
 pub(super) struct ModelOptions {
     margin: f64,
@@ -294,7 +294,7 @@ fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
     }
 }
 
-/// Makes sure that a state can be copied twice: when it is read, and when it is written.
+/// Checks that a state can be copied twice: when it is read, and when it is written.
 fn reserve_state(n: usize, (entities, relations): (usize, usize), memory: usize) -> PyResult<()> {
     let [n, entities, relations, memory] =
         [n, entities, relations, memory].map(|length| length as f64);
@@ -336,7 +336,7 @@ fn read_triples(triples: &PyReadonlyArray2<'_, i64>) -> Result<Vec<Triple>> {
         .collect()
 }
 
-/// A random state.
+/// Returns a random state.
 #[pyfunction]
 pub(super) fn ultra_e_init<'py>(
     py: Python<'py>,
@@ -365,7 +365,7 @@ pub(super) fn ultra_e_init<'py>(
 /// (state, mean loss) after one epoch and the error of a signal handler; no loss if interrupted.
 type Epoch<'py> = (StateOut<'py>, Option<f64>, Option<PyErr>);
 
-/// One epoch of training.
+/// Trains for one epoch.
 #[pyfunction]
 #[pyo3(signature = (state, triples, signature, options, epoch, n_threads))]
 pub(super) fn ultra_e_epoch<'py>(
@@ -403,7 +403,7 @@ type Gradient<'py> = (
     Bound<'py, PyArray3<f64>>,
 );
 
-/// The loss of a batch with the given drawn entities, and its gradient.
+/// Returns the loss of a batch with the given drawn entities, and its gradient.
 #[pyfunction]
 pub(super) fn ultra_e_gradient<'py>(
     py: Python<'py>,
@@ -433,7 +433,7 @@ pub(super) fn ultra_e_gradient<'py>(
     ))
 }
 
-/// Scores of triples.
+/// Returns the scores of triples.
 #[pyfunction]
 #[pyo3(signature = (state, triples, signature, options, n_threads))]
 pub(super) fn ultra_e_scores<'py>(
@@ -454,7 +454,7 @@ pub(super) fn ultra_e_scores<'py>(
     Ok(scores.unwrap_or_default().into_pyarray(py))
 }
 
-/// Filtered ranks of heads and tails.
+/// Returns the filtered ranks of heads and tails.
 #[pyfunction]
 #[pyo3(signature = (state, triples, known, signature, options, n_threads))]
 pub(super) fn ultra_e_ranks<'py>(

@@ -1,4 +1,4 @@
-//! Signals and callbacks during a solve, and what asks the solves of other threads to end.
+//! Signals and callbacks during a solve, and a flag that ends the solves of other threads.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::objective::GoOn;
 use crate::{Checkpoint, Control, Monitor, Record, Status, pool};
 
 thread_local! {
-    /// What the solves of this thread obey.
+    /// Flag that ends the solves of this thread.
     static STOP: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
-/// Ends what other threads compute as Ctrl-C does, which Python's main thread alone is told of.
+/// Flag that ends the computations of other threads as Ctrl-C does, which reaches Python's main thread alone.
 #[pyclass(frozen)]
 pub(super) struct Stop(Arc<AtomicBool>);
 
@@ -32,18 +32,18 @@ impl Stop {
         Self(Arc::new(AtomicBool::new(false)))
     }
 
-    /// Lets this thread obey.
+    /// Makes this thread obey the flag.
     fn obey(&self) {
         STOP.with(|stop| stop.replace(Some(self.0.clone())));
     }
 
-    /// Ends what the threads that obey compute, now and later.
+    /// Ends the present and later computations of the threads that obey the flag.
     fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// What Python's signal handlers raise, or what [`Stop`] asks for.
+/// Returns the exception of Python's signal handlers, or a `KeyboardInterrupt` if [`Stop`] is set.
 pub(super) fn signals() -> PyResult<()> {
     let asked = |stop: &Arc<AtomicBool>| stop.load(Ordering::Relaxed);
     if STOP.with(|stop| stop.borrow().as_ref().is_some_and(asked)) {
@@ -52,10 +52,10 @@ pub(super) fn signals() -> PyResult<()> {
     Python::attach(|py| py.check_signals())
 }
 
-/// What `body` makes, which is asked to go on until Ctrl-C.
+/// Returns the result of `body`, whose argument returns false after Ctrl-C.
 ///
 /// # Errors
-/// What Python's signal handlers raise.
+/// The exception of Python's signal handlers.
 pub(super) fn interruptible<T: Send>(
     py: Python<'_>,
     body: impl Fn(GoOn<'_>) -> T + Sync,
@@ -66,22 +66,22 @@ pub(super) fn interruptible<T: Send>(
     made.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
 }
 
-/// Polls Python's signal handlers and calls the callback. Ctrl-C stops the solve and is a status;
-/// any other exception, and whatever a callback raises, stops it too and is handed back beside the
-/// result.
+/// Monitor that polls Python's signal handlers and calls the callback. Ctrl-C stops the solve and is a
+/// status. Any other exception, of a handler or a callback, stops the solve too and is returned beside
+/// the result.
 pub(super) struct Watch {
     callback: Option<Py<PyAny>>,
     door: f64,
     error: Option<PyErr>,
-    /// Whether a signal has asked to stop: whatever is asked next stops too.
+    /// True once a signal has stopped the solve; later polls stop too.
     pressed: bool,
     file: Option<Lent>,
-    /// Whether anything has stopped the solve.
+    /// True once anything has stopped the solve.
     stopped: bool,
 }
 
 impl Watch {
-    /// With the seconds that were spent at the door.
+    /// Creates a watch; `door` seconds have passed since the call.
     pub(super) fn new(callback: Option<Py<PyAny>>, door: f64) -> Self {
         Self {
             callback,
@@ -93,18 +93,18 @@ impl Watch {
         }
     }
 
-    /// The same with a checkpoint.
+    /// Returns the watch with a checkpoint.
     pub(super) fn writing(self, file: Option<Lent>) -> Self {
         Self { file, ..self }
     }
 
-    /// The same with the seconds that were spent at the door.
+    /// Returns the watch for a solve that begins `door` seconds after the call.
     pub(super) fn after(self, door: f64) -> Self {
         Self { door, ..self }
     }
 
-    /// What `body` makes on a thread of its own while this one polls, after which it is asked to end; None if that was
-    /// before it began.
+    /// Runs `body` on a thread of its own while this thread polls, which may end it. Returns None if it was
+    /// ended before it began.
     pub(super) fn during<T: Send>(
         &mut self,
         py: Python<'_>,
@@ -116,7 +116,7 @@ impl Watch {
         made.into_iter().flatten().next()
     }
 
-    /// What ended the solve, if an exception did; the checkpoint is written.
+    /// Writes the checkpoint and returns the exception that ended the solve, if one did.
     pub(super) fn into_error(mut self) -> Option<PyErr> {
         let stopped = self.stopped;
         match self.checkpoint() {
@@ -135,12 +135,12 @@ impl Watch {
         }
     }
 
-    /// Whether a signal has asked to stop.
+    /// Returns whether a signal has stopped the solve.
     pub(super) fn is_pressed(&self) -> bool {
         self.pressed
     }
 
-    /// The value that a call of Python returned; keeps its exception, or notes its Ctrl-C.
+    /// Returns the value of a call to Python; keeps its exception, or notes its Ctrl-C.
     fn keep<T>(&mut self, returned: PyResult<T>) -> Option<T> {
         match returned {
             Ok(value) => return Some(value),
@@ -150,7 +150,7 @@ impl Watch {
         None
     }
 
-    /// Raises what a signal has asked to stop with, if one has.
+    /// Raises the exception or the Ctrl-C that stopped the computation, if there was one.
     pub(super) fn raise(self) -> PyResult<()> {
         match (self.pressed, self.error) {
             (false, None) => Ok(()),
@@ -158,7 +158,7 @@ impl Watch {
         }
     }
 
-    /// Whether Python's signal handlers and the warnings let the solve go on.
+    /// Returns whether Python's signal handlers and the warnings let the solve continue.
     fn asked(&mut self) -> Control {
         if self.pressed {
             return Control::Stop;
@@ -177,9 +177,9 @@ impl Watch {
         Control::Stop
     }
 
-    /// Whether the callback lets the solve go on.
+    /// Returns whether the callback lets the solve continue.
     fn told(&mut self, record: &Record, x: ArrayView2<'_, f64>) -> Control {
-        // A Ctrl-C that waits would be raised by whatever Python runs first.
+        // Polls first: a pending Ctrl-C would be raised within the callback.
         if self.pressed || self.callback.is_some() && self.poll() == Control::Stop {
             return Control::Stop;
         }
@@ -237,7 +237,7 @@ impl Monitor for Watch {
     }
 }
 
-/// Whether an exception is a Ctrl-C in the outermost frame of the callback, which is the package's own.
+/// Returns whether an exception is a Ctrl-C in the outermost frame of the callback, the package's own.
 fn is_own_interrupt(error: &PyErr) -> bool {
     Python::attach(|py| {
         error.is_instance_of::<PyKeyboardInterrupt>(py)
@@ -247,7 +247,7 @@ fn is_own_interrupt(error: &PyErr) -> bool {
     })
 }
 
-/// The name of the Python enum member's value.
+/// Returns the value of the Python enum member.
 pub(super) fn status_name(status: Status) -> &'static str {
     match status {
         Status::Converged => "converged",

@@ -6,42 +6,42 @@ use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, pairs_of};
 use crate::linalg::{self, product, square};
 use crate::manifold::polar;
 
-/// Newton steps to a vertex, and most moves from vertex to vertex.
+/// Largest number of Newton steps to a vertex, and of moves between vertices.
 const NEWTON: usize = 8;
 const MOVES: usize = 500;
 
 /// Largest number r(r − 1)/2 of entries that vanish at a vertex: the order of the equations of a move.
 pub(super) const LARGEST: usize = 400;
 
-/// Most neighbours of the lowest vertex that a start descends from.
+/// Largest number of neighbours of the lowest vertex from which a start descends.
 const NEIGHBOURS: usize = 200;
 
 /// A multiplier may exceed 1 by this much at a local minimum.
 const SLACK: f64 = 1e-9;
 
-/// A point where r(r − 1)/2 entries vanish, and these entries.
+/// Point where r(r − 1)/2 entries vanish, and these entries.
 struct Vertex {
     point: Turned,
     zeros: Vec<Entry>,
 }
 
-/// A direction from a vertex in which one zero is given up and the others stay.
+/// Direction from a vertex in which one zero is given up and the others stay.
 struct Edge {
     given_up: usize,
     skew: Array2<f64>,
-    /// By length.
+    /// Kinks in ascending order of their length.
     kinks: Vec<Kink>,
 }
 
-/// Where an entry vanishes on an edge: the slope of the ℓ1 norm rises by `rise`.
+/// Point of an edge where an entry vanishes: the slope of the ℓ1 norm rises by `rise`.
 struct Kink {
     length: f64,
     rise: f64,
     entry: Entry,
 }
 
-/// The rates of the entries `at` for each pair of columns: turning columns p and q by ω changes column q by ω x_p and
-/// column p by −ω x_q.
+/// Returns the rates of the entries `at` for each pair of columns: turning columns p and q by ω changes
+/// column q by ω x_p and column p by −ω x_q.
 fn slopes(x: &Array2<f64>, at: &[Entry], pairs: &[(usize, usize)]) -> Array2<f64> {
     Array2::from_shape_fn((at.len(), pairs.len()), |(equation, pair)| {
         let ((i, j), (p, q)) = (at[equation], pairs[pair]);
@@ -68,8 +68,8 @@ fn sign(x: f64) -> f64 {
 }
 
 impl Search<'_> {
-    /// The end of moves from vertex to vertex of lower ℓ1 norm, from the one nearest to `point`; or `point` if that is
-    /// lower.
+    /// Returns the end of moves from vertex to vertex of lower ℓ1 norm, from the vertex nearest to `point`;
+    /// or `point` if that is lower.
     pub(super) fn over_vertices(&self, point: Turned) -> Turned {
         match self.nearest(&point) {
             Some(vertex) => self.lower_of(point, &self.downhill(vertex, None)),
@@ -77,15 +77,15 @@ impl Search<'_> {
         }
     }
 
-    /// A point, or a vertex if that is lower.
+    /// Returns a point, or a vertex if that is lower.
     fn lower_of(&self, point: Turned, vertex: &Vertex) -> Turned {
         let rotation = vertex.point.rotation.clone();
         lower(point, Turned::new(self.v, rotation, self.criterion))
     }
 
-    /// The lowest vertex found by descents from neighbours of the vertex nearest to `point`; or `point` if that is lower.
+    /// Returns the lowest vertex found from neighbours of the vertex nearest to `point`; or `point` if lower.
     ///
-    /// The entry that vanishes at the neighbour stays zero in the first descent, which would lead back otherwise.
+    /// In the first descent the entry that vanishes at the neighbour stays zero, so as not to lead back.
     pub(super) fn beside(&self, point: Turned) -> Turned {
         let Some(mut here) = self.nearest(&point) else {
             return point;
@@ -109,9 +109,8 @@ impl Search<'_> {
         self.lower_of(point, &here)
     }
 
-    /// The vertex where the r(r − 1)/2 entries of `point` vanish that are smallest relative to the norms of their rows.
-    ///
-    /// So many zeros determine a rotation.
+    /// Returns the vertex nearest to `point`: the r(r − 1)/2 entries vanish that are smallest relative to the
+    /// norms of their rows. These zeros determine the rotation.
     fn nearest(&self, point: &Turned) -> Option<Vertex> {
         let (n, r) = point.x.dim();
         let count = r * (r - 1) / 2;
@@ -131,7 +130,7 @@ impl Search<'_> {
         self.vertex(point.rotation.clone(), zeros)
     }
 
-    /// The end of moves to neighbours of lower ℓ1 norm; the zero `kept` is not given up.
+    /// Returns the end of moves to neighbours of lower ℓ1 norm; the zero `kept` is not given up.
     fn downhill(&self, mut here: Vertex, kept: Option<Entry>) -> Vertex {
         for _ in 0..MOVES {
             if !(self.go_on)() {
@@ -145,11 +144,11 @@ impl Search<'_> {
         here
     }
 
-    /// A vertex of lower ℓ1 norm beside `here`; None at a local minimum.
+    /// Returns a vertex of lower ℓ1 norm beside `here`; None at a local minimum.
     ///
-    /// A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make the gradient vanish. Otherwise a zero
-    /// with |λ| > 1 is given up, and the entry that stops the descent along the edge becomes zero instead, as in the
-    /// simplex method.
+    /// A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make the gradient vanish.
+    /// Otherwise a zero with |λ| > 1 is given up, and the entry that stops the descent along the edge becomes
+    /// zero instead, as in the simplex method.
     fn neighbour(&self, here: &Vertex, kept: Option<Entry>) -> Option<Vertex> {
         let x = &here.point.x;
         let pairs = pairs_of(x.ncols());
@@ -172,14 +171,14 @@ impl Search<'_> {
             slope += kink.rise;
             slope >= 0.0
         })?;
-        // Edges bend: if the kink at the minimum of the tangent fails, the first one may not.
+        // Edges are curved: if the kink at the minimum of the tangent fails, the first one may succeed.
         [last, 0].into_iter().find_map(|k| {
             let next = self.along(here, &edge, k)?;
             (next.point.value < here.point.value * (1.0 - f64::EPSILON)).then_some(next)
         })
     }
 
-    /// The edge along which the zero `given_up` gets the sign `way`.
+    /// Returns the edge along which the zero `given_up` gets the sign `way`.
     fn edge(&self, here: &Vertex, slopes: &Array2<f64>, given_up: usize, way: f64) -> Edge {
         let x = &here.point.x;
         let pairs = pairs_of(x.ncols());
@@ -208,7 +207,7 @@ impl Search<'_> {
         }
     }
 
-    /// The vertex at a kink of an edge.
+    /// Returns the vertex at a kink of an edge.
     fn along(&self, here: &Vertex, edge: &Edge, kink: usize) -> Option<Vertex> {
         let kink = edge.kinks.get(kink)?;
         let mut zeros = here.zeros.clone();
@@ -217,7 +216,7 @@ impl Search<'_> {
         self.vertex(product(here.point.rotation.view(), turn.view()), zeros)
     }
 
-    /// The vertex next to the given rotation where these entries vanish, by Newton's method.
+    /// Returns the vertex next to the given rotation where these entries vanish, by Newton's method.
     fn vertex(&self, mut rotation: Array2<f64>, zeros: Vec<Entry>) -> Option<Vertex> {
         let r = rotation.nrows();
         let pairs = pairs_of(r);

@@ -2,9 +2,9 @@
 //!
 //! Without a linear term f = ½ tr(C·XDXᵀ), and XDXᵀ has the eigenvalues of D and n − r zeros. By von
 //! Neumann's trace inequality f is least if the eigenvalues of XDXᵀ in descending order meet eigenvectors of
-//! C in ascending order of its eigenvalues. With D = W diag(μ) Wᵀ, X = Σ_k u_k w_kᵀ: the u_k are eigenvectors
-//! of the smallest eigenvalues of C in ascending order for the positive μ_k in descending order, eigenvectors
-//! of the largest eigenvalues for the negative μ_k, and any other orthonormal vectors for μ_k = 0.
+//! C in ascending order of its eigenvalues. With D = W diag(μ) Wᵀ, X = Σ_k u_k w_kᵀ. For positive μ_k in
+//! descending order the u_k are eigenvectors of the smallest eigenvalues of C in ascending order, for
+//! negative μ_k eigenvectors of the largest ones, and for μ_k = 0 any other orthonormal vectors.
 //!
 //! With a linear term L the minimiser is known if the quadratic part is constant, for C = cI and for square X
 //! with D = I: the polar factor of −L.
@@ -179,7 +179,7 @@ mod tests {
         form.value(x.view(), &Threads::serial())
     }
 
-    /// ½ Σ λ_k μ_k with the eigenvalues of C ascending and those of D, padded by zeros, descending.
+    /// Returns ½ Σ λ_k μ_k, the eigenvalues of C ascending and those of D, padded by zeros, descending.
     fn least(c: &Array2<f64>, d: &Array2<f64>) -> f64 {
         let (values, _) = linalg::symmetric_eigen(c.view());
         let (weights, _) = linalg::symmetric_eigen(d.view());

@@ -22,13 +22,13 @@ pub(crate) use spectral::{
     is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,
 };
 
-/// The first r columns of the identity; columns beyond the n-th are zero.
+/// Returns the first r columns of the identity; columns beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {
     Array2::from_shape_fn((n, r), |(i, k)| if i == k { 1.0 } else { 0.0 })
 }
 
-/// A uniformly distributed point of the Stiefel manifold: the orthonormal factor of a Gaussian matrix. It has
-/// min(n, r) columns.
+/// Returns a uniformly distributed point of the Stiefel manifold with min(n, r) columns: the orthonormal
+/// factor of a Gaussian matrix.
 pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
     let r = r.min(n);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -36,10 +36,10 @@ pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
     linalg::orthonormal_factor(gauss.view())
 }
 
-/// A random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
+/// Returns a random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
 /// nonnegative. If r > n, the last groups are empty and their columns zero.
 pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
-    // One row each, the others at random, so that no group is empty.
+    // The first r rows go to different groups, so that no group is empty.
     labelled(n, r, seed, |t, rng| match t < r {
         true => t,
         false => rng.random_range(0..r),
@@ -111,7 +111,7 @@ pub fn round_to_partition(x: ArrayView2<'_, f64>) -> Array2<f64> {
     out
 }
 
-/// In a matrix with at most one nonzero per row, gives every empty column the row of largest weight(i, k)
+/// Gives every empty column of a matrix with at most one nonzero per row the row of largest weight(i, k)
 /// whose removal empties no other column, and normalises the columns.
 pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usize) -> f64) {
     let (n, r) = x.dim();

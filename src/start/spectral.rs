@@ -1,8 +1,8 @@
 //! Eigenvectors of C for its smallest eigenvalues, from a block Krylov space that is restarted with
 //! its best vectors.
 //!
-//! Made of pieces of a few hundredths of a second, between which the caller is asked whether to go on:
-//! products, and block Gram–Schmidt by Gram matrices in place of QR decompositions.
+//! `go_on` is called between steps of a few hundredths of a second: products, and block Gram–Schmidt by Gram
+//! matrices in place of QR decompositions.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, s};
@@ -13,16 +13,16 @@ use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::threads::Threads;
 
-/// Up to this n the spectrum is computed.
+/// Largest n at which C is decomposed in full.
 pub(super) const DENSE: usize = 400;
 
-/// Products with a block for a rough basis: at most, at least, and the work that decides between; PRODUCTS is also the
-/// largest number of blocks between restarts.
+/// Products with a block for a rough basis: largest and least number, and the multiply-adds that decide
+/// between them. PRODUCTS is also the largest number of blocks between restarts.
 const PRODUCTS: usize = 10;
 const FEWEST: usize = 4;
 const ROUGH: f64 = 5e9;
 
-/// Products, at most, and multiply-adds after which they end as well, for eigenvectors to rounding.
+/// Largest number of products for eigenvectors to rounding, and the multiply-adds that limit it further.
 const MANY_PRODUCTS: usize = 300;
 const WORK: f64 = 1e10;
 
@@ -30,14 +30,14 @@ const WORK: f64 = 1e10;
 const TALL: f64 = 1.0;
 
 /// Change of the sum of the eigenvalues between restarts, relative to their distance from the largest
-/// one, at which they are found.
+/// one, at which they have converged.
 const TOLERANCE: f64 = 1e-10;
 
-/// Columns and entries of the space, at most.
+/// Largest number of columns and of entries of the space.
 const COLUMNS: usize = 320;
 const ENTRIES: usize = 12_000_000;
 
-/// Columns of a block beyond r; FEW if the fewest products with MORE exceed the work.
+/// Columns of a block beyond r; FEW if the fewest products with MORE exceed `ROUGH`.
 const MORE: usize = 8;
 const FEW: usize = 2;
 
@@ -47,14 +47,14 @@ const DEPENDENT: f64 = 1e-20;
 /// Relative spread of the eigenvalues up to which they are equal.
 const EQUAL: f64 = 1e-13;
 
-/// The minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
-/// eigenvalues of C. Where all eigenvalues are equal, the minimiser of the linear term: the polar
+/// Returns the minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
+/// eigenvalues of C. If all eigenvalues are equal, returns the minimiser of the linear term: the polar
 /// factor of −linear. It has min(n, r) columns.
 pub fn spectral(form: &dyn QuadraticForm, r: usize, threads: &Threads) -> Array2<f64> {
     spectral_while(form, r, threads, &|| true).unwrap_or_else(|| identity(form.order(), r))
 }
 
-/// The same as far as it has come if `go_on` says no on the way, None if that is nothing.
+/// Returns [`spectral`], or the best X so far if `go_on` ends the computation; None without any.
 pub(crate) fn spectral_while(
     form: &dyn QuadraticForm,
     r: usize,
@@ -67,8 +67,8 @@ pub(crate) fn spectral_while(
     Some(krylov(form, r, (r + MORE, products), threads, go_on)?.0)
 }
 
-/// X from few products, good enough to begin with, and about the extreme eigenvalues of C; what there is if `go_on`
-/// says no on the way, None if that is nothing.
+/// Returns X from few products, a rough start, and approximate extreme eigenvalues of C. If `go_on` ends the
+/// computation, returns the best so far, None without any.
 pub(crate) fn rough_spectral(
     form: &dyn QuadraticForm,
     r: usize,
@@ -79,8 +79,8 @@ pub(crate) fn rough_spectral(
     Some((x, spectrum))
 }
 
-/// The same with more products if `work` multiply-adds allow them: eigenvectors to rounding where these suffice.
-/// Also returns about the work.
+/// Returns the same as [`rough_spectral`], from more products if `work` multiply-adds allow them:
+/// eigenvectors to rounding if these suffice. Also returns the approximate work.
 pub(crate) fn spectral_within(
     form: &dyn QuadraticForm,
     r: usize,
@@ -100,7 +100,7 @@ pub(crate) fn spectral_within(
     Some((x, spectrum, spent))
 }
 
-/// Columns of a block, and products with one, of [`rough_spectral`].
+/// Returns the number of columns of a block, and of products with a block, of [`rough_spectral`].
 fn rough(form: &dyn QuadraticForm, r: usize) -> (usize, usize) {
     let cheap = |more| FEWEST as f64 * block_work(form, r + more) <= ROUGH;
     let width = r + if cheap(MORE) { MORE } else { FEW };
@@ -108,20 +108,20 @@ fn rough(form: &dyn QuadraticForm, r: usize) -> (usize, usize) {
     (width, products.clamp(FEWEST, PRODUCTS))
 }
 
-/// What [`rough_spectral`] costs.
+/// Returns the multiply-adds of [`rough_spectral`].
 pub(crate) fn rough_work(form: &dyn QuadraticForm, r: usize) -> f64 {
     let n = form.order();
     let (width, products) = rough(form, r);
     if n <= DENSE || 2 * width > n {
         return eigen_work(n) + gradient_work(form, n);
     }
-    // The first space is of two blocks.
+    // The first space has two blocks.
     let blocks = blocks_between_restarts(n, width);
     let spaces = (products - 2).div_ceil(blocks);
     (2 + spaces * blocks) as f64 * block_work(form, width)
 }
 
-/// What a product with a block costs, and Gram–Schmidt of it against those before it, half of them on average, twice.
+/// Returns the work of a product with a block, and of its Gram–Schmidt against half of the others, twice.
 fn block_work(form: &dyn QuadraticForm, width: usize) -> f64 {
     let n = form.order();
     let width = width.min(n);
@@ -130,7 +130,7 @@ fn block_work(form: &dyn QuadraticForm, width: usize) -> f64 {
     gradient_work(form, width) + tall
 }
 
-/// Blocks in the Krylov space between restarts.
+/// Returns the number of blocks in the Krylov space between restarts.
 fn blocks_between_restarts(n: usize, width: usize) -> usize {
     (COLUMNS / width)
         .min(ENTRIES / (n * width))
@@ -138,13 +138,13 @@ fn blocks_between_restarts(n: usize, width: usize) -> usize {
         .min(n / width)
 }
 
-/// Whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.
+/// Returns whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.
 pub(crate) fn is_spectrum_exact(n: usize) -> bool {
     n <= DENSE
 }
 
-/// X, about the extreme eigenvalues of C, and the number of products with a block of `width` columns, at most about
-/// `most`; 0 where C is decomposed. What there is if `go_on` says no, None if that is nothing.
+/// Returns X, approximate extreme eigenvalues of C, and the number of products with blocks of `width` columns
+/// (0 if C is decomposed, else about `most` at most); the best so far if `go_on` ends it, None without any.
 fn krylov(
     form: &dyn QuadraticForm,
     r: usize,
@@ -173,7 +173,7 @@ fn krylov(
             let x = polar(&best?.slice(s![.., ..r]).to_owned());
             Some((settled(form, x, low, high), (low, high), products))
         };
-        // There is a point after two products.
+        // A first space of two blocks gives a point early.
         let size = if best.is_some() { blocks } else { 2 };
         let Some(space) = Space::grown(form, block, size, threads, go_on) else {
             return so_far(best);
@@ -213,12 +213,12 @@ fn krylov(
 struct Space {
     basis: Vec<Array2<f64>>,
     images: Vec<Array2<f64>>,
-    /// Whether C maps it into itself.
+    /// True if C maps the space into itself.
     is_invariant: bool,
 }
 
 impl Space {
-    /// `blocks` blocks from the first one, fewer if they already hold what comes next.
+    /// Grows a space to `blocks` blocks from the first one; fewer if it is invariant before.
     fn grown(
         form: &dyn QuadraticForm,
         first: Array2<f64>,
@@ -248,7 +248,7 @@ impl Space {
     }
 }
 
-/// X, or what is better where all eigenvalues are equal: the minimiser of the linear term.
+/// Returns X, or the minimiser of the linear term if all eigenvalues are equal.
 fn settled(form: &dyn QuadraticForm, x: Array2<f64>, low: f64, high: f64) -> Array2<f64> {
     if high - low > EQUAL * high.abs().max(low.abs()) {
         return x;
@@ -259,11 +259,11 @@ fn settled(form: &dyn QuadraticForm, x: Array2<f64>, low: f64, high: f64) -> Arr
     }
 }
 
-/// An orthonormal basis of what the columns of `image` have beside `basis`, perhaps fewer columns.
+/// Returns an orthonormal basis of the part of `image` orthogonal to `basis`, perhaps of fewer columns.
 fn beside(basis: &[Array2<f64>], image: Array2<f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {
     let sizes = largest_square(image.view());
     let mut rest = image;
-    // Twice is enough for orthogonality to rounding.
+    // Two passes are enough for orthogonality to rounding.
     for _ in 0..2 {
         for part in basis {
             if !go_on() {
@@ -297,7 +297,7 @@ fn largest_square(a: ArrayView2<'_, f64>) -> f64 {
     squares.fold(0.0, f64::max)
 }
 
-/// QᵀCQ from the blocks of Q and C Q.
+/// Returns QᵀCQ from the blocks of Q and C Q.
 fn compression(
     basis: &[Array2<f64>],
     images: &[Array2<f64>],

@@ -1,9 +1,9 @@
-//! One place of a batch of triples against all candidates for it: loss and derivatives.
+//! Loss and derivatives of one place of a batch of triples, against all candidates for the place.
 //!
 //! A triple with one place open is a *query*: a vector q, so that a candidate e has the score
-//! `x = −d(⟨q, E_e⟩)² + bias of e + bias of the given entity + δ`. The queries of a batch share their candidates, so
-//! all inner products are one matrix product, and with `F = ∂L/∂⟨q, E⟩` so are the derivatives, `F E` with
-//! respect to the queries and `Fᵀq` with respect to the candidates.
+//! `x = −d(⟨q, E_e⟩)² + bias of e + bias of the given entity + δ`. The queries of a batch share their
+//! candidates, so all inner products are one matrix product. With `F = ∂L/∂⟨q, E⟩` the derivatives are also
+//! one: `F E` with respect to the queries, `Fᵀq` with respect to the candidates.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
@@ -12,28 +12,28 @@ use super::distances::{Measure, Query};
 use crate::rows::{Rows, rows_of};
 use crate::{Threads, simd};
 
-/// Queries per parallel piece, candidates per parallel piece of their gradient.
+/// Queries per parallel piece, and candidates per parallel piece of their gradient.
 const CHUNK_QUERIES: usize = 64;
 const CHUNK_CANDIDATES: usize = 128;
 
-/// The queries of a batch with the same place open, and the candidates.
+/// Queries of a batch with the same place open, and the candidates.
 pub(super) struct Queries<'a> {
     /// q, a row each.
     pub(super) vectors: &'a Rows,
-    /// The true candidate of each, and the given entity.
+    /// True candidate of each query, and its given entity.
     pub(super) targets: &'a [usize],
     pub(super) given: &'a [usize],
     /// Bias of the given entity plus δ.
     pub(super) offsets: Vec<f64>,
     /// Points of the candidates, a row each.
     pub(super) points: ArrayView2<'a, f64>,
-    /// Their biases.
+    /// Biases of the candidates.
     pub(super) biases: Vec<f64>,
-    /// Of how many entities each is a sample.
+    /// Number of entities that each candidate stands for.
     pub(super) weights: &'a [f64],
     pub(super) radius: f64,
     pub(super) measure: Measure,
-    /// Multiplies the loss.
+    /// Factor of the loss.
     pub(super) weight: f64,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Derivatives {
     pub(super) offsets: Vec<f64>,
     /// With respect to E of the candidates.
     pub(super) candidates: Rows,
-    /// With respect to their biases.
+    /// With respect to the biases of the candidates.
     pub(super) biases: Vec<f64>,
 }
 
-/// The part of some queries; `factors` is F.
+/// Derivatives of some queries; `factors` is F.
 struct Piece {
     factors: Rows,
     queries: Array2<f64>,
@@ -97,7 +97,7 @@ impl Queries<'_> {
         }
     }
 
-    /// Loss and derivatives.
+    /// Computes loss and derivatives.
     pub(super) fn derivatives(&self, threads: &Threads) -> Derivatives {
         let (count, n) = self.vectors.dim();
         let candidates = self.points.nrows();

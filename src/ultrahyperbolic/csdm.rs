@@ -8,7 +8,7 @@ use crate::Signature;
 use crate::linalg::cayley;
 use crate::start::HyperbolicCs;
 
-/// The factors of R and the sums of squares of their slopes so far.
+/// Factors of R and the sums of squares of their slopes so far.
 pub(super) struct Factors {
     /// U₁, U₂, V₁, V₂.
     pub(super) outer: [Array2<f64>; 4],
@@ -17,13 +17,13 @@ pub(super) struct Factors {
     sum_rapidity: Array1<f64>,
 }
 
-/// How many numbers the factors and their sums are.
+/// Returns the number of floats in the factors and their sums.
 pub(super) fn memory_length(p: usize, q: usize) -> usize {
     2 * (2 * (p * p + q * q) + p.min(q))
 }
 
 impl Factors {
-    /// R = I; nothing summed.
+    /// Returns the factors of R = I, with sums of 0.
     pub(super) fn identity(p: usize, q: usize) -> Self {
         let square = |n| Array2::zeros((n, n));
         Self {
@@ -34,7 +34,7 @@ impl Factors {
         }
     }
 
-    /// All numbers, in the order of the memory.
+    /// Returns all numbers, in the order of the memory.
     fn numbers(&mut self) -> impl Iterator<Item = &mut f64> {
         (self.outer.iter_mut().flatten())
             .chain(&mut self.rapidity)
@@ -50,15 +50,15 @@ impl Factors {
         factors
     }
 
-    /// Puts all numbers into the memory of a relation.
+    /// Writes all numbers to the memory of a relation.
     pub(super) fn write(&mut self, memory: &mut Array1<f64>) {
         for (kept, &mut number) in memory.iter_mut().zip(self.numbers()) {
             *kept = number;
         }
     }
 
-    /// The slopes of f along the rotations of each outer factor and along the rapidities, `g` the gradient with
-    /// the rows and columns of positive sign first.
+    /// Returns the slopes of f along the rotations of each outer factor and along the rapidities, `g` the
+    /// gradient with the rows and columns of positive sign first.
     fn slopes(&self, g: &Array2<f64>, givens: bool) -> ([Array2<f64>; 4], Array1<f64>) {
         let [u1, u2, v1, v2] = &self.outer;
         let (p, n) = (u1.nrows(), g.nrows());
@@ -96,7 +96,7 @@ impl Factors {
         (outer, along)
     }
 
-    /// One step of Adagrad against the slopes.
+    /// Does one step of Adagrad against the slopes.
     fn descend(&mut self, (outer, along): &([Array2<f64>; 4], Array1<f64>), step: f64) {
         let scaled = |slope: f64, sum: f64| match sum > 0.0 {
             true => -step * slope / sum.sqrt(),
@@ -118,8 +118,8 @@ impl Factors {
     }
 }
 
-/// Moves the factors in the memory of a relation by one step against the gradient, and returns the R that they make;
-/// nothing where its entries overflow.
+/// Moves the factors in the memory of a relation by one step against the gradient, and returns the new R;
+/// None if the factors do not fit the signature.
 pub(super) fn step(
     memory: &mut Array1<f64>,
     gradient: &Array2<f64>,
@@ -145,7 +145,7 @@ pub(super) fn step(
     composed.compose(signature).ok()
 }
 
-/// The matrix with the diagonal blocks a and b.
+/// Returns the matrix with the diagonal blocks a and b.
 pub(super) fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
     let (p, q) = (a.nrows(), b.nrows());
     let mut out = Array2::zeros((p + q, p + q));

@@ -1,5 +1,5 @@
-//! Squared distances, exponentials and logarithms of many numbers at once, without branches, so that they
-//! run on vectors of whatever length the machine has.
+//! Squared distances, exponentials and logarithms of many numbers at once, without branches, for vectors of
+//! any length.
 //!
 //! The operations are the same for every vector length, and so are the bits. The logarithm is that of
 //! FreeBSD's `e_log.c`, the arctangent that of Cephes; both are exact to about one unit in the last place.
@@ -8,17 +8,17 @@ use pulp::{Simd, WithSimd};
 
 use super::geometry::DISTANCE_EPSILON;
 
-/// Below this an exponential counts as zero.
+/// Exponent below which an exponential counts as zero.
 const LEAST_EXPONENT: f64 = -708.0;
 
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// 2⁵² and 1.5·2⁵²: adding one leaves an integer in the low bits of a number.
+/// 2⁵² and 1.5·2⁵²: adding either leaves an integer in the low bits of a number.
 const INTEGER: f64 = 4_503_599_627_370_496.0;
 const ROUNDED: f64 = 6_755_399_441_055_744.0;
 
-/// log x of a normal x ≥ ½.
+/// Returns log x of a normal x ≥ ½.
 #[inline(always)]
 fn logarithm(x: f64) -> f64 {
     let bits = x.to_bits();
@@ -44,16 +44,16 @@ fn logarithm(x: f64) -> f64 {
     exponent * LN2_HIGH - ((half - (s * (half + r) + exponent * LN2_LOW)) - f)
 }
 
-/// log(1 + y), y ≥ 0.
+/// Returns log(1 + y), y ≥ 0.
 #[inline(always)]
 fn logarithm_1p(y: f64) -> f64 {
     let x = 1.0 + y;
-    // The part of y that the sum has lost; none is left of a large one.
+    // Part of y that rounding of the sum has lost.
     let lost = y - (x - 1.0);
     logarithm(x) + lost / x
 }
 
-/// arctan t, 0 ≤ t ≤ 1.
+/// Returns arctan t, 0 ≤ t ≤ 1.
 #[inline(always)]
 fn arctangent(t: f64) -> f64 {
     let upper = t > 0.66;
@@ -82,7 +82,7 @@ fn arctangent(t: f64) -> f64 {
     base + (x * (z * horner(z, &above) / horner(z, &below)) + x)
 }
 
-/// A polynomial, highest coefficient first.
+/// Evaluates a polynomial, highest coefficient first.
 #[inline(always)]
 fn horner<const K: usize>(x: f64, coefficients: &[f64; K]) -> f64 {
     let mut sum = coefficients[0];
@@ -92,7 +92,7 @@ fn horner<const K: usize>(x: f64, coefficients: &[f64; K]) -> f64 {
     sum
 }
 
-/// eˣ, x ≤ 0; zero below [`LEAST_EXPONENT`].
+/// Returns eˣ, x ≤ 0; zero below [`LEAST_EXPONENT`].
 #[inline(always)]
 fn exponential(x: f64) -> f64 {
     let tiny = x < LEAST_EXPONENT;
@@ -123,7 +123,7 @@ fn exponential(x: f64) -> f64 {
     if tiny { 0.0 } else { value }
 }
 
-/// (u², ∂u²/∂z) for the distance u of inner product z = ⟨x, y⟩ at radius 1, with the guards of
+/// Returns (u², ∂u²/∂z) for the distance u of inner product z = ⟨x, y⟩ at radius 1, with the guards of
 /// [`super::Pseudohyperboloid`].
 #[inline(always)]
 fn square_and_slope(inner: f64) -> (f64, f64) {
@@ -149,7 +149,7 @@ fn square_and_slope(inner: f64) -> (f64, f64) {
     )
 }
 
-/// Inner products become scores but for what is common to all: bias − d².
+/// Kernel that replaces inner products by bias − d²: scores without their common terms.
 pub(super) struct Scores<'a> {
     pub(super) inner: &'a mut [f64],
     pub(super) biases: &'a [f64],
@@ -169,7 +169,7 @@ impl WithSimd for Scores<'_> {
     }
 }
 
-/// What is made of the scores x of one query: the true candidate has the score x₊.
+/// Loss of the scores x of one query: the true candidate has the score x₊.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Measure {
     /// ½ softplus(−x₊) + c Σ w softplus(x).
@@ -178,24 +178,24 @@ pub(super) enum Measure {
     Softmax,
 }
 
-/// One query against all candidates: inner products in, derivatives out.
+/// Kernel of one query against all candidates: inner products in, derivatives out.
 pub(super) struct Query<'a> {
-    /// Inner products; ∂L/∂x.
+    /// Inner products before, ∂L/∂x after.
     pub(super) scores: &'a mut [f64],
-    /// ∂L/∂⟨·,·⟩.
+    /// ∂L/∂⟨·,·⟩, output.
     pub(super) factors: &'a mut [f64],
     pub(super) biases: &'a [f64],
-    /// w: of how many entities a candidate is a sample.
+    /// w: number of entities that each candidate stands for.
     pub(super) weights: &'a [f64],
     /// Added to every score.
     pub(super) offset: f64,
     /// The true candidate.
     pub(super) target: usize,
-    /// The given entity. Both are candidates for certain and have the weight 1.
+    /// The given entity. Target and given entity are always candidates and have the weight 1.
     pub(super) given: usize,
     pub(super) radius: f64,
     pub(super) measure: Measure,
-    /// L is this times the measure.
+    /// Factor of the measure in L.
     pub(super) weight: f64,
 }
 
@@ -218,7 +218,7 @@ impl WithSimd for Query<'_> {
         let (own, other) = (scores[target], scores[given]);
         let loss = match self.measure {
             Measure::Logistic(share) => {
-                // Left out here, they have terms of their own.
+                // Target and given entity have terms of their own.
                 scores[target] = f64::NEG_INFINITY;
                 scores[given] = f64::NEG_INFINITY;
                 let mut loss = sigmoids(scores, weights, weight * share);
@@ -254,7 +254,7 @@ impl WithSimd for Query<'_> {
     }
 }
 
-/// Scores become c·w·σ(x); c·Σ w softplus(x) comes back.
+/// Replaces the scores by c·w·σ(x) and returns c·Σ w softplus(x).
 #[inline(always)]
 fn sigmoids(scores: &mut [f64], weights: &[f64], c: f64) -> f64 {
     let mut sums = [0.0; LANES];
@@ -271,7 +271,7 @@ fn sigmoids(scores: &mut [f64], weights: &[f64], c: f64) -> f64 {
 
 const LANES: usize = 8;
 
-/// All numbers taken together, in eight lanes: the compiler may not reorder one.
+/// Folds all numbers in eight lanes, as the compiler may not reorder a single one.
 #[inline(always)]
 fn lanes(x: &[f64], first: f64, take: impl Fn(f64, f64) -> f64) -> f64 {
     let mut lanes = [first; LANES];

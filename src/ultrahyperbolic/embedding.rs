@@ -1,15 +1,15 @@
 //! UltraE: embedding of a knowledge graph on the pseudo-hyperboloid, with a J-orthogonal map per relation.
 //!
-//! A triple (h, r, t) has the score `x = −d(R_r E_h, E_t)² + b_h + c_t + δ` with points E = φ(Z), Z free, a bias of
-//! every entity as head and another as tail, and a margin δ. A batch of N triples has m candidates: its own
-//! entities and k drawn ones. All of them are scored as the tail and as the head of every triple, and the loss
-//! is the mean over the triples of the [`Loss`] of both places. A candidate that is one with the probability p stands for w = 1/p
-//! entities (those of the triple itself for one), so that sums over the candidates estimate those over all N entities without bias
-//! (Horvitz and Thompson, JASA 1952; for a softmax Bengio and Senécal, IEEE Trans. Neural Netw. 2008).
+//! A triple (h, r, t) has the score `x = −d(R_r E_h, E_t)² + b_h + c_t + δ` with points E = φ(Z), Z free, a
+//! bias of every entity as head and another as tail, and a margin δ. The candidates of a batch are its own
+//! entities and k drawn ones. All are scored as the tail and as the head of every triple, and the loss is the
+//! mean over the triples of the [`Loss`] of both places. An entity that is a candidate with probability p has
+//! the weight w = 1/p (1 for those of the triple itself). Sums over the candidates then estimate those over
+//! all N entities without bias (Horvitz and Thompson 1952; for a softmax Bengio and Senécal 2008).
 //!
 //! Entities and biases follow Adam (of the entities that the batch touches, each with its own step
-//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those of two
-//! matrix products, and with `a = ∂L/∂u`, `b = ∂L/∂w` the rest of the gradient is
+//! count), relation matrices [`RelationUpdate`]. With `u = JR_r E_h` and `w = R_rᵀJE_t` all scores are those
+//! of two matrix products. With `a = ∂L/∂u` and `b = ∂L/∂w` the rest of the gradient is
 //! `∂L/∂E_h = RᵀJa`, `∂L/∂E_t = JRb`, `∂L/∂R_r = JaE_hᵀ + JE_tbᵀ`.
 //!
 //! The slope of d² is that of [`Pseudohyperboloid`], guards included. Results do not depend on the number of
@@ -29,14 +29,14 @@ use crate::objective::GoOn;
 use crate::rows::{Rows, slice_of};
 use crate::{Error, Result, Signature, Threads, simd};
 
-/// Triples ranked at a time, and how many scores are kept at once of each place.
+/// Largest number of triples ranked at a time, and of scores kept at once for each place.
 const MOST_QUERIES: usize = 16;
 const MOST_SCORES: usize = 1 << 20;
 
 /// (head, relation, tail).
 pub type Triple = [usize; 3];
 
-/// What an embedding learns: per entity, `width = 3n + 7` numbers; per relation a matrix.
+/// Learned state of an embedding: `width = 3n + 7` numbers per entity, and a matrix per relation.
 ///
 /// The row of an entity is (z, its first moments, its second moments), each n long, then (b, c), their
 /// first and their second moments, and the number of its Adam steps.
@@ -48,7 +48,7 @@ pub struct Embedding {
     pub relations: Vec<Relation>,
 }
 
-/// The loss of a triple of score x₊ and its negatives of scores x.
+/// Loss of a triple of score x₊ and its negatives of scores x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// softplus(−x₊) + (k/2N) Σ w softplus(x) over the candidates for each place but the true one.
@@ -57,34 +57,34 @@ pub enum Loss {
     Softmax,
 }
 
-/// How an [`Embedding`] is trained.
+/// Options of the training of an [`Embedding`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainOptions {
-    /// δ.
+    /// Margin δ.
     pub margin: f64,
     /// Triples per batch.
     pub batch_size: usize,
-    /// Entities k drawn per batch, different ones. They and all entities of the batch are the
+    /// Number k of different entities drawn per batch. They and all entities of the batch are the
     /// candidates for both places of every triple.
     pub negatives: usize,
-    /// What is made of the scores.
+    /// Loss of a triple.
     pub loss: Loss,
     /// Adam's step length in epoch 0.
     pub learning_rate: f64,
-    /// Factor of it from epoch to epoch, in (0, 1].
+    /// Factor of the step length from epoch to epoch, in (0, 1].
     pub rate_decay: f64,
     /// Adam's decay β₂ of the second moments, in (0, 1).
     pub moment_decay: f64,
-    /// After a step of length η the biases and the coordinates of positive sign of z shrink by the factor 1 − η·this, which must
-    /// be positive.
+    /// After a step of length η the biases and the coordinates of positive sign of z are multiplied by
+    /// 1 − η·`weight_decay`, which must be positive.
     pub weight_decay: f64,
-    /// How relation matrices move.
+    /// Update of the relation matrices.
     pub update: RelationUpdate,
-    /// Seed of all random choices; an epoch depends on it, its number and the state before it alone.
+    /// Seed of all random choices; an epoch depends on the seed, its number and the state before it alone.
     pub seed: u64,
 }
 
-/// A model: its options and its space.
+/// Model: its options and its space.
 #[derive(Debug, Clone)]
 pub struct UltraE {
     pub(super) space: Pseudohyperboloid,
@@ -92,7 +92,7 @@ pub struct UltraE {
     pub(super) options: TrainOptions,
 }
 
-/// Which triples are known, to leave them out of a ranking.
+/// Known triples, which are left out of a ranking.
 #[derive(Debug, Clone, Default)]
 pub struct KnownTriples {
     tails: HashMap<(usize, usize), Vec<usize>>,
@@ -100,7 +100,7 @@ pub struct KnownTriples {
 }
 
 impl KnownTriples {
-    /// From all known triples.
+    /// Collects all known triples.
     pub fn new(triples: &[Triple]) -> Self {
         let mut known = Self::default();
         for &[h, r, t] in triples {
@@ -112,8 +112,8 @@ impl KnownTriples {
 }
 
 impl Embedding {
-    /// Random points: every coordinate of z normal with standard deviation `scale`; biases zero; every R a random rotation of the
-    /// rows of either sign by angles of about `angle`, the identity if it is zero.
+    /// Returns random points: every coordinate of z normal with standard deviation `scale`, biases zero,
+    /// every R a random rotation of the rows of either sign by angles of about `angle` (the identity if 0).
     pub fn random(
         entities: usize,
         relations: usize,
@@ -142,13 +142,13 @@ impl Embedding {
     }
 }
 
-/// Numbers per entity.
+/// Returns the number of floats per entity.
 pub(super) fn width(n: usize) -> usize {
     3 * n + 7
 }
 
 impl UltraE {
-    /// The model on the pseudo-hyperboloid of radius ρ.
+    /// Creates the model on the pseudo-hyperboloid of radius ρ.
     ///
     /// # Errors
     /// If an option is not positive and finite, or the signature has no −1.
@@ -215,7 +215,7 @@ impl UltraE {
         Ok(())
     }
 
-    /// E = φ(Z).
+    /// Returns E = φ(Z).
     pub(super) fn points(&self, state: &Embedding) -> Rows {
         let n = self.space.dim();
         let mut points = Rows::zeros((state.entities.nrows(), n));
@@ -234,7 +234,7 @@ impl UltraE {
         )
     }
 
-    /// JRE_h and RᵀJE_t.
+    /// Returns JRE_h and RᵀJE_t.
     pub(super) fn images(
         &self,
         matrix: ArrayView2<'_, f64>,
@@ -245,7 +245,7 @@ impl UltraE {
         (matrix.dot(&head) * signs, matrix.t().dot(&(&tail * &signs)))
     }
 
-    /// Scores of triples.
+    /// Returns the scores of triples.
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
@@ -259,7 +259,7 @@ impl UltraE {
         Ok(scores.unwrap_or_default())
     }
 
-    /// The same, given up (None) if `go_on` says no on the way.
+    /// Returns [`scores`](Self::scores), or None if `go_on` ends the computation.
     ///
     /// # Errors
     /// As [`scores`](Self::scores).
@@ -283,8 +283,8 @@ impl UltraE {
         Ok(scores.into_iter().collect())
     }
 
-    /// Ranks (of the head, of the tail) of every triple among all entities in that place, the known
-    /// other ones left out; equal scores count half (mean rank). The best rank is 1.
+    /// Returns the ranks (of the head, of the tail) of every triple among all entities in that place, without
+    /// the other known ones; equal scores count half (mean rank). The best rank is 1.
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
@@ -299,7 +299,7 @@ impl UltraE {
         Ok(ranks.unwrap_or_default())
     }
 
-    /// The same, given up (None) if `go_on` says no on the way.
+    /// Returns [`ranks`](Self::ranks), or None if `go_on` ends the computation.
     ///
     /// # Errors
     /// As [`ranks`](Self::ranks).
@@ -361,7 +361,7 @@ impl UltraE {
     }
 }
 
-/// The rank of entity `own` by its score, `others` left out; of equal scores half count.
+/// Returns the rank of entity `own` by its score, `others` left out; equal scores count half.
 fn rank(scores: &mut [f64], own: usize, others: Option<&Vec<usize>>) -> f64 {
     let target = scores[own];
     for &e in others.into_iter().flatten() {

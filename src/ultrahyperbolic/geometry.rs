@@ -12,7 +12,7 @@
 //! `∂d/∂⟨x, y⟩ = ± sign⟨x, y⟩ / (ρ√|z² − 1|)`, + for z ≥ 1.
 //!
 //! The slope is infinite at z = 1 and jumps at z = 0. Within [`DISTANCE_EPSILON`] of z = 1 distance and
-//! slope are zero, and up to that z the slope is zero: elsewhere both are exact to rounding.
+//! slope are zero, within it of z = 0 the slope is zero; elsewhere both are exact to rounding.
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
@@ -33,17 +33,17 @@ pub struct Pseudohyperboloid {
     radius: f64,
 }
 
-/// What the double projection of one row leaves behind for its derivative.
+/// Norms from the double projection of one row, for its derivative.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Radii {
     /// ‖t‖ of the projection, √(ρ² + ‖s‖²).
     pub(crate) projected: f64,
-    /// ‖t‖.
+    /// ‖t‖ before the projection.
     pub(crate) time: f64,
 }
 
 impl Pseudohyperboloid {
-    /// The pseudo-hyperboloid of a signature with at least one −1.
+    /// Creates the pseudo-hyperboloid of a signature with at least one −1.
     ///
     /// # Errors
     /// If no sign is −1, or ρ is not positive and finite.
@@ -65,22 +65,22 @@ impl Pseudohyperboloid {
         })
     }
 
-    /// Number of coordinates n.
+    /// Returns the number of coordinates n.
     pub fn dim(&self) -> usize {
         self.signs.len()
     }
 
-    /// ρ.
+    /// Returns ρ.
     pub fn radius(&self) -> f64 {
         self.radius
     }
 
-    /// The diagonal of J.
+    /// Returns the diagonal of J.
     pub fn signs(&self) -> ArrayView1<'_, f64> {
         self.signs.view()
     }
 
-    /// ⟨x, y⟩ = xᵀJy.
+    /// Returns ⟨x, y⟩ = xᵀJy.
     #[inline]
     pub fn inner(&self, x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>) -> f64 {
         Zip::from(x)
@@ -89,14 +89,14 @@ impl Pseudohyperboloid {
             .fold(0.0, |sum, &x, &y, &sign| sum + sign * x * y)
     }
 
-    /// (d, ∂d/∂⟨x, y⟩) from `inner` = ⟨x, y⟩, with the guards of the module.
+    /// Returns (d, ∂d/∂⟨x, y⟩) from `inner` = ⟨x, y⟩, with the guards of the module.
     #[inline]
     pub fn distance_of(&self, inner: f64) -> (f64, f64) {
         let (d, slope) = unit_distance(inner / (self.radius * self.radius));
         (self.radius * d, slope / self.radius)
     }
 
-    /// φ(x) into `out`.
+    /// Writes φ(x) to `out`; returns the norms for its derivative.
     #[inline]
     pub(crate) fn project(&self, x: &[f64], out: &mut [f64]) -> Radii {
         let (mut space, mut time) = (0.0, 0.0);
@@ -114,7 +114,7 @@ impl Pseudohyperboloid {
                 *out = x * (positive + (1.0 - positive) * stretch);
             }
         } else {
-            // No direction to keep: the first time axis, and no derivative along t.
+            // No direction to keep: φ uses the first time axis, and has no derivative along t.
             let mut left = radii.projected;
             for ((out, &x), &positive) in out.iter_mut().zip(x).zip(&self.positive) {
                 *out = x * positive;
@@ -126,10 +126,10 @@ impl Pseudohyperboloid {
         radii
     }
 
-    /// ∂φ(x)ᵀ times `cotangent`, in place of the cotangent, from x and φ(x).
+    /// Replaces the cotangent g by ∂φ(x)ᵀg, from x and φ(x).
     #[inline]
     pub(crate) fn pull_back(&self, x: &[f64], point: &[f64], radii: Radii, cotangent: &mut [f64]) {
-        // c = ⟨G_t, û⟩ with û = t/‖t‖, the direction that φ keeps.
+        // ⟨G_t, û⟩ with û = t/‖t‖, the direction that φ keeps.
         let mut along = 0.0;
         for ((&g, &y), &positive) in cotangent.iter().zip(point).zip(&self.positive) {
             along += (1.0 - positive) * g * y;
@@ -153,7 +153,7 @@ impl Pseudohyperboloid {
         }
     }
 
-    /// φ of every row.
+    /// Returns φ of every row.
     ///
     /// # Errors
     /// If X does not have n columns or a row has no time part (t = 0), where φ is not defined.
@@ -173,7 +173,7 @@ impl Pseudohyperboloid {
         Ok(out.into_array())
     }
 
-    /// The gradient with respect to X of a function of φ(X) whose gradient there is `cotangent`.
+    /// Returns the gradient with respect to X of a function of φ(X) whose gradient at φ(X) is `cotangent`.
     ///
     /// # Errors
     /// As [`Pseudohyperboloid::double_projection`], or if the shapes differ.
@@ -194,7 +194,7 @@ impl Pseudohyperboloid {
         Ok(out.into_array())
     }
 
-    /// The inverse of φ on points with ‖t‖ = 1: (s, t/‖t‖) of every row.
+    /// Returns the inverse of φ on points with ‖t‖ = 1: (s, t/‖t‖) of every row.
     ///
     /// # Errors
     /// If Y does not have n columns or a row is not on the pseudo-hyperboloid, up to 1e-8 relatively.
@@ -225,7 +225,7 @@ impl Pseudohyperboloid {
         Ok(out)
     }
 
-    /// ⟨x_i, y_i⟩ of the rows of two arrays of equal shape.
+    /// Returns ⟨x_i, y_i⟩ of the rows of two arrays of equal shape.
     ///
     /// # Errors
     /// If the shapes do not fit.
@@ -242,7 +242,7 @@ impl Pseudohyperboloid {
             .collect())
     }
 
-    /// ⟨x_i, y_j⟩ of all pairs of rows.
+    /// Returns ⟨x_i, y_j⟩ of all pairs of rows.
     ///
     /// # Errors
     /// If an array does not have n columns.
@@ -256,7 +256,7 @@ impl Pseudohyperboloid {
         Ok((&x * &self.signs).dot(&y.t()))
     }
 
-    /// d(x_i, y_i) and its gradients with respect to x_i and y_i.
+    /// Returns d(x_i, y_i) and its gradients with respect to x_i and y_i.
     ///
     /// # Errors
     /// If the shapes do not fit.
@@ -298,7 +298,7 @@ fn same_shape(name: &'static str, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>
     ))
 }
 
-/// [`Pseudohyperboloid::distance_of`] for ρ = 1.
+/// Returns [`Pseudohyperboloid::distance_of`] for ρ = 1.
 #[inline(always)]
 pub(crate) fn unit_distance(inner: f64) -> (f64, f64) {
     let z = inner.abs();

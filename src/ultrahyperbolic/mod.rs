@@ -1,4 +1,4 @@
-//! The pseudo-hyperboloid and what is learned on it: distances, the structural probe, graph embeddings.
+//! The pseudo-hyperboloid: distances, the structural probe, and graph embeddings.
 //!
 //! With a signature J of p signs +1 and q signs −1, `⟨x, y⟩ = xᵀJy`, and a radius ρ > 0, the
 //! pseudo-hyperboloid is `{x : ⟨x, x⟩ = −ρ²}`: hyperbolic space for q = 1, a sphere for p = 0. Every

@@ -1,4 +1,4 @@
-//! The hyperbolic structural probe: distances on the pseudo-hyperboloid that follow given ones.
+//! The hyperbolic structural probe: distances on the pseudo-hyperboloid that approximate given ones.
 //!
 //! ```text
 //! f(X) = (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²,      Q = φ(DX)   (or φ(D)X)
@@ -9,10 +9,10 @@
 //! `e = d − T`, d′ the slope of d and `H = 2e∘d′/m²` (zero diagonal) the gradient is
 //! `Dᵀ·φ′(DX)ᵀ(2HQJ)`.
 //!
-//! Nothing of size m×m is formed: rows are cut into blocks of 128, and every pair of blocks is one
-//! piece of work. The pairs are visited as the rounds of a tournament, within which no block appears
-//! twice, so pieces of a round run in parallel, each adds to its own two blocks of the gradient,
-//! and the result is the same bit for bit for every number of threads. One gradient costs about m²n
+//! Nothing of size m×m is formed but stored targets: rows are cut into blocks of 128, and every pair of
+//! blocks is one piece of work. The pairs are visited in the rounds of a tournament, within which no block
+//! appears twice. So the pieces of a round run in parallel, and each adds to its own two blocks of the
+//! gradient. The result is the same bit for bit for every number of threads. One gradient costs about m²n
 //! multiply-adds and m²/2 logarithms.
 
 use std::sync::Arc;
@@ -32,10 +32,10 @@ pub(super) const BLOCK: usize = 128;
 /// Rows per parallel piece of a product.
 const CHUNK_ROWS: usize = 256;
 
-/// Up to this many entries the Euclidean targets are stored, beyond they are computed again each time.
+/// Largest number of entries of stored Euclidean targets; more are computed again each time.
 const STORED_TARGETS: usize = 1 << 24;
 
-/// Where φ is applied.
+/// Order of φ and X in Q.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transform {
     /// Q = φ(DX).
@@ -45,7 +45,7 @@ pub enum Transform {
     Literal,
 }
 
-/// The distances to follow.
+/// Target distances T.
 #[derive(Debug, Clone)]
 pub enum Targets {
     /// A symmetric m×m matrix.
@@ -70,7 +70,7 @@ pub struct StructuralProbe {
     threads: Threads,
 }
 
-/// Q and QJ with what the derivative of φ needs.
+/// Y = DX, Q and QJ, with the norms for the derivative of φ.
 struct Points {
     y: Rows,
     q: Rows,
@@ -78,7 +78,7 @@ struct Points {
     radii: Vec<Radii>,
 }
 
-/// One pair of blocks and its share of the gradient.
+/// Pair of blocks with its loss and its part of the gradient.
 struct Piece {
     blocks: (usize, usize),
     first: Array2<f64>,
@@ -87,11 +87,11 @@ struct Piece {
 }
 
 impl StructuralProbe {
-    /// The probe for D (m×n) and `scale`·T.
+    /// Creates the probe for D (m×n) and `scale`·T.
     ///
     /// # Errors
-    /// If the largest magnitude of D or T is neither 0 nor in 1e-50 … 1e50, D has fewer than two rows or a zero row (φ is not defined there; for
-    /// [`Transform::Literal`] a row without time part), or T is not finite, symmetric and m×m.
+    /// If the largest magnitude of D or T is neither 0 nor in 1e-50 … 1e50, D has fewer than two rows or a
+    /// zero row (for [`Transform::Literal`] a row without time part), or T is not finite, symmetric and m×m.
     pub fn new(
         d: Array2<f64>,
         targets: Targets,
@@ -169,7 +169,7 @@ impl StructuralProbe {
         })
     }
 
-    /// The same objective computed by other threads; the data are shared.
+    /// Returns the same objective computed by other threads; the data are shared.
     pub fn with_threads(&self, threads: Threads) -> Self {
         Self {
             threads,
@@ -177,7 +177,7 @@ impl StructuralProbe {
         }
     }
 
-    /// The same objective for `scale`·T; the data are shared.
+    /// Returns the same objective for `scale`·T; the data are shared.
     pub fn with_scale(&self, scale: f64) -> Self {
         Self {
             scale,
@@ -185,7 +185,7 @@ impl StructuralProbe {
         }
     }
 
-    /// The factor of T.
+    /// Returns the factor of T.
     pub fn scale(&self) -> f64 {
         self.scale
     }
@@ -199,8 +199,8 @@ impl StructuralProbe {
         x.dim() == (n, n)
     }
 
-    /// (mean of d(Q_i, Q_j), mean of T_ij) over all pairs at X: their ratio matches the scale of T. NaN
-    /// for X of another shape than n×n.
+    /// Returns (mean of d(Q_i, Q_j), mean of T_ij) over all pairs at X: their ratio matches the scale of T.
+    /// NaN for X of another shape than n×n.
     pub fn mean_distances(&self, x: ArrayView2<'_, f64>) -> (f64, f64) {
         if !self.fits(x) {
             return (f64::NAN, f64::NAN);
@@ -233,7 +233,7 @@ impl StructuralProbe {
         (d / pairs, t / pairs)
     }
 
-    /// f(X) and ∇f(X); NaN for X of another shape than n×n.
+    /// Returns f(X) and ∇f(X); NaN for X of another shape than n×n.
     pub fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
         if !self.fits(x) {
             return (f64::NAN, Array2::from_elem(x.dim(), f64::NAN));
@@ -247,7 +247,7 @@ impl StructuralProbe {
         )
     }
 
-    /// Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
+    /// Computes Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
     fn points(&self, x: ArrayView2<'_, f64>) -> Points {
         let (m, n) = self.data.d.dim();
         let mut y = Rows::zeros((m, n));
@@ -274,7 +274,7 @@ impl StructuralProbe {
         Points { y, q, qj, radii }
     }
 
-    /// `Dᵀ φ′(Y)ᵀ (factor·cotangent)`.
+    /// Returns `Dᵀ φ′(Y)ᵀ (factor·cotangent)`.
     fn chain(&self, points: &Points, cotangent: Array2<f64>, factor: f64) -> Array2<f64> {
         let mut cotangent = Rows::from(cotangent * factor);
         if self.data.transform == Transform::First {
@@ -298,7 +298,7 @@ impl StructuralProbe {
             .fold(Array2::zeros((n, n)), |sum, part| sum + part)
     }
 
-    /// The targets of a pair of row ranges, scaled.
+    /// Writes the scaled targets of a pair of row ranges to `out`.
     fn targets(
         &self,
         rows: std::ops::Range<usize>,
@@ -321,7 +321,7 @@ impl StructuralProbe {
         }
     }
 
-    /// Σ_{i≠j} e² and Σ_j e d′ J Q_j of every row i.
+    /// Returns Σ_{i≠j} e², and Σ_j e d′ J Q_j of every row i.
     fn all_pairs(&self, points: &Points, gradient: bool) -> (f64, Array2<f64>) {
         let (m, n) = points.q.dim();
         let blocks = m.div_ceil(BLOCK);
@@ -392,7 +392,7 @@ impl StructuralProbe {
         }
     }
 
-    /// The cotangent of `Σ_{i∈batch} Σ_{j≠i} e²` over 2.
+    /// Returns half the cotangent of `Σ_{i∈batch} Σ_{j≠i} e²`.
     fn sampled_pairs(&self, points: &Points, batch: &[usize]) -> Array2<f64> {
         let (m, n) = points.q.dim();
         let (q, qj) = (
@@ -452,7 +452,7 @@ fn block(i: usize, m: usize) -> std::ops::Range<usize> {
     i * BLOCK..((i + 1) * BLOCK).min(m)
 }
 
-/// Multiply-adds of a round, roughly.
+/// Returns the approximate multiply-adds of a round.
 fn pieces_work(m: usize, n: usize) -> usize {
     m * BLOCK * (n + 16)
 }
@@ -485,7 +485,7 @@ fn weigh(
     loss
 }
 
-/// Euclidean distances between rows, as sums of squared differences (no cancellation).
+/// Computes Euclidean distances between rows, as sums of squared differences (no cancellation).
 fn euclidean(
     rows: ArrayView2<'_, f64>,
     columns: ArrayView2<'_, f64>,

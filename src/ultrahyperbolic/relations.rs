@@ -1,15 +1,15 @@
-//! One J-orthogonal matrix per relation, moved by gradients.
+//! One J-orthogonal matrix per relation, updated by gradients.
 //!
-//! J-JOBCD moves the rows of R by one random perfect matching per gradient, every pair to the global
-//! minimum of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (a constant L is no better than
-//! not moving at all, see the documentation). Or every pair has a curvature of its own, from the slopes along its
-//! rotation or boost (Adagrad, in the coordinates of the Lie algebra): a pair costs O(n), and one that is steep
-//! does not slow down the rest. VR-J-JOBCD puts
-//! `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in place of G, both gradients of the same batch (STORM, Cutkosky and
-//! Orabona, NeurIPS 2019). The JOBCD paper's recursion is PAGE: α = 0, and D_t is the gradient of all training
-//! triples with probability b′/(N + b′), b′ the size of a batch. That gradient is out of date as soon as the
-//! entities move. Two controls: R stays at I, or the factors of the hyperbolic
-//! CS decomposition (CSDM) move instead, with all rotations, or with Givens rotations of fixed pairs as UltraE has it (Xiong et al., KDD 2022).
+//! J-JOBCD moves the rows of R by one random perfect matching per gradient, every pair to the global minimum
+//! of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (the documentation compares
+//! it with a constant L). Alternatively every pair has a curvature of its own, from the slopes along its
+//! rotation or boost (Adagrad, in the coordinates of the Lie algebra). A pair then costs O(n), and a steep
+//! pair does not slow down the others. VR-J-JOBCD puts `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in
+//! place of G, both gradients of the same batch (STORM, Cutkosky and Orabona, NeurIPS 2019). The JOBCD
+//! paper's recursion is PAGE: α = 0, and D_t is the gradient of all training triples with probability b′/(N +
+//! b′), b′ the size of a batch. That gradient is out of date as soon as the entities move. Two controls: R
+//! stays at I, or the factors of the hyperbolic CS decomposition (CSDM) move instead, by all rotations or by
+//! Givens rotations of fixed pairs as in UltraE (Xiong et al., KDD 2022).
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use rand_distr::{Distribution, StandardNormal};
@@ -21,10 +21,10 @@ use crate::linalg::cayley;
 use crate::penalty::Penalty;
 use crate::{Error, Result, Signature, Threads, project_dense, tournament};
 
-/// How relation matrices move.
+/// Update of the relation matrices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RelationUpdate {
-    /// Not at all.
+    /// No update.
     Frozen,
     /// J-JOBCD.
     Jobcd {
@@ -49,7 +49,7 @@ pub enum RelationUpdate {
         /// α of the recursion, in (0, 1]; with 1 it is J-JOBCD.
         share: f64,
     },
-    /// J-JOBCD along the estimate of PAGE, which begins afresh with the gradient of all training triples.
+    /// J-JOBCD along the estimate of PAGE, which restarts from the gradient of all training triples.
     PageJobcd {
         /// κ of the curvature κ√Σ‖D‖².
         curvature: f64,
@@ -60,8 +60,8 @@ pub enum RelationUpdate {
     Csdm {
         /// Angle or rapidity of a first step.
         step: f64,
-        /// Rotations of the first and second row, the third and fourth, … of each outer factor alone,
-        /// as UltraE has them, instead of all.
+        /// Rotates only the first and second row, the third and fourth, … of each outer factor, as in
+        /// UltraE, instead of all pairs.
         givens: bool,
     },
 }
@@ -69,19 +69,19 @@ pub enum RelationUpdate {
 /// Largest |μ| of one move.
 const RAPIDITY_BOUND: f64 = 1.0;
 
-/// The matrix of one relation and what its update accumulates.
+/// Matrix of one relation, and the memory of its update.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Relation {
     /// R, J-orthogonal.
     pub matrix: Array2<f64>,
-    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow; with
-    /// a curvature per pair the sum of squares of the slopes along it, n² numbers. CSDM: U₁, U₂, V₁, V₂, the rapidities, and the sums of squares of
-    /// the gradients of each, one after the other.
+    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow. With a
+    /// curvature per pair: the sum of squares of the slopes along each pair, n² numbers. CSDM: U₁, U₂, V₁,
+    /// V₂, the rapidities, and the sums of squares of the gradients of each, one after the other.
     pub memory: Array1<f64>,
 }
 
 impl Relation {
-    /// R = I.
+    /// Returns R = I with the first memory of its update.
     pub fn identity(signature: &Signature, update: RelationUpdate) -> Self {
         let n = signature.len();
         let (p, q) = signature.counts();
@@ -109,8 +109,8 @@ impl Relation {
         }
     }
 
-    /// R a random rotation of the rows of either sign: the Cayley transforms of skew matrices of normal
-    /// entries, whose eigenvalues have the root mean square `angle`.
+    /// Returns a random rotation R of the rows of either sign: the Cayley transforms of skew matrices of
+    /// normal entries, whose eigenvalues have the root mean square `angle`.
     pub(super) fn random(
         signature: &Signature,
         update: RelationUpdate,
@@ -149,7 +149,7 @@ impl Relation {
         relation
     }
 
-    /// Length of the memory that an update needs.
+    /// Returns the length of the memory that an update needs.
     pub fn memory_length(signature: &Signature, update: RelationUpdate) -> usize {
         let (p, q) = signature.counts();
         match update {
@@ -163,20 +163,20 @@ impl Relation {
         }
     }
 
-    /// The point before the last step, where variance reduction wants the gradient too.
+    /// Returns R before the last step, where variance reduction needs the gradient too.
     pub(crate) fn previous(&self) -> ArrayView2<'_, f64> {
         let n = self.matrix.nrows();
         let last = self.memory.slice(s![1..=n * n]);
         last.into_shape_with_order((n, n)).expect("n² numbers")
     }
 
-    /// Whether the recursion of variance reduction has not begun.
+    /// Returns whether the recursion of variance reduction has yet to begin.
     pub(crate) fn is_fresh(&self) -> bool {
         self.memory[0] == 0.0
     }
 
-    /// One step against the gradient, with the rows of R matched as in `order`; `before` is the
-    /// gradient at the previous point, for variance reduction; without it the recursion begins afresh.
+    /// Does one step against the gradient, with the rows of R matched as in `order`. `before` is the gradient
+    /// at the previous point, for variance reduction; without it the recursion restarts.
     pub(crate) fn step(
         &mut self,
         gradient: &Array2<f64>,
@@ -218,7 +218,7 @@ impl Relation {
         }
     }
 
-    /// Returns D_t = G + (1 − α)(D_{t−1} − G_before), or G itself where the recursion begins; keeps it and R.
+    /// Returns D_t = G + (1 − α)(D_{t−1} − G_before), or G without `before`; stores D_t and R.
     fn estimate(
         &mut self,
         gradient: &Array2<f64>,
@@ -241,7 +241,7 @@ impl Relation {
         estimate
     }
 
-    /// Matchings of a tournament on the majoriser of curvature κ√Σ‖G‖².
+    /// Moves R by matchings of a tournament on the majoriser of curvature κ√Σ‖G‖².
     fn turn(
         &mut self,
         gradient: &Array2<f64>,
@@ -265,7 +265,7 @@ impl Relation {
         }
     }
 
-    /// Matchings of a tournament on the slopes K_ij where it begins: the pair (i, j) minimises
+    /// Moves R by matchings of a tournament on the slopes K_ij at the first R. The pair (i, j) minimises
     /// `K_ij t + √(Σ K_ij²)/(4·step) ‖V − I‖²`, t the angle or rapidity, the sum over its own visits so far.
     fn turn_pairs(
         &mut self,
@@ -299,7 +299,7 @@ impl Relation {
     }
 }
 
-/// Checks that an update's option is positive.
+/// Checks the options of an update.
 pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
@@ -331,7 +331,7 @@ mod tests {
     use ndarray::array;
     use rand::SeedableRng;
 
-    /// R after steps along these gradients, all pairs each time.
+    /// Returns R after steps along these gradients, all pairs each time.
     fn moved(gradients: &[Array2<f64>], step: f64) -> Relation {
         let signature = Signature::new(&[1, -1, 1]).unwrap();
         let update = RelationUpdate::PairJobcd { step, matchings: 9 };
@@ -412,7 +412,7 @@ mod tests {
         }
     }
 
-    /// D = G where the recursion begins, then D + G(R_t) − G(R_{t−1}), with α times the last difference less.
+    /// D = G where the recursion begins, then D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1})).
     #[test]
     fn the_estimates_follow_their_recursions() {
         let signature = Signature::new(&[1, -1, 1]).unwrap();

@@ -1,14 +1,14 @@
-//! Candidates are a sample of the entities: how often an entity is one, and what it then counts for.
+//! Probability that an entity is a candidate, and the weight of a candidate that corrects for it.
 //!
-//! The candidates of a triple are its own two entities, those of the other b − 1 triples of its batch, and k drawn
-//! ones of all N. If m of the M training triples hold an entity that this triple does not, it is a candidate with the probability
-//! `p = 1 − (1 − k/N)·C(M−1−m, b−1)/C(M−1, b−1)`, and `Σ f(e)/p_e` over the candidates estimates the sum over all
-//! entities without bias (Horvitz and Thompson, JASA 1952). Uncorrected, a frequent entity is pushed away from
-//! nearly every triple and a rare one from few, as the ranking of all entities then shows. With k ≥ N all p are 1.
+//! The candidates of a triple are its own two entities, those of the other b − 1 triples of its batch, and k
+//! drawn ones of all N. An entity outside of the triple, held by m of the M training triples, is a candidate
+//! with `p = 1 − (1 − k/N)·C(M−1−m, b−1)/C(M−1, b−1)`, and `Σ f(e)/p_e` over the candidates estimates the sum
+//! over all entities without bias (Horvitz and Thompson, JASA 1952). Uncorrected, a frequent entity is pushed
+//! away from nearly every triple and a rare one from few, which biases the ranking. With k ≥ N all p are 1.
 
 use super::embedding::Triple;
 
-/// In how many of the training triples every entity is.
+/// Number of training triples that hold each entity.
 pub(super) struct Counts {
     held: Vec<usize>,
     triples: usize,
@@ -29,12 +29,12 @@ impl Counts {
         }
     }
 
-    /// 1/p of every entity, for batches of `batch` triples and `drawn` different entities besides. O(N + max m).
+    /// Returns 1/p of every entity, for batches of `batch` triples and `drawn` other entities. O(N + max m).
     pub(super) fn weights(&self, batch: usize, drawn: usize) -> Vec<f64> {
         let missed = 1.0 - drawn as f64 / self.held.len() as f64;
         let most = self.held.iter().copied().max().unwrap_or(0);
         let others = self.triples.saturating_sub(1);
-        // The quotient of the binomials for m + 1 from that for m.
+        // The quotient of the binomials for m + 1 follows from the one for m.
         let mut absent = 1.0;
         let mut of_count = Vec::with_capacity(most + 1);
         for m in 0..=most {
@@ -54,7 +54,7 @@ impl Counts {
 mod tests {
     use super::*;
 
-    /// Over all batches of two further triples and all draws of two entities, how often each is a candidate.
+    /// Returns the share of all batches of two more triples and draws of two entities with each candidate.
     fn counted(others: &[Triple], entities: usize) -> Vec<f64> {
         let pairs = |n: usize| (0..n).flat_map(move |i| (0..i).map(move |j| [i, j]));
         let (mut held, mut all) = (vec![0.0; entities], 0.0);
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn weights_are_the_inverse_probabilities() {
-        // 0 and 1 are those of the first triple, 5 is in none, 2 in all others but one, 6 in a loop.
+        // Entities 0 and 1 are in the first triple, 5 is in none, 2 in all others but one, 6 in a loop.
         let triples = [
             [0, 0, 1],
             [2, 0, 3],

@@ -1,4 +1,4 @@
-//! How an embedding is trained: the gradient of a batch, and an epoch of steps.
+//! Training of an embedding: the gradient of a batch, and an epoch of steps.
 
 use std::ops::Range;
 
@@ -24,10 +24,10 @@ const CHUNK_ENTITIES: usize = 64;
 /// Cost of an Adam step per number, in multiply-adds.
 const STEP_WORK: usize = 30;
 
-/// The gradient of the loss of one batch.
+/// Gradient of the loss of one batch.
 #[derive(Debug, Clone)]
 pub struct BatchGradient {
-    /// L.
+    /// Loss L.
     pub loss: f64,
     /// ∂L/∂z of every entity.
     pub entities: Array2<f64>,
@@ -37,30 +37,30 @@ pub struct BatchGradient {
     pub relations: Vec<Array2<f64>>,
 }
 
-/// A batch, its triples by relation.
+/// Batch with its triples by relation.
 struct Batch {
-    /// Every relation that it holds, and where.
+    /// Relations of the batch, each with the range of its triples.
     relations: Vec<(usize, Range<usize>)>,
-    /// Its entities and the drawn ones, ascending.
+    /// Entities of the batch and the drawn ones, ascending.
     candidates: Vec<usize>,
-    /// Their points.
+    /// Points of the candidates.
     points: Rows,
-    /// Of how many entities each is a sample.
+    /// Number of entities that each candidate stands for.
     weights: Vec<f64>,
-    /// The candidates that are heads and tails.
+    /// Heads and tails of the triples, as positions among the candidates.
     ends: [Vec<usize>; 2],
-    /// The points of the heads and of the tails.
+    /// Points of the heads and of the tails.
     rows: [Rows; 2],
 }
 
-/// All training triples, and how often each entity occurs in them.
+/// All training triples, and the number of triples that hold each entity.
 struct Training<'a> {
     triples: &'a [Triple],
     counts: Counts,
 }
 
-/// Derivatives of the loss of a batch with respect to the points and biases of the candidates,
-/// and what those with respect to the relations consist of.
+/// Derivatives of the loss of a batch with respect to the points and biases of the candidates, and to
+/// the images, which give those with respect to the relations.
 struct Pass {
     loss: f64,
     /// A row per candidate: ∂L/∂E, ∂L/∂b, ∂L/∂c.
@@ -69,7 +69,7 @@ struct Pass {
     images: [Rows; 2],
 }
 
-/// The rows of `points` at `places`.
+/// Returns the rows of `points` at `places`.
 fn gathered(points: &Rows, places: &[usize]) -> Rows {
     let mut rows = Rows::zeros((places.len(), points.ncols()));
     for (i, &place) in places.iter().enumerate() {
@@ -80,9 +80,9 @@ fn gathered(points: &Rows, places: &[usize]) -> Rows {
 }
 
 impl Batch {
-    /// `weights` are those of all entities.
+    /// Creates a batch; `weights` are those of all entities.
     fn new(mut triples: Vec<Triple>, drawn: &[usize], weights: &[f64], points: &Rows) -> Self {
-        // Stable: triples of a relation stay in the order that they were drawn in.
+        // Stable: triples of a relation stay in the order in which they were drawn.
         triples.sort_by_key(|triple| triple[1]);
         let mut relations: Vec<(usize, Range<usize>)> = Vec::new();
         for (i, &[_, r, _]) in triples.iter().enumerate() {
@@ -112,13 +112,13 @@ impl Batch {
         self.ends[0].len()
     }
 
-    /// The matrices of its relations.
+    /// Returns the matrices of the relations of the batch.
     fn matrices<'a>(&self, state: &'a Embedding) -> Vec<ArrayView2<'a, f64>> {
         let matrix = |(r, _): &(usize, _)| state.relations[*r].matrix.view();
         self.relations.iter().map(matrix).collect()
     }
 
-    /// ∂L/∂R of the relation at `range`: Σ J a E_hᵀ + JE_t bᵀ.
+    /// Returns ∂L/∂R of the relation at `range`: Σ J a E_hᵀ + JE_t bᵀ.
     fn relation_gradient(
         &self,
         range: &Range<usize>,
@@ -133,12 +133,12 @@ impl Batch {
 }
 
 impl UltraE {
-    /// Drawn candidates: different entities, all of them if there are no more.
+    /// Draws different entities as candidates, all of them if there are no more.
     fn draw(&self, entities: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         index::sample(rng, entities, self.options.negatives.min(entities)).into_vec()
     }
 
-    /// JRx and RᵀJy of the rows x, y of a batch, R the matrices of its relations.
+    /// Returns JRx and RᵀJy of the rows x, y of a batch, R the matrices of its relations.
     fn images_of_batch(
         &self,
         matrices: &[ArrayView2<'_, f64>],
@@ -161,7 +161,7 @@ impl UltraE {
         images
     }
 
-    /// Loss of a batch and its derivatives with respect to points, biases and images.
+    /// Computes the loss of a batch and its derivatives with respect to points, biases and images.
     fn pass(
         &self,
         state: &Embedding,
@@ -239,14 +239,14 @@ impl UltraE {
         }
     }
 
-    /// ∂L/∂z in place of ∂L/∂E.
+    /// Replaces ∂L/∂E by ∂L/∂z.
     fn pull_back(&self, z: &[f64], gradient: &mut [f64]) {
         let mut point = vec![0.0; z.len()];
         let radii = self.space.project(z, &mut point);
         self.space.pull_back(z, &point, radii, gradient);
     }
 
-    /// The loss of a batch of the `training` triples with the given drawn entities, and its gradient.
+    /// Returns the loss of a batch of the `training` triples with the given drawn entities, and its gradient.
     ///
     /// # Errors
     /// If the state, the triples or the drawn entities do not fit the model.
@@ -308,7 +308,7 @@ impl UltraE {
             return Err(Error::invalid("triples", "must not be empty"));
         }
         let n = self.space.dim();
-        // Multiplied, so that seeds s and epochs e do not meet those of s + 1.
+        // The factor keeps the random numbers of seed s apart from those of seed s + 1.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(
             (self.options.seed ^ 0x756c_7472_6165)
                 .wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
@@ -405,7 +405,7 @@ impl UltraE {
         }
     }
 
-    /// ∂L/∂R of every relation, averaged over all training triples.
+    /// Returns ∂L/∂R of every relation, averaged over all training triples.
     fn full_gradients(
         &self,
         state: &Embedding,
@@ -434,8 +434,8 @@ impl UltraE {
             .collect()
     }
 
-    /// Adam with this step length for the entities of a batch, with decoupled weight decay (Loshchilov and Hutter, ICLR
-    /// 2019): of the coordinates of negative sign only the direction matters.
+    /// Does an Adam step of length `rate` for the entities of a batch, with decoupled weight decay
+    /// (Loshchilov and Hutter 2019). Coordinates of negative sign do not decay: only their direction matters.
     fn move_entities(
         &self,
         (state, points): (&mut Embedding, &mut Rows),
@@ -447,7 +447,7 @@ impl UltraE {
         let n = self.space.dim();
         let width = width(n);
         let mut entities = Rows::from(std::mem::take(&mut state.entities));
-        // The rows of the candidates, each followed by its gradient, then by its point.
+        // The rows of the candidates, each followed by its gradient, which the new point replaces.
         let mut moved = Rows::zeros((batch.candidates.len(), width + n + 2));
         for (k, &e) in batch.candidates.iter().enumerate() {
             let (row, gradient) = moved.row_slice_mut(k).split_at_mut(width);
@@ -480,7 +480,7 @@ impl UltraE {
     }
 }
 
-/// One step of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
+/// Does one Adam step of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
 fn adam(row: &mut [f64], gradient: &[f64], rate: f64, beta2: f64) {
     let n = gradient.len() - 2;
     let (beta1, epsilon) = ADAM;

@@ -1,15 +1,15 @@
 //! The Lagrangian of Σ u_tu_tᵀ ⪯ I over the sparse vectors known so far.
 //!
-//! Columns come in classes, one for every kind of sparse vector that is allowed, with r_c of them each. Over weights w ≥ 0 of known vectors
+//! Class c holds r_c columns with the same allowed supports. The problem in weights w ≥ 0 of known vectors
 //!
 //! ```text
 //! max Σ_j w_j u_jᵀCu_j   subject to   Σ_j w_j u_ju_jᵀ ⪯ I,   Σ_{j in c} w_j ≤ r_c
 //! ```
 //!
-//! is followed along its central path: with a barrier of weight μ on S = I − Σ w u uᵀ, on w and on the slack
-//! s_c, the multipliers are Λ = μS⁻¹ ≻ 0 and φ_c = μ/s_c. New vectors with uᵀ(C − Λ)u > φ_c are asked for at these
-//! centred multipliers, which move far less from one request to the next than the optimal ones of the known
-//! vectors (Gondzio, González-Brevis and Munari 2013). Newton's method in w; a step costs O(J²k + J³ + n³) for J vectors.
+//! is solved along its central path. With a barrier of weight μ on S = I − Σ w u uᵀ, on w and on the slack
+//! s_c, the multipliers are Λ = μS⁻¹ ≻ 0 and φ_c = μ/s_c. They define the new vectors: uᵀ(C − Λ)u > φ_c.
+//! These centred multipliers move far less from one request to the next than the optimal ones of the known
+//! vectors (Gondzio, González-Brevis and Munari 2013). A Newton step costs O(J²k + J³ + n³) for J vectors.
 
 use ndarray::Array2;
 
@@ -17,17 +17,17 @@ use super::maximum::Candidate;
 use crate::budget::GoOn;
 use crate::linalg::Cholesky;
 
-/// Newton steps at most, and the squared decrement that is small enough.
+/// Largest number of Newton steps, and squared Newton decrement at which the weights count as centred.
 const NEWTON: usize = 100;
 const CENTRED: f64 = 0.01;
 
-/// Most known vectors; beyond it those of least weight are forgotten.
+/// Largest number of known vectors; above it, about two thirds remain, those of largest weight.
 const KNOWN: usize = 360;
 
-/// Share of the way to the boundary that a step may go.
+/// Largest step, as a share of the way to the boundary w = 0.
 const INSIDE: f64 = 0.95;
 
-/// A known vector of a class.
+/// Known sparse vector of a class.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) class: usize,
@@ -38,10 +38,10 @@ pub(super) struct Known {
     pub(super) weight: f64,
 }
 
-/// The problem over the known vectors.
+/// Problem in the weights of the known vectors.
 #[derive(Debug, Clone)]
 pub(super) struct Master {
-    /// r_c.
+    /// Number of columns r_c of each class.
     pub(super) classes: Vec<f64>,
     pub(super) known: Vec<Known>,
     /// Multiply-adds so far.
@@ -49,7 +49,7 @@ pub(super) struct Master {
     n: usize,
 }
 
-/// A point of the central path.
+/// Point of the central path.
 pub(super) struct Centre {
     /// Λ.
     pub(super) lambda: Array2<f64>,
@@ -57,7 +57,7 @@ pub(super) struct Centre {
     pub(super) multipliers: Vec<f64>,
 }
 
-/// What the barrier is made of at some weights.
+/// Barrier at given weights: its value, S⁻¹ and the slacks s_c.
 struct Barrier {
     value: f64,
     inverse: Array2<f64>,
@@ -74,7 +74,7 @@ impl Master {
         }
     }
 
-    /// Σ w uᵀCu.
+    /// Returns Σ w uᵀCu.
     pub(super) fn value(&self) -> f64 {
         self.known.iter().map(|u| u.weight * u.value).sum()
     }
@@ -98,7 +98,7 @@ impl Master {
         }
         let value = quadratic(c, &new.rows, &new.entries);
         let level = quadratic(&centre.lambda, &new.rows, &new.entries) + centre.multipliers[class];
-        // Both constraints that the vector uses stay inside, and its own barrier balances what it gains.
+        // Well inside both constraints: S − w u uᵀ ≻ 0 if w uᵀΛu < μ, and s_c > w if w φ_c < μ.
         let room = 0.2 * (mu / level.max(f64::MIN_POSITIVE)).min(self.classes[class]);
         self.known.push(Known {
             class,
@@ -112,7 +112,7 @@ impl Master {
         }
     }
 
-    /// Forgets the vectors of least weight if there are too many.
+    /// Removes the vectors of least weight if more than `KNOWN` are known.
     pub(super) fn forget(&mut self) {
         if self.known.len() > KNOWN {
             let mut sizes: Vec<f64> = self.known.iter().map(|u| u.weight).collect();
@@ -126,7 +126,7 @@ impl Master {
         self.known.iter().map(|u| u.weight).collect()
     }
 
-    /// The barrier at weights w; None outside of the constraints.
+    /// Returns the barrier at weights w, or None if w violates a constraint.
     fn barrier(&self, w: &[f64], mu: f64) -> Option<Barrier> {
         let mut s = Array2::eye(self.n);
         let mut slacks = self.classes.clone();
@@ -156,7 +156,7 @@ impl Master {
         })
     }
 
-    /// Moves the weights to the central path at μ, or as near to it as there is time; None if even the present ones are outside.
+    /// Moves the weights to the central path at μ while `go_on` allows; None if they are infeasible at first.
     pub(super) fn centre(&mut self, mu: f64, go_on: GoOn<'_>) -> Option<Centre> {
         let mut w = self.weights();
         let mut at = self.barrier(&w, mu)?;
@@ -169,7 +169,7 @@ impl Master {
             let Some((step, decrement)) = self.newton(&w, &at, mu) else {
                 break;
             };
-            // Relative changes; the first bound keeps w > 0.
+            // The step is relative to w; the bound on its length keeps w > 0.
             let least = step.iter().fold(0.0, |m: f64, &v| m.min(v));
             let mut length = if least < 0.0 {
                 (INSIDE / -least).min(1.0)
@@ -206,7 +206,7 @@ impl Master {
         })
     }
 
-    /// Newton's step relative to w, and the squared decrement.
+    /// Returns Newton's step relative to w and the squared decrement, or None if the Hessian is not definite.
     fn newton(&self, w: &[f64], at: &Barrier, mu: f64) -> Option<(Vec<f64>, f64)> {
         let count = self.known.len();
         let images: Vec<Vec<f64>> = (self.known.iter())
@@ -249,7 +249,7 @@ impl Master {
     }
 }
 
-/// uᵀAu.
+/// Returns uᵀAu for the u with these nonzero rows and entries.
 pub(super) fn quadratic(a: &Array2<f64>, rows: &[usize], entries: &[f64]) -> f64 {
     let mut sum = 0.0;
     for (&i, u) in rows.iter().zip(entries) {

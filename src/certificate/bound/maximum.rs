@@ -1,20 +1,20 @@
-//! max uᵀBu over unit vectors u with few nonzeros: one sparse component of an indefinite matrix, by branch and bound; and
-//! of r orthonormal columns on few rows that they share, the sum of the r largest eigenvalues.
+//! Maximises the sum of the r largest eigenvalues of B_S over supports S of at most k rows, by branch and
+//! bound. B is symmetric, maybe indefinite. For r = 1 this is max uᵀBu over unit u with at most k nonzeros.
 //!
-//! A node is a set of rows that the support contains and one of those it may contain. Three bounds on
-//! the sum of the r largest eigenvalues of B_S, S of at most k rows among these:
+//! A node is a set of required rows, which S contains, and a set of free rows, which S may contain. Three
+//! bounds on the sum of the r largest eigenvalues of B_S:
 //!
-//! * rows: the sum of the r largest `B_ii + Σ_j |B_ij|` over the required rows and the largest others (B is at most the
-//!   diagonal matrix of these);
-//! * with the eigenvalues λ_l and vectors v_l of B on the rows of the node, `Σ λ_l a_l` for the best a ≤ 1 with Σ a = r and a_l at most the sum of
-//!   the entries of v_l² over the required rows and the largest others (Cauchy-Schwarz on ‖v_lᵀX‖²);
-//! * the [relaxation](super::relaxation) `Σ_top-r λ(B − U) + g(U)`, its steps taken on from the parent's. With P = XXᵀ,
-//!   ‖P‖_F = √r, ⟨U, P⟩ is at most √r‖U_SS‖_F, so g is √r times the smaller of k max|U_ij| and the root of the largest sum of squares of
-//!   U over k rows, k entries in each, the required ones among both.
+//! * rows: the sum of the r largest `B_ii + Σ_j |B_ij|` over the required rows and the largest free ones: B_S
+//!   is at most the diagonal matrix of these sums;
+//! * eigenvalues λ_l and vectors v_l of B on the node's rows: `Σ λ_l a_l` for the best a ≤ 1, Σ a = r, with
+//!   a_l at most the sum of v_l² over the required and the largest free rows (Cauchy-Schwarz on ‖v_lᵀX‖²);
+//! * the [relaxation](super::relaxation) `Σ_top-r λ(B − U) + g(U)`, continued from the parent's iterate. With
+//!   P = XXᵀ and ‖P‖_F = √r, ⟨U, P⟩ ≤ √r‖U_SS‖_F. So g is √r times the smaller of k max|U_ij| and the root of
+//!   the largest sum of squares of U over k rows with k entries each, the required ones among both.
 //!
-//! Best node first: what is left at any time bounds the maximum. A node is split by the free row of which the relaxation's
-//! solution has most: one child forbids it, the other requires it. Rows that no support better than the best known
-//! can contain are left out before.
+//! Best node first: the largest open bound is one on the maximum. A node is split by the free row with the
+//! largest diagonal entry of the relaxation's solution: one child forbids the row, the other requires it. For
+//! r = 1 the root leaves out rows that no support better than the best known one can contain.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -27,19 +27,19 @@ use super::relaxation::{
 };
 use crate::linalg::symmetric_eigen;
 
-/// The supports that are looked at.
+/// Supports of a search: at most `size` rows, all required rows and any free ones.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Allowed {
-    /// k.
+    /// Largest number of rows k.
     pub(super) size: usize,
     /// Rows that the support contains, ascending.
     pub(super) required: Vec<usize>,
-    /// Other rows that it may contain, ascending.
+    /// Other rows that the support may contain, ascending.
     pub(super) free: Vec<usize>,
 }
 
 impl Allowed {
-    /// Whether a vector with these nonzero rows is looked at.
+    /// Returns whether an allowed support contains these rows.
     pub(super) fn fits(&self, rows: &[usize]) -> bool {
         let mut others = 0;
         rows.iter().all(|row| {
@@ -49,27 +49,27 @@ impl Allowed {
         }) && self.required.len() + others <= self.size
     }
 
-    /// Whether only one support is left.
+    /// Returns whether one allowed support contains all the others.
     pub(super) fn is_single(&self) -> bool {
         self.required.len() + self.free.len() <= self.size || self.required.len() == self.size
     }
 }
 
-/// A support and its value.
+/// Support and its value.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) rows: Vec<usize>,
-    /// The leading unit vector there.
+    /// Leading unit eigenvector of B on the rows.
     pub(super) entries: Vec<f64>,
-    /// The sum of the r largest eigenvalues of B there, uᵀBu for r = 1; rounded up.
+    /// Sum of the r largest eigenvalues of B on the rows, uᵀBu for r = 1; rounded up.
     pub(super) value: f64,
 }
 
-/// What was found.
+/// Result of a search for the maximum.
 pub(super) struct Maximum {
-    /// No allowed u has a larger value.
+    /// Upper bound on the value of every allowed support.
     pub(super) above: f64,
-    /// Nodes that were looked at.
+    /// Number of nodes.
     pub(super) nodes: usize,
     /// Multiply-adds.
     pub(super) work: f64,
@@ -77,52 +77,52 @@ pub(super) struct Maximum {
     pub(super) found: Vec<Candidate>,
 }
 
-/// How far to go.
+/// Tolerance and limits of a search for the maximum.
 #[derive(Clone, Copy)]
 pub(super) struct Effort<'a> {
-    /// The maximum may be missed by so much.
+    /// Amount by which the bound may exceed the best value found.
     pub(super) tolerance: f64,
-    /// The bound need not be below this.
+    /// Bound that is low enough to end the search.
     pub(super) enough: f64,
-    /// Most nodes.
+    /// Largest number of nodes.
     pub(super) nodes: usize,
-    /// Most multiply-adds.
+    /// Largest number of multiply-adds.
     pub(super) work: f64,
     pub(super) go_on: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Vectors that are returned at most.
+/// Largest number of vectors that a search returns.
 const RETURNED: usize = 8;
 
-/// Steps of the relaxation at the root and at other nodes, and between two looks at its bound.
+/// ADMM steps at the root, at other nodes, and between two evaluations of the bound.
 const ROOT_STEPS: usize = 80;
 const STEPS: usize = 10;
 const LOOK: usize = 10;
 
-/// Supports that power steps begin from, and steps from each.
+/// Number of supports from which truncated power steps begin, and largest number of steps from each.
 const POLISHED: usize = 4;
 const POWER_STEPS: usize = 20;
 
 struct Node {
     bound: f64,
     required: Vec<usize>,
-    /// Those with most of the relaxation's solution first.
+    /// Free rows, by descending diagonal entry of the relaxation's solution.
     free: Vec<usize>,
     relaxed: Arc<Relaxed>,
     age: usize,
 }
 
-/// The relaxation on some rows.
+/// Relaxation on some rows.
 struct Relaxed {
     rows: Vec<usize>,
     admm: Admm,
-    /// Σ_top-r λ(B − U) there.
+    /// Σ_top-r λ(B − U) on the rows.
     largest: f64,
 }
 
-/// An open node of a search.
+/// Open node of a search.
 pub(super) trait Rank {
-    /// The bound, and the age.
+    /// Returns the bound and the age.
     fn rank(&self) -> (f64, usize);
 }
 
@@ -132,7 +132,7 @@ impl Rank for Node {
     }
 }
 
-/// A node in the order of its bound; of equal bounds the node of less age is the larger one.
+/// Node in the order of its bound; of equal bounds the node of less age is the larger one.
 pub(super) struct Ranked<T>(pub(super) T);
 
 impl<T: Rank> Ord for Ranked<T> {
@@ -156,7 +156,7 @@ impl<T: Rank> PartialEq for Ranked<T> {
 
 impl<T: Rank> Eq for Ranked<T> {}
 
-/// The maximum over the allowed supports of at least r rows, which begins with those in `warm`.
+/// Computes the maximum over the allowed supports of at least r rows, starting with those in `warm`.
 pub(super) fn sparse_maximum(
     (b, r): (&Array2<f64>, usize),
     allowed: &Allowed,
@@ -210,13 +210,13 @@ struct Branching<'a> {
 }
 
 impl Branching<'_> {
-    /// What a node has to promise more than.
+    /// Returns the bound at or below which a node is closed.
     fn floor(&self) -> f64 {
         let best = self.found.first().map_or(f64::NEG_INFINITY, |c| c.value);
         (best + self.effort.tolerance).max(self.effort.enough)
     }
 
-    /// Whether the work is done or the time is up.
+    /// Returns whether the work limit is reached or `go_on` ends the search.
     fn ended(&self) -> bool {
         self.work >= self.effort.work || !(self.effort.go_on)()
     }
@@ -227,7 +227,7 @@ impl Branching<'_> {
         })
     }
 
-    /// Looks at one support.
+    /// Evaluates a support and keeps it if it is among the best.
     fn offer(&mut self, rows: &[usize]) {
         let mut rows = rows.to_vec();
         rows.sort_unstable();
@@ -254,7 +254,7 @@ impl Branching<'_> {
         }
     }
 
-    /// Power steps truncated to the size, from a support (Yuan and Zhang 2013).
+    /// Improves a support by truncated power steps (Yuan and Zhang 2013).
     fn polish(&mut self, mut support: Vec<usize>, allowed: &Allowed) {
         let q = (self.size - allowed.required.len()).min(allowed.free.len());
         for _ in 0..POWER_STEPS {
@@ -284,7 +284,7 @@ impl Branching<'_> {
         }
     }
 
-    /// The node of all that is allowed; None if that is one support.
+    /// Returns the root node, or None if only one support is left.
     fn root(&mut self, allowed: &Allowed) -> Option<Node> {
         let (required, free) = (&allowed.required, &allowed.free);
         let q = self.size - required.len();
@@ -329,10 +329,10 @@ impl Branching<'_> {
         Some(node)
     }
 
-    /// The free rows without those that no support with a value above `floor` contains.
+    /// Returns the free rows that a support with a value above `floor` may contain.
     ///
-    /// For r = 1: of u = (s, cv) with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, φ the bound for k − 1 rows and b the norm of the
-    /// k − 1 largest entries of row i: the larger eigenvalue of a 2×2 matrix.
+    /// For r = 1 and u = (s, cv), u_i = s, the value is at most `s²B_ii + 2sc b + c²φ`: an eigenvalue of a
+    /// 2×2 matrix. φ bounds it for k − 1 rows; b is the norm of the k − 1 largest other entries of row i.
     fn useful(&self, node: &Node, floor: f64) -> Vec<usize> {
         let (admm, k) = (&node.relaxed.admm, self.size as f64);
         let fewer = node.relaxed.largest + admm.conjugate() * (k - 1.0) / k;
@@ -356,7 +356,7 @@ impl Branching<'_> {
         node.free.iter().copied().filter(|&i| !useless(i)).collect()
     }
 
-    /// The node on fewer free rows.
+    /// Returns the node with fewer free rows, or None if it is closed.
     fn on(&mut self, node: &Node, free: Vec<usize>, (steps, floor): (usize, f64)) -> Option<Node> {
         let required = node.required.clone();
         let old = &node.relaxed;
@@ -381,7 +381,7 @@ impl Branching<'_> {
         })
     }
 
-    /// Σ λ_l a_l, see above; rounded up where it is at most `floor`.
+    /// Returns the bound Σ λ_l a_l of the module's description, rounded up if it is at most `floor`.
     fn by_eigen(&mut self, required: &[usize], free: &[usize], floor: f64) -> f64 {
         let rows = [required, free].concat();
         let block = self.block(&rows);
@@ -404,13 +404,13 @@ impl Branching<'_> {
             }
         }
         if bound <= floor {
-            // The weights of a vector have the defect of the decomposition once more.
+            // Twice the error: the eigenvectors in a_l are inexact too.
             bound += 2.0 * self.r as f64 * eigen_error(&block, &values, &vectors);
         }
         bound
     }
 
-    /// The node with these required rows after some steps of the relaxation; None if it holds nothing above `floor`.
+    /// Returns the node after some steps of the relaxation, or None if its bound is at most `floor`.
     fn relax(
         &mut self,
         required: Vec<usize>,
@@ -470,12 +470,12 @@ impl Branching<'_> {
         })
     }
 
-    /// The child that forbids the first free row.
+    /// Returns the child that forbids the first free row, or None if it is closed.
     fn without(&mut self, node: &Node, floor: f64) -> Option<Node> {
         self.on(node, node.free[1..].to_vec(), (STEPS, floor))
     }
 
-    /// The child that requires the first free row.
+    /// Returns the child that requires the first free row, or None if it is closed.
     fn with(&mut self, node: &Node, floor: f64) -> Option<Node> {
         let required = [&node.required[..], &node.free[..1]].concat();
         let free = node.free[1..].to_vec();
@@ -494,7 +494,7 @@ impl Branching<'_> {
         })
     }
 
-    /// The r largest B_ii + Σ_j |B_ij| over the required rows and the q largest free ones, in all.
+    /// Returns the sum of the r largest B_ii + Σ_j |B_ij| over the required rows and the largest free ones.
     fn by_rows(&self, required: &[usize], free: &[usize]) -> f64 {
         let q = self.size - required.len();
         let mut sizes = Vec::with_capacity(free.len());

@@ -1,29 +1,29 @@
-//! Lower bounds on F over all orthonormal X: how far a point can be from optimal.
+//! Lower bounds on F over all orthonormal X.
 //!
-//! With f = ½⟨X, MX⟩ and C = −M, F is −½ times `Σ_t u_tᵀCu_t` less twice the penalty, u_t the columns of X. For any symmetric Λ
+//! With f = ½⟨X, MX⟩, C = −M and the columns u_t of X, F = −½(Σ_t u_tᵀCu_t − 2h(X)). For any symmetric Λ
 //!
 //! ```text
 //! Σ_t u_tᵀ C u_t = ⟨Λ, XXᵀ⟩ + Σ_t u_tᵀ(C − Λ)u_t ≤ Σ_top-r λ(Λ) + Σ_t max { uᵀ(C − Λ)u : ‖u‖ = 1, ‖u‖₀ ≤ k_t }
 //! ```
 //!
-//! (Ky Fan), so every Λ, together with any upper bound on the sparse maxima, is a bound that holds; for Λ ⪰ 0 it
-//! is the Lagrangian of Σ u_tu_tᵀ ⪯ I, whose multiplier Λ then is. Three methods, one after the other:
+//! (Ky Fan), so every Λ with an upper bound on the sparse maxima gives a valid bound. For Λ ⪰ 0 this is the
+//! Lagrangian of Σ u_tu_tᵀ ⪯ I with the multiplier Λ. Three methods, one after the other:
 //!
-//! * [`relaxation`]: an upper bound on the second sum in closed form, for every penalty and n up to a few thousand;
-//! * for a number of nonzeros the sparse maxima themselves by branch and bound ([`maximum`]), and Λ by the [`master`];
-//! * the same at the nodes of a [`tree`] on which row may be nonzero in which column, which ends with a proof where n is small.
+//! * [`relaxation`]: an upper bound on the second sum in closed form, for every penalty if C is formed;
+//! * for a limit on the nonzeros, the sparse maxima by branch and bound ([`maximum`]), Λ by the [`master`];
+//! * both at the nodes of a [`tree`] that decides which row is nonzero in which column, a proof for small n.
 //!
-//! Where X ≥ 0 besides a number of nonzeros, uᵀCu is at most uᵀC⁺u, C⁺ being C with zeros in place of its negative entries off
-//! the diagonal: the tree is that of C⁺.
+//! With X ≥ 0 and a limit on the nonzeros, uᵀCu ≤ uᵀC⁺u and the tree is that of C⁺: C with zeros in place of
+//! its negative off-diagonal entries.
 //!
-//! Of a number of nonzero rows, or a penalty for each, F is least on the leading eigenvectors of a block of C: after the
-//! relaxation [`maximum`] looks for the block.
+//! With a limit on the nonzero rows, or a penalty for each, the leading eigenvectors of a block of C minimise
+//! F. After the relaxation, [`maximum`] searches for the block.
 //!
-//! What is returned is rounded outwards: sums of eigenvalues by the residuals of their decomposition, single ones also by a
-//! factorization of what lies above them ([`relaxation::largest_above`]), sums and differences of matrices by an ulp of their norms. It
-//! holds for C as the objective forms it.
+//! Results are rounded outwards: sums of eigenvalues by the residuals of their decomposition, sums and
+//! differences of matrices by an ulp of their norms. Single eigenvalues are also bounded by a factorization
+//! ([`relaxation::largest_above`]). The bounds hold for C as the objective forms it.
 //!
-//! Features that no point as good as the known one uses are left out of the tree and reported, see [`tree`].
+//! The [`tree`] leaves out and reports the features that no point as good as the known one uses.
 
 mod master;
 mod maximum;
@@ -49,11 +49,11 @@ use relaxation::Entries;
 pub(crate) use search::FORMED_ROWS;
 pub(super) use search::{Search, SearchLimits};
 
-/// What h asks of the entries of X.
+/// Restriction or penalty h of the entries of X.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Restriction {
-    /// Nothing: h = 0, or is only known to be nonnegative.
+    /// h = 0, or an unknown h ≥ 0.
     Free,
     /// h = λ‖X‖₀.
     Count(f64),
@@ -61,18 +61,18 @@ pub enum Restriction {
     Absolute(f64),
     /// X ≥ 0.
     Nonnegative,
-    /// A number of nonzeros, at most.
+    /// Limit on the number of nonzeros.
     Cardinality(Cardinality),
-    /// The same and X ≥ 0.
+    /// X ≥ 0 and a limit on the number of nonzeros.
     NonnegativeCardinality(Cardinality),
-    /// A number of nonzero rows, at most.
+    /// Limit on the number of nonzero rows.
     Rows(usize),
-    /// h is this times the number of nonzero rows.
+    /// h = λ times the number of nonzero rows.
     RowPenalty(f64),
 }
 
 impl Restriction {
-    /// That of a penalty; None where it is not one of h = 0, ℓ0, ℓ1 and X ≥ 0. Of ℓ1 the least weight counts.
+    /// Returns the restriction of a penalty, for ℓ1 by its least weight; None unless h is 0, ℓ0, ℓ1 or X ≥ 0.
     pub fn of(penalty: &Penalty) -> Option<Self> {
         if penalty.is_none() {
             return Some(Self::Free);
@@ -93,7 +93,7 @@ impl Restriction {
         })
     }
 
-    /// Checks it against an n×r matrix.
+    /// Checks the restriction against an n×r matrix.
     fn check(&self, n: usize, r: usize) -> Result<()> {
         let bad = |message: String| Err(Error::invalid("count", message));
         let few = |count: usize| bad(format!("must be at least r = {r}, got {count}"));
@@ -114,7 +114,7 @@ impl Restriction {
         }
     }
 
-    /// The number of nonzeros, where there is a limit.
+    /// Returns the limit on the number of nonzeros, if there is one.
     fn cardinality(&self) -> Option<&Cardinality> {
         match self {
             Self::Cardinality(count) | Self::NonnegativeCardinality(count) => Some(count),
@@ -122,7 +122,7 @@ impl Restriction {
         }
     }
 
-    /// A matrix with ⟨u, Cu⟩ no larger for every column u that X may have, and that knows of X ≥ 0.
+    /// Returns a B with uᵀCu ≤ uᵀBu for every column u of a feasible X: C⁺ for X ≥ 0 with a limit, else C.
     fn bounding<'c>(&self, c: &'c Array2<f64>) -> Cow<'c, Array2<f64>> {
         if !matches!(self, Self::NonnegativeCardinality(_)) {
             return Cow::Borrowed(c);
@@ -132,7 +132,7 @@ impl Restriction {
         Cow::Owned(above)
     }
 
-    /// What the relaxation makes of it, and a constant to add to twice the bound on F.
+    /// Returns g of the relaxation, and the constant to add to twice the bound on F.
     fn relaxed(&self, n: usize, r: usize) -> (Entries, f64) {
         match self {
             Self::Free => (Entries::Free, 0.0),
@@ -157,7 +157,7 @@ impl Restriction {
     }
 }
 
-/// The number of nonzeros in all, at most `all`.
+/// Returns the largest number of nonzeros in total, at most `all`.
 fn nonzeros(count: &Cardinality, all: usize) -> f64 {
     let total = match count {
         Cardinality::Total(count) => *count,
@@ -166,7 +166,7 @@ fn nonzeros(count: &Cardinality, all: usize) -> f64 {
     total.min(all) as f64
 }
 
-/// How a bound was found.
+/// Method that gave a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Method {
@@ -176,12 +176,12 @@ pub enum Method {
     Fantope,
     /// The sparse maxima at one Λ, bounded by branch and bound.
     Lagrangian,
-    /// Branch and bound on which row may be nonzero in which column.
+    /// Branch and bound on the support of X.
     BranchAndBound,
 }
 
 impl Method {
-    /// Its name.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         match self {
             Self::Eigenvalues => "eigenvalues",
@@ -192,44 +192,44 @@ impl Method {
     }
 }
 
-/// A lower bound on F over all X with XᵀX = I.
+/// Lower bound on F over all X with XᵀX = I.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Bound {
-    /// No feasible X has a smaller F.
+    /// Value that is at most F at every feasible X.
     pub value: f64,
-    /// F of the point less `value`, over the [magnitude](BoundOptions::magnitude) of F there.
+    /// F of the point less `value`, over the [magnitude](BoundOptions::magnitude) of F at the point.
     pub gap: f64,
-    /// How it was found.
+    /// Method that gave `value`.
     pub method: Method,
-    /// Λ, n×n, of the best bound in closed form; none where C was not formed.
+    /// Λ, n×n, of the best bound that a single Λ gave; none if C was not formed.
     pub multiplier: Option<Array2<f64>>,
-    /// Nodes of the branch and bound.
+    /// Number of nodes of the branch and bound.
     pub nodes: usize,
-    /// Rows that are zero in every feasible X whose F is no larger than the objective that was given; ascending. Those that are
-    /// proved so: none where no branch and bound over a number of nonzeros was needed, or none came that far.
+    /// Rows proved zero in every feasible X whose F is at most the given objective; ascending. Empty unless
+    /// branch and bound over a number of nonzeros solved all its roots.
     pub excluded: Vec<usize>,
-    /// Seconds and bound, whenever it rose.
+    /// Seconds and value of the first bound and of every better one.
     pub history: Vec<(f64, f64)>,
 }
 
-/// When to stop looking for a better bound.
+/// Options that end the search for a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct BoundOptions {
-    /// F at the point whose gap is wanted: the bound cannot pass it by more than rounding, so the search ends near it.
+    /// F at the point whose gap is wanted. The search ends near this value, as no bound exceeds the least F.
     pub objective: f64,
-    /// The size of F there that gaps are relative to, see [`Problem::magnitude`](crate::Problem::magnitude). At least 1e-6 of
-    /// ½r‖C‖ counts: of less, a gap of 1e-6 would be rounding.
+    /// Magnitude of F to which gaps are relative, see [`Problem::magnitude`](crate::Problem::magnitude).
+    /// It is raised to 1e-6 of ½r‖C‖, below which a gap of 1e-6 would be rounding.
     pub magnitude: f64,
     /// The search ends when `objective − bound ≤ gap_tol · magnitude`.
     pub gap_tol: f64,
-    /// Seconds; without them the work is counted, and the result the same every time.
+    /// Limit in seconds; without it the work is counted, and the result the same every time.
     pub max_time: Option<f64>,
 }
 
 impl BoundOptions {
-    /// A gap of 1e-6, no time limit.
+    /// Returns options with a gap of 1e-6 and no time limit.
     pub fn new(objective: f64, magnitude: f64) -> Self {
         Self {
             objective,
@@ -256,13 +256,13 @@ impl BoundOptions {
     }
 }
 
-/// A lower bound on `form` + h over the n×r matrices with XᵀX = I.
+/// Computes a lower bound on `form` + h over the n×r matrices with XᵀX = I.
 ///
-/// The monitor is polled every few hundredths of a second; when it stops the search, or the time is up, the best bound so
-/// far is returned, in the worst case that of the eigenvalues.
+/// The monitor is polled every few hundredths of a second. If it stops the search, or the time limit is
+/// reached, the result is the best bound so far, in the worst case that of the eigenvalues.
 ///
 /// # Errors
-/// If the form has a linear term or a column metric, r is not in 1..=n, or the restriction or an option does not fit.
+/// If the form has a linear term or a column metric, r is not in 1..=n, or a restriction or option is wrong.
 ///
 /// ```
 /// use ndarray::array;
@@ -295,7 +295,7 @@ pub fn lower_bound(
     Ok(search.finish(options))
 }
 
-/// The bound that needs no matrix: all r eigenvalues at most the largest, by Lanczos' method.
+/// Returns the bound that needs no matrix: r times the least eigenvalue of M, by Lanczos' method.
 fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction) -> Bound {
     let constant = restriction.relaxed(form.order(), r).1;
     Bound {

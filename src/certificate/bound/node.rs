@@ -1,12 +1,12 @@
-//! A node of the [`tree`](super::tree): the Lagrangian of Σ u_tu_tᵀ ⪯ I for classes of columns that are alike.
+//! A node of the [`tree`](super::tree): the Lagrangian of Σ u_tu_tᵀ ⪯ I for classes of equal columns.
 //!
-//! New vectors are asked for until none that is easily found is missing, then the sparse maxima; again at a smaller barrier
-//! until the node is closed, solved or known well enough to be split.
+//! Quick searches add new vectors until they find none, then full sparse maxima follow. This repeats at a
+//! smaller barrier until the node is closed, solved or known well enough to be split.
 //!
-//! At a root, rows are left out that no point as good as the known one uses. With row i in column t the sum is
-//! at most that of the bound with the maximum of column t replaced by that over the supports with i; and of
-//! u = (s, cv) with u_i = s the value is at most `s²B_ii + 2sc b + c²φ`, φ the bound of k − 1 rows, b the norm of the k − 1
-//! largest other entries of row i of B = C − Λ: the larger eigenvalue of a 2×2 matrix.
+//! A root leaves out rows that no point as good as the known one uses. If column t uses row i, the sum is at
+//! most the bound with the maximum of column t replaced by that over the supports with i. For u = (s, cv),
+//! u_i = s, this is at most `s²B_ii + 2sc b + c²φ`, an eigenvalue of a 2×2 matrix. φ is the bound for k − 1
+//! rows, and b the norm of the k − 1 largest other entries of row i of B = C − Λ.
 
 use ndarray::Array2;
 
@@ -16,132 +16,132 @@ use super::relaxation::{ky_fan_above, largest_sum};
 use crate::budget::GoOn;
 use crate::threads::Threads;
 
-/// Requests for new vectors at a node, and vectors begun with of a support.
+/// Largest number of rounds at a node, and of known supports from which a sparse maximum starts.
 const ROUNDS: usize = 150;
 const WARM: usize = 24;
 
-/// Nodes of a sparse maximum: the last number over n³, between the other two; and where only vectors are sought.
+/// Nodes of a full sparse maximum (least, most, c): c/n³ between `least` and `most`; and of a quick one.
 const INNER_NODES: (f64, f64, f64) = (50.0, 20_000.0, 2e9);
 const EASY_NODES: usize = 1;
 
-/// Weight of the barrier at first and later, relative to what is open and the number of its terms.
+/// First barrier weight relative to the bound, later one relative to the gap; both per barrier term.
 const FIRST_BARRIER: f64 = 0.01;
 const BARRIER: f64 = 0.1;
 
-/// What the weight falls to at a time, at least.
+/// Least ratio of two successive barrier weights.
 const FALL: f64 = 0.1;
 
-/// The part of these nodes that the first sparse maximum after a new centre may look at; every further one twice as many.
+/// Share of these nodes for the first full sparse maxima of a tree node; it doubles each time, up to 1.
 const FIRST_EFFORT: f64 = 1.0 / 64.0;
 
-/// Part of what is open that a sparse maximum may miss.
+/// Share of the gap that the sparse maxima may miss.
 const MISSED: f64 = 0.25;
 
-/// A node that cannot be closed is split, if it can be, as soon as it is known to this part of what it lacks; a root, whose
-/// bound all nodes have, later.
+/// Share of the difference between its value and `closed` at which a node's own gap is small enough to split
+/// the node; and that of a root, smaller because all nodes inherit its bound.
 const SPLIT_EARLY: f64 = 0.5;
 const ROOT_SPLIT: f64 = 0.1;
 
-/// A node's own gap below which its relaxation is solved, relative to its value.
+/// Gap of a node, relative to its value, at which its relaxation is solved.
 const SOLVED: f64 = 1e-9;
 
-/// Columns that are alike.
+/// Columns with the same allowed supports.
 #[derive(Debug, Clone)]
 pub(super) struct Class {
     pub(super) columns: usize,
     pub(super) allowed: Allowed,
 }
 
-/// A node that waits to be solved.
+/// Open node of the tree.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) bound: f64,
     pub(super) age: usize,
     pub(super) classes: Vec<Class>,
     pub(super) known: Vec<Known>,
-    /// Whether nothing is decided.
+    /// True for a root: no row is decided.
     pub(super) root: bool,
     pub(super) left: Option<Left>,
 }
 
-/// Where work on a node was left off: the weight of the barrier, and what gave the bound.
+/// State of unfinished work on a node: the barrier weight, and the dual of the bound.
 #[derive(Clone)]
 pub(super) struct Left {
     pub(super) barrier: f64,
     pub(super) dual: Option<Dual>,
 }
 
-/// What gives a bound: Λ, and the sparse maximum of every class there.
+/// Dual point of a bound: Λ, and the sparse maximum of every class at Λ.
 #[derive(Clone)]
 pub(super) struct Dual {
     lambda: Array2<f64>,
     maxima: Vec<f64>,
 }
 
-/// What a node came to.
+/// Result of the work on a node.
 pub(super) struct Solved {
     pub(super) bound: f64,
-    /// That of the bound, in terms of C + σI; none where the bound is the parent's.
+    /// Dual point of the bound, in terms of C + σI; none if the bound is the parent's.
     pub(super) dual: Option<Dual>,
     pub(super) master: Master,
-    /// Its classes, without the rows that are left out.
+    /// Classes of the node, without the rows that are left out.
     pub(super) classes: Vec<Class>,
-    /// The weight of the barrier where the work ended before the node did.
+    /// Barrier weight if a limit ended the work on the node.
     pub(super) cut: Option<f64>,
     /// Multiply-adds.
     pub(super) work: f64,
 }
 
-/// How far to go.
+/// Thresholds and limits of the work on nodes.
 #[derive(Clone, Copy)]
 pub(super) struct Reach<'a> {
     /// Σ u_tᵀCu_t at the known point.
     pub(super) value: f64,
     /// Nodes with a bound up to this are closed.
     pub(super) closed: f64,
-    /// Most nodes, and multiply-adds.
+    /// Largest numbers of nodes and of multiply-adds.
     pub(super) nodes: usize,
     pub(super) work: f64,
     pub(super) threads: &'a Threads,
     pub(super) go_on: GoOn<'a>,
 }
 
-/// C + σI, with r columns.
+/// Matrix C + σI, and the number r of columns.
 pub(super) struct Shifted {
     c: Array2<f64>,
     pub(super) r: usize,
     rounding: f64,
 }
 
-/// Work on a node.
+/// State of the work on a node.
 struct Attempt {
     master: Master,
     barrier: f64,
     bound: f64,
     dual: Option<Dual>,
     easy: bool,
-    /// The part of the most nodes that the next sparse maximum may look at.
+    /// Share of the largest number of nodes for the next full sparse maximum.
     part: f64,
     /// Multiply-adds of the sparse maxima.
     spent: f64,
 }
 
-/// How a round ended.
+/// Outcome of a round.
 #[derive(PartialEq)]
 enum Round {
-    /// Another one may help.
+    /// Another round may help.
     Open,
     /// The node is closed, solved or known well enough.
     Done,
-    /// The time is up or the work is done.
+    /// The time or work limit is reached.
     Cut,
 }
 
-/// The sparse maxima at a centre.
+/// Sparse maxima at a centre.
 struct Maxima {
-    /// The bound.
+    /// Upper bound of the node.
     above: f64,
-    /// Of every class, the maximum and the vectors that were found.
+    /// Maximum and found vectors of every class.
     maxima: Vec<f64>,
     found: Vec<Vec<Candidate>>,
     work: f64,
@@ -156,7 +156,7 @@ impl Shifted {
         }
     }
 
-    /// The bound of a node; `tell` hears of every better one and its Λ.
+    /// Computes the bound of a node; `tell` receives every better bound and its Λ.
     pub(super) fn solve(
         &self,
         node: &Node,
@@ -201,7 +201,7 @@ impl Shifted {
         }
     }
 
-    /// A sparse maximum to a part of the `rest`, after so much work.
+    /// Returns the limits of a sparse maximum for the gap `rest`, after `work` multiply-adds.
     fn effort<'a>(&self, rest: f64, reach: &Reach<'a>, work: f64) -> Effort<'a> {
         let (fewest, most, inner) = INNER_NODES;
         let nodes = inner / (self.c.nrows() as f64).powi(3);
@@ -214,7 +214,7 @@ impl Shifted {
         }
     }
 
-    /// A centre, the maxima there, and the new vectors.
+    /// Does a round: centres the weights, computes the sparse maxima there, and adds the new vectors.
     fn round(
         &self,
         node: &Node,
@@ -251,7 +251,7 @@ impl Shifted {
         }
         let rest = attempt.bound - value;
         let part = if node.root { ROOT_SPLIT } else { SPLIT_EARLY };
-        // The bound of the parent can be near without anything being known of this node's own.
+        // The node's own bound counts: the parent's can be near before this node is known.
         let known = value > reach.closed && found.above - value <= part * (value - reach.closed);
         let divisible = node.classes.iter().any(|c| !c.allowed.is_single());
         if attempt.bound <= reach.closed || rest <= SOLVED * value || (known && divisible) {
@@ -277,7 +277,7 @@ impl Shifted {
         Round::Open
     }
 
-    /// Leaves out the rows of a class that no point at the known value uses, `gap` below the bound; the work done.
+    /// Leaves out rows that no point at the known value, `gap` below the bound, uses; returns the work.
     fn screen(&self, classes: &mut [Class], dual: &Dual, gap: f64, effort: &Effort<'_>) -> f64 {
         let b = &self.c - &dual.lambda;
         let mut work = 0.0;
@@ -307,14 +307,14 @@ impl Shifted {
                     .collect();
                 let around = largest_sum(&mut squares, fewer.size) * (1.0 + ulp);
                 let least = least - ulp * (least.abs() + above.abs() + row[i].abs());
-                // Whether the larger eigenvalue is `least` or more.
+                // Row i stays if the larger eigenvalue is at least `least`.
                 least <= row[i].max(most) || (least - row[i]) * (least - most) <= around
             });
         }
         work
     }
 
-    /// The vectors that a node begins with: its own, and every row alone.
+    /// Returns the first vectors of a node: the known ones, and a unit vector for every row.
     fn begin(&self, node: &Node) -> Vec<Known> {
         let mut known = node.known.clone();
         for (class, alike) in node.classes.iter().enumerate() {
@@ -338,7 +338,7 @@ impl Shifted {
         known
     }
 
-    /// The bound at Λ, and for every class the vectors that were found.
+    /// Computes the bound at Λ, and the vectors found for every class.
     fn maxima(
         &self,
         node: &Node,
@@ -349,7 +349,7 @@ impl Shifted {
         let b = &self.c - &centre.lambda;
         let rounding = self.rounding + sum_rounding(&centre.lambda, self.r);
         let mut above = ky_fan_above(&centre.lambda, self.r) + rounding;
-        // What each column may be above its multiplier for the node to be closed all the same.
+        // Excess over its multiplier that each column may have if the node is to be closed.
         let columns: f64 = (node.classes.iter().zip(&centre.multipliers))
             .map(|(class, multiplier)| class.columns as f64 * multiplier)
             .sum();
@@ -388,8 +388,8 @@ impl Shifted {
     }
 }
 
-/// What rounding can add to the sum of r eigenvalues of C − Λ, to r of Λ and to their sum, for each of the two matrices:
-/// their entries are a sum and a difference, so an ulp of each.
+/// Returns the rounding that A (C or Λ) can add to the sums of r eigenvalues of C − Λ and of Λ, and their
+/// total. The entries of A are a sum or a difference, so an ulp of each.
 fn sum_rounding(a: &Array2<f64>, r: usize) -> f64 {
     8.0 * r as f64 * f64::EPSILON * crate::linalg::square(a).sqrt()
 }

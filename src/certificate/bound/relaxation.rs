@@ -1,7 +1,7 @@
-//! The relaxation to the Fantope: a bound at every n whose matrix can be formed.
+//! Relaxation to the Fantope: a bound for every n whose matrix can be formed.
 //!
-//! With P = XXᵀ, `max ⟨C, P⟩ − g(P)` over `{0 ⪯ P ⪯ I, tr P = r}` is convex; g says what the entries of X being few or
-//! nonnegative means for P (d'Aspremont, El Ghaoui, Jordan, Lanckriet 2007 for r = 1; Vu, Cho, Lei, Rohe 2013):
+//! With P = XXᵀ, `max ⟨C, P⟩ − g(P)` over `{0 ⪯ P ⪯ I, tr P = r}` is convex; g follows from a restriction or
+//! penalty of X (d'Aspremont, El Ghaoui, Jordan, Lanckriet 2007 for r = 1; Vu, Cho, Lei, Rohe 2013):
 //!
 //! | of X | of P |
 //! |---|---|
@@ -11,36 +11,36 @@
 //! | X ≥ 0 | P ≥ 0 |
 //! | X ≥ 0 and ‖X‖₀ ≤ K | P ≥ 0 and ‖P‖₁ ≤ K |
 //! | k nonzero rows | ‖P‖₁ ≤ k‖P‖_F = k√r |
-//! | −2λ a nonzero row | −2λ‖P‖₁/√r |
+//! | −2λ per nonzero row | −2λ‖P‖₁/√r |
 //!
-//! Every symmetric U bounds it by `Σ_top-r λ(C − U) + g*(U)`. The alternating direction method of multipliers gives a U with
-//! g*(U) finite after every step: two projections, one of them an eigenvalue decomposition, O(n³).
+//! Every symmetric U gives the upper bound `Σ_top-r λ(C − U) + g*(U)`. ADMM makes a U with finite g*(U) in
+//! every step. A step is two projections, one of them an eigenvalue decomposition, O(n³).
 
 use ndarray::{Array1, Array2, Axis, Zip};
 
 use crate::linalg::{Cholesky, symmetric_eigen, symmetric_eigenvalues};
 
-/// Multiply-adds over n³ of a decomposition, and of a step of the relaxation.
+/// Multiply-adds of an eigenvalue decomposition and of an ADMM step, in units of n³.
 pub(super) const EIGEN: f64 = 4.0;
 pub(super) const STEP: f64 = 8.0;
 
-/// g.
+/// Function g of the relaxation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Entries {
-    /// 0.
+    /// g = 0.
     Free,
-    /// 0 where ‖P‖₁ is at most this, else ∞.
+    /// g = 0 if ‖P‖₁ is at most this radius, else ∞.
     Within(f64),
-    /// This times ‖P‖₁.
+    /// g is this penalty times ‖P‖₁.
     Penalized(f64),
-    /// 0 where P ≥ 0, else ∞.
+    /// g = 0 if P ≥ 0, else ∞.
     Nonnegative,
-    /// 0 where P ≥ 0 and ‖P‖₁ is at most this, else ∞.
+    /// g = 0 if P ≥ 0 and ‖P‖₁ is at most this radius, else ∞.
     NonnegativeWithin(f64),
 }
 
 impl Entries {
-    /// g*(U), for a U that [`Admm`] makes.
+    /// Returns g*(U) for a U of [`Admm`].
     fn conjugate(self, u: &Array2<f64>) -> f64 {
         match self {
             Self::Within(radius) => radius * largest(u),
@@ -49,7 +49,7 @@ impl Entries {
         }
     }
 
-    /// The largest ⟨U, P⟩ − g(P) over the P with ‖P‖₁ ≤ nr, if U is off by `ulp` in every entry: not below the exact one.
+    /// Returns an upper bound on max ⟨U, P⟩ − g(P) over ‖P‖₁ ≤ nr if U is off by at most `ulp` per entry.
     pub(super) fn conjugate_above(self, u: &Array2<f64>, r: usize, ulp: f64) -> f64 {
         let all = u.nrows() as f64 * r as f64;
         match self {
@@ -61,7 +61,7 @@ impl Entries {
         }
     }
 
-    /// argmin g(Y) + σ/2‖Y − V‖².
+    /// Returns argmin g(Y) + σ/2‖Y − V‖².
     fn proximal(self, v: &Array2<f64>, sigma: f64) -> Array2<f64> {
         let shrink = |by: f64| v.mapv(|v| v.signum() * (v.abs() - by).max(0.0));
         match self {
@@ -78,7 +78,7 @@ impl Entries {
     }
 }
 
-/// The largest entry, or 0.
+/// Returns the largest entry, or 0 if none is positive.
 fn highest(a: &Array2<f64>) -> f64 {
     a.iter().fold(0.0, |m: f64, &v| m.max(v))
 }
@@ -91,13 +91,13 @@ fn norm(a: &Array2<f64>) -> f64 {
     crate::linalg::square(a).sqrt()
 }
 
-/// t with Σ (|v| − t)₊ = radius, or 0 where the sum of magnitudes is below it.
+/// Returns t with Σ (|v| − t)₊ = radius, or 0 if the sum of magnitudes is at most `radius`.
 fn threshold(v: &Array2<f64>, radius: f64) -> f64 {
     let mut sizes: Vec<f64> = v.iter().map(|v| v.abs()).collect();
     if sizes.iter().sum::<f64>() <= radius {
         return 0.0;
     }
-    // Those above the threshold shrink to a fixed point (Michelot 1986), in linear time a pass.
+    // The set of magnitudes above t shrinks to a fixed point (Michelot 1986), in linear time a pass.
     loop {
         let before = sizes.len();
         let t = (sizes.iter().sum::<f64>() - radius).max(0.0) / before as f64;
@@ -108,7 +108,7 @@ fn threshold(v: &Array2<f64>, radius: f64) -> f64 {
     }
 }
 
-/// The sum of the `count` largest values, which are reordered.
+/// Returns the sum of the `count` largest values, which are reordered.
 pub(super) fn largest_sum(values: &mut [f64], count: usize) -> f64 {
     if count == 0 {
         return 0.0;
@@ -119,23 +119,23 @@ pub(super) fn largest_sum(values: &mut [f64], count: usize) -> f64 {
     values.iter().take(count).sum()
 }
 
-/// Σ of the r largest eigenvalues.
+/// Returns the sum of the r largest eigenvalues.
 pub(super) fn ky_fan(a: &Array2<f64>, r: usize) -> f64 {
     let values = symmetric_eigenvalues(a.view());
     values.iter().rev().take(r).sum()
 }
 
-/// The same, not below the exact sum: by the residuals of the computed decomposition.
+/// Returns an upper bound on the sum of the r largest eigenvalues, by the residuals of the decomposition.
 pub(super) fn ky_fan_above(a: &Array2<f64>, r: usize) -> f64 {
     let (values, vectors) = symmetric_eigen(a.view());
     let off = eigen_error(a, &values, &vectors);
     values.iter().rev().take(r).sum::<f64>() + r as f64 * off
 }
 
-/// By how much an eigenvalue of A can exceed that of its computed decomposition.
+/// Returns a bound on the excess of an eigenvalue of A over that of its computed decomposition.
 ///
 /// With A = V E Vᵀ + R the eigenvalues of A exceed those of V E Vᵀ by at most ‖R‖, and these exceed E by
-/// at most ‖VᵀV − I‖·max|E| (Weyl, Ostrowski). The products that make R are themselves off by a few n ulp of ‖V‖_F‖E‖_F.
+/// at most ‖VᵀV − I‖·max|E| (Weyl, Ostrowski). The products that make R are off by a few n ulp of ‖V‖_F‖E‖_F.
 pub(super) fn eigen_error(a: &Array2<f64>, values: &Array1<f64>, vectors: &Array2<f64>) -> f64 {
     let n = a.nrows();
     let residual = a - &(vectors * values).dot(&vectors.t());
@@ -145,10 +145,10 @@ pub(super) fn eigen_error(a: &Array2<f64>, values: &Array1<f64>, vectors: &Array
     norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size)
 }
 
-/// Σ of the r largest eigenvalues of a difference of two matrices, not below the exact one, from what was `computed`.
+/// Returns an upper bound on the sum of the r largest eigenvalues of a difference A, near the `computed` sum.
 ///
-/// For r = 1 by a factorization: if that of θI − A runs to its end then λ(A) ≤ θ + γ tr(θI − A)/(1 − γ), γ being n + 2 units
-/// of roundoff (Rump 2006, Verification of positive definiteness).
+/// For r = 1 by a factorization. If θI − A has a Cholesky factor, λ(A) ≤ θ + γ tr(θI − A)/(1 − γ) with γ
+/// equal to n + 2 units of roundoff (Rump 2006, Verification of positive definiteness).
 pub(super) fn largest_above(a: &Array2<f64>, r: usize, computed: f64) -> f64 {
     let n = a.nrows() as f64;
     let difference = f64::EPSILON * norm(a);
@@ -169,7 +169,7 @@ pub(super) fn largest_above(a: &Array2<f64>, r: usize, computed: f64) -> f64 {
     ky_fan_above(a, r) + difference
 }
 
-/// The nearest matrix with 0 ⪯ P ⪯ I and tr P = r.
+/// Returns the nearest matrix with 0 ⪯ P ⪯ I and tr P = r.
 fn onto_fantope(a: &Array2<f64>, r: usize) -> Array2<f64> {
     let (values, vectors) = symmetric_eigen(a.view());
     let shifted = |theta: f64| values.mapv(|v| (v - theta).clamp(0.0, 1.0));
@@ -190,17 +190,17 @@ fn onto_fantope(a: &Array2<f64>, r: usize) -> Array2<f64> {
     (&kept * &weights.slice(ndarray::s![first..])).dot(&kept.t())
 }
 
-/// Steps between two looks at the balance of the residuals, and how far it may be off.
+/// Steps between two balance checks of the residuals, and largest ratio of the residuals that is left alone.
 const BALANCED: usize = 10;
 const IMBALANCE: f64 = 3.0;
 
-/// What σ is then multiplied or divided by.
+/// Factor by which σ is multiplied or divided if the residuals are not balanced.
 const STRONGER: f64 = 1.5;
 
-/// Over-relaxation of the steps.
+/// Over-relaxation factor of the steps.
 const RELAXATION: f64 = 1.6;
 
-/// The alternating direction method of multipliers on P ∈ Fantope, Y with g, P = Y.
+/// State of ADMM on P in the Fantope, Y with g, and P = Y.
 #[derive(Debug, Clone)]
 pub(super) struct Admm {
     r: usize,
@@ -229,27 +229,27 @@ impl Admm {
         }
     }
 
-    /// U, with g*(U) finite.
+    /// Returns U, for which g*(U) is finite.
     pub(super) fn multiplier(&self) -> &Array2<f64> {
         &self.u
     }
 
-    /// Y, which has g.
+    /// Returns Y, for which g(Y) is finite.
     pub(super) fn solution(&self) -> &Array2<f64> {
         &self.y
     }
 
-    /// How many steps were made.
+    /// Returns the number of steps.
     pub(super) fn steps(&self) -> usize {
         self.steps
     }
 
-    /// g*(U).
+    /// Returns g*(U).
     pub(super) fn conjugate(&self) -> f64 {
         self.entries.conjugate(&self.u)
     }
 
-    /// The root of the largest sum of squares of U over k rows with k entries each, those that are `fixed` among both.
+    /// Returns the root of the largest sum of squares of U over k rows, k entries each, `fixed` among both.
     pub(super) fn framed(&self, k: usize, fixed: &[bool]) -> f64 {
         let others = k - fixed.iter().filter(|&&f| f).count();
         let mut squares = Vec::with_capacity(fixed.len());
@@ -265,14 +265,14 @@ impl Admm {
             }
             match fixed[i] {
                 true => sum += own + largest_sum(&mut squares, others),
-                // A free row takes one of the places itself.
+                // The diagonal entry of a free row is one of its k entries.
                 false => rows.push(own + largest_sum(&mut squares, others - 1)),
             }
         }
         (sum + largest_sum(&mut rows, others)).sqrt()
     }
 
-    /// The same on some of the rows.
+    /// Returns the state on some of the rows.
     pub(super) fn restricted(&self, kept: &[usize]) -> Self {
         let part = |a: &Array2<f64>| a.select(Axis(0), kept).select(Axis(1), kept);
         Self {
@@ -282,12 +282,12 @@ impl Admm {
         }
     }
 
-    /// The bound that U gives.
+    /// Returns the bound that U gives.
     pub(super) fn bound(&self, c: &Array2<f64>) -> f64 {
         ky_fan(&(c - &self.u), self.r) + self.entries.conjugate(&self.u)
     }
 
-    /// One step.
+    /// Does one step of ADMM.
     pub(super) fn step(&mut self, c: &Array2<f64>) {
         let sigma = self.sigma;
         let mut point = c - &self.u;
@@ -315,7 +315,7 @@ impl Admm {
         }
     }
 
-    /// Both residuals, relative to Y and to C.
+    /// Returns both residuals, the first relative to Y and the second to C.
     fn relative(&self, c: &Array2<f64>) -> (f64, f64) {
         let of = |value: f64, size: f64| value / size.max(f64::MIN_POSITIVE);
         (
@@ -324,13 +324,13 @@ impl Admm {
         )
     }
 
-    /// Whether both residuals are below `tolerance`.
+    /// Returns whether both relative residuals are at most `tolerance`.
     pub(super) fn rests(&self, c: &Array2<f64>, tolerance: f64) -> bool {
         let (primal, dual) = self.relative(c);
         primal.max(dual) <= tolerance
     }
 
-    /// Weighs P = Y against g so that neither residual lags behind (Boyd et al. 2011, section 3.4.1).
+    /// Adapts σ so that neither residual falls more slowly than the other (Boyd et al. 2011, section 3.4.1).
     fn balance(&mut self, c: &Array2<f64>) {
         let (primal, dual) = self.relative(c);
         if primal > IMBALANCE * dual {

@@ -1,4 +1,4 @@
-//! A search for a bound that can be left off and taken up again: the relaxation first, then branch and bound.
+//! Resumable search for a lower bound: the relaxation first, then branch and bound.
 
 use std::ops::RangeInclusive;
 use std::time::Instant;
@@ -18,46 +18,46 @@ use crate::solver::Monitor;
 use crate::support::Cardinality;
 use crate::threads::Threads;
 
-/// Up to this n the matrix C is formed.
+/// Largest n at which the matrix C is formed.
 pub(crate) const FORMED_ROWS: usize = 2048;
 
-/// Steps of the relaxation between two evaluations of its bound, and at most.
+/// ADMM steps between two evaluations of the bound, and in all.
 const EVALUATED: usize = 10;
 const STEPS: usize = 1000;
 
-/// The relaxation ends when both residuals, relative to Y and C, are below this.
+/// Largest residual, relative to Y or C, of a relaxation that has converged.
 const AT_REST: f64 = 1e-6;
 
-/// Up to this n, and this many ways to share the nonzeros among the columns, supports are branched on.
+/// Largest n, and largest number of ways to share the nonzeros among the columns, for branch and bound.
 const BRANCHED_ROWS: usize = 512;
 const SHARES: usize = 64;
 
-/// Nodes of the tree, at most; without a limit the last number over n³, but the first of these.
+/// Nodes (least, most, c) of the tree: at most `most` under a limit, else c/n³ between `least` and `most`.
 const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 
-/// Nodes of the search for a block of rows, as those of the tree, and what the first one of a search costs more.
+/// Nodes of the search for a block of rows, as in `NODES`, and nodes charged in addition per search.
 const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
 const FIRST_NODE: usize = 8;
 
-/// The least magnitude of F that gaps are relative to, over ½r‖C‖: of less, a gap of 1e-6 would be rounding of F and bound.
+/// Least magnitude of F to which gaps are relative, over ½r‖C‖: below it, a gap of 1e-6 would be rounding.
 const RESOLVED: f64 = 1e-6;
 
-/// Limits of a search: on time and on work.
+/// Limits of a search on time and work.
 pub(in crate::certificate) struct SearchLimits<'a> {
     pub(in crate::certificate) clock: &'a Clock,
     pub(in crate::certificate) threads: &'a Threads,
-    /// Multiply-adds since the search began.
+    /// Largest number of multiply-adds since the search began.
     pub(in crate::certificate) work: f64,
 }
 
 impl SearchLimits<'_> {
-    /// Whether there is a limit.
+    /// Returns whether time or work is limited.
     fn is_limited(&self) -> bool {
         self.clock.limit().is_some() || self.work.is_finite()
     }
 }
 
-/// One search for a bound.
+/// State of a search for a bound.
 pub(in crate::certificate) struct Search<'a> {
     form: &'a dyn QuadraticForm,
     r: usize,
@@ -67,14 +67,14 @@ pub(in crate::certificate) struct Search<'a> {
     c: Option<Array2<f64>>,
     relaxation: Option<Admm>,
     tree: Option<Tree>,
-    /// Whether the relaxation, and all, has come to its end.
+    /// True once the relaxation, and the whole search, has ended.
     relaxed: bool,
     pub(in crate::certificate) over: bool,
     /// Multiply-adds.
     pub(in crate::certificate) work: f64,
-    /// Seconds that a step of the relaxation takes, where one was made.
+    /// Seconds of the last ADMM step, if there was one.
     pace: Option<f64>,
-    /// The least magnitude of F.
+    /// Least magnitude of F to which gaps are relative.
     resolved: f64,
     objective: f64,
     goal: f64,
@@ -125,14 +125,14 @@ impl<'a> Search<'a> {
         })
     }
 
-    /// Where the search may end: so near that the gap that is computed is at most `gap_tol`.
+    /// Returns the bound at which the search may end: the computed gap is then at most `gap_tol`.
     pub(in crate::certificate) fn goal(&self, options: &BoundOptions) -> f64 {
         let rounding = 4.0 * f64::EPSILON;
         let size = options.magnitude.max(self.resolved);
         options.objective - (options.gap_tol - rounding).max(0.0) * size
     }
 
-    /// The bound, with its gap.
+    /// Returns the bound with its gap.
     pub(in crate::certificate) fn finish(self, options: &BoundOptions) -> Bound {
         let difference = options.objective - self.best.value;
         let size = options.magnitude.max(self.resolved);
@@ -182,7 +182,7 @@ impl<'a> Search<'a> {
         self.c = Some(c);
     }
 
-    /// M.
+    /// Returns M, or None if the clock expires first.
     fn matrix(&self, limits: &SearchLimits<'_>) -> Option<Array2<f64>> {
         let rows: Vec<usize> = (0..self.form.order()).collect();
         match self.form.dense() {
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
         self.best.value >= self.goal || limits.clock.expired() || self.work >= limits.work
     }
 
-    /// Takes over a bound if it is better.
+    /// Records a bound if it is better than the best one.
     fn improve(&mut self, value: f64, method: Method, multiplier: Option<Array2<f64>>) {
         if value > self.best.value {
             self.best.value = value;
@@ -207,12 +207,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The relaxation to the Fantope.
+    /// Runs the relaxation to the Fantope.
     fn relax(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let (entries, constant) = self.restriction.relaxed(c.nrows(), self.r);
         let own = |twice: f64| 0.5 * (constant - twice);
         let cube = (c.nrows() as f64).powi(3);
-        // A step is not begun that the time left is not likely to suffice for.
+        // No step begins that would probably exceed the time limit.
         let late = |pace: Option<f64>| {
             let seconds = pace.unwrap_or(STEP * cube / RATE);
             limits.clock.left().is_some_and(|left| left < seconds)
@@ -247,7 +247,7 @@ impl<'a> Search<'a> {
         self.relaxation = Some(admm);
     }
 
-    /// Branch and bound, where n is small.
+    /// Runs branch and bound if n is small.
     fn branch(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let n = c.nrows();
         if n > BRANCHED_ROWS {
@@ -265,11 +265,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Bounds F for each number of rows in `counts` by the largest sum of r eigenvalues of a block of C with that many
-    /// rows, less `penalty` per row.
+    /// Bounds F by the largest sum of r eigenvalues of a block of C, less `penalty` per row, over the numbers
+    /// of rows in `counts`.
     ///
-    /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the gain of
-    /// all rows over the goal.
+    /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the
+    /// gain of all rows over the goal.
     fn branch_rows(
         &mut self,
         c: &Array2<f64>,
@@ -286,7 +286,7 @@ impl<'a> Search<'a> {
         for count in counts {
             let paid = penalty * count as f64;
             if most - paid <= goal || left == 0 || !go_on() || self.work >= limits.work {
-                // All larger numbers pay more.
+                // Every larger number of rows has a larger penalty.
                 largest = largest.max(most - paid);
                 break;
             }
@@ -312,7 +312,7 @@ impl<'a> Search<'a> {
         self.improve(-0.5 * largest, Method::BranchAndBound, None);
     }
 
-    /// The tree, where the ways to share the nonzeros among the columns are few.
+    /// Runs the tree if the ways to share the nonzeros among the columns are few.
     fn branch_columns(&mut self, c: &Array2<f64>, limits: &SearchLimits<'_>) {
         let (n, r) = (c.nrows(), self.r);
         let planted = self.tree.take().or_else(|| {
@@ -351,12 +351,12 @@ impl<'a> Search<'a> {
         });
         self.work += work;
         self.best.excluded = tree.excluded();
-        // Where no work was done though there was time, there are nodes enough.
+        // No work in spite of time and work left means that the limit on nodes is reached.
         self.over = tree.is_over() || (work == 0.0 && !self.ended(limits));
         self.tree = Some(tree);
     }
 
-    /// The bound of U, rounded outwards.
+    /// Evaluates the bound of U, rounded outwards.
     fn evaluate(&mut self, c: &Array2<f64>, admm: &Admm, constant: f64) {
         let lambda = c - admm.multiplier();
         let u = c - &lambda;
@@ -378,7 +378,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// How many nodes a search over n rows may look at.
+/// Returns the largest number of nodes of a search over n rows.
 fn nodes((fewest, most, work): (f64, f64, f64), n: usize, limits: &SearchLimits<'_>) -> usize {
     match limits.is_limited() {
         true => most as usize,

@@ -1,4 +1,4 @@
-//! The parts against enumeration and against their own laws.
+//! Tests of the parts of the bound against enumeration and against their invariants.
 
 use ndarray::Array2;
 
@@ -24,7 +24,7 @@ fn largest_on(b: &Array2<f64>, r: usize, rows: &[usize]) -> f64 {
     ky_fan(&block, r)
 }
 
-/// The maximum over all supports that are allowed.
+/// Returns the maximum over all allowed supports.
 fn enumerated(b: &Array2<f64>, r: usize, allowed: &Allowed) -> f64 {
     let others = 0..1usize << allowed.free.len();
     others
@@ -105,7 +105,7 @@ fn the_relaxation_is_above_every_projection() {
             bounds.push(admm.bound(&c));
             admm.step(&c);
         }
-        // At rest bound and value of the relaxation agree.
+        // At convergence the bound and the value of the relaxation agree.
         let y = admm.solution();
         let inside: f64 = y.iter().map(|v| v.abs()).sum();
         let penalty = if let Entries::Penalized(penalty) = entries {
@@ -140,7 +140,7 @@ fn largest_eigenvalues_are_bounded_closely() {
                 above >= exact && above <= exact + 1e-12 * size,
                 "{seed} {r}"
             );
-            // Whatever was computed.
+            // The bound holds for any computed value, also one that is too small.
             assert!(largest_above(&a, r, exact - size) >= exact - 1e-14 * size);
         }
     }
@@ -173,7 +173,7 @@ fn a_maximum_out_of_time_or_work_ends_at_once() {
     }
 }
 
-/// Rows that are left out are in no support whose value is that of the best one.
+/// Rows that are left out are in no support as good as the known one.
 #[test]
 fn rows_left_out_are_useless() {
     let mut left_out = 0;
@@ -190,7 +190,7 @@ fn rows_left_out_are_useless() {
             enumerated(&c, 1, &allowed)
         };
         let best = with(Vec::new());
-        // A point that is not the best one leaves fewer out.
+        // A worse known point leaves fewer rows out.
         for worse in [0.0, 0.02] {
             let value = best - worse * best.abs();
             let smooth = Quadratic::new(-&c, None, None).unwrap();

@@ -1,11 +1,11 @@
 //! Branch and bound on which row may be nonzero in which column.
 //!
-//! A node holds classes of columns that are alike: how many they are, how many rows each may use, which it uses, which it may
-//! use. Its bound is the Lagrangian of Σ u_tu_tᵀ ⪯ I (see [`master`](super::master)) with the sparse maxima of
-//! [`maximum`](super::maximum). A split takes a class and a row: either one of its columns uses the row, and is a class by
-//! itself from then on, or none does. So no two nodes hold the same supports in another order.
+//! A node holds classes of columns: for each the number of columns, which rows they may use, and how many.
+//! Its bound is the Lagrangian of Σ u_tu_tᵀ ⪯ I (see [`master`](super::master)) with the sparse maxima of
+//! [`maximum`](super::maximum). A split takes a class and a row: in one child a column of the class uses the
+//! row and is a class by itself, in the other none does. So few supports recur with permuted columns.
 //!
-//! C is shifted to C + σI with σ so large that no column is better left out: the relaxation has Σ w ≤ r_c.
+//! C is shifted to C + σI, σ so large that leaving out a column lowers the sum: the relaxation has Σ w ≤ r_c.
 
 use std::collections::BinaryHeap;
 
@@ -16,7 +16,7 @@ use super::maximum::{Allowed, Rank, Ranked};
 use super::node::{Class, Left, Node, Reach, Shifted, Solved};
 use crate::linalg::symmetric_eigenvalues;
 
-/// Nodes that are worked on at a time; fixed, so that the result does not depend on the number of threads.
+/// Number of nodes solved at a time; fixed, so that the result does not depend on the number of threads.
 const TOGETHER: usize = 4;
 
 impl Rank for Node {
@@ -25,21 +25,21 @@ impl Rank for Node {
     }
 }
 
-/// The search.
+/// Search over a tree of nodes.
 pub(super) struct Tree {
     shifted: Shifted,
     sigma: f64,
     open: BinaryHeap<Ranked<Node>>,
-    /// The largest bound of what needs no more work, or cannot be worked on.
+    /// Largest bound of the nodes that are closed or cannot be split.
     done: f64,
-    /// Nodes so far.
+    /// Number of nodes so far.
     age: usize,
-    /// Roots that are not solved, and the rows that any of the others may use.
+    /// Number of unsolved roots, and whether each row may be used according to a solved root.
     roots: usize,
     used: Vec<bool>,
 }
 
-/// News of the search: an upper bound on Σ u_tᵀCu_t, its Λ if it is that of one node, and the nodes so far.
+/// Progress of the search: an upper bound on Σ u_tᵀCu_t, its Λ if one node gave it, and the number of nodes.
 pub(super) struct News {
     pub(super) above: f64,
     pub(super) multiplier: Option<Array2<f64>>,
@@ -47,8 +47,8 @@ pub(super) struct News {
 }
 
 impl Tree {
-    /// From one root for every way to share the nonzeros among the columns: lists of r numbers, descending. No X has a
-    /// sum larger than `above`.
+    /// Creates the search from one root for every way to share the nonzeros among the columns: lists of r
+    /// descending numbers. No X has a sum larger than `above`.
     pub(super) fn new(c: &Array2<f64>, r: usize, shares: &[Vec<usize>], above: f64) -> Self {
         let n = c.nrows();
         let values = symmetric_eigenvalues(c.view());
@@ -77,23 +77,23 @@ impl Tree {
         tree
     }
 
-    /// Whether nothing is left to be searched.
+    /// Returns whether no node is open.
     pub(super) fn is_over(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Rows that no point uses whose sum is at least the value that was known.
+    /// Returns the rows that no point as good as the known one uses; none before all roots are solved.
     pub(super) fn excluded(&self) -> Vec<usize> {
         let all = 0..self.used.len();
         all.filter(|&i| self.roots == 0 && !self.used[i]).collect()
     }
 
-    /// Searches on; the work done.
+    /// Continues the search within the limits; returns the multiply-adds done.
     pub(super) fn run(&mut self, reach: &Reach<'_>, mut tell: impl FnMut(News) -> bool) -> f64 {
         let shift = self.sigma * self.shifted.r as f64;
         let reach = Reach {
             value: reach.value + shift,
-            // What is told is less the shift again, and no more than asked for.
+            // The margin for rounding keeps a closed bound, less the shift, at most `reach.closed`.
             closed: reach.closed + shift - 4.0 * f64::EPSILON * (reach.closed.abs() + shift),
             ..*reach
         };
@@ -144,7 +144,7 @@ impl Tree {
         work
     }
 
-    /// Puts a node's children in its place, or itself where the work on it was cut short.
+    /// Replaces a node by its children, or puts it back if a limit ended the work on it.
     fn settle(&mut self, node: Node, solved: Solved, reach: &Reach<'_>) {
         if let Some(barrier) = solved.cut
             && solved.bound > reach.closed
@@ -182,7 +182,7 @@ impl Tree {
         }
     }
 
-    /// Equal numbers are a class.
+    /// Returns the classes of a share: one for each run of equal numbers.
     fn classes(&self, share: &[usize]) -> Vec<Class> {
         let all: Vec<usize> = (0..self.used.len()).collect();
         share
@@ -198,7 +198,7 @@ impl Tree {
             .collect()
     }
 
-    /// One column of the class uses the row, or none does.
+    /// Returns two children: one column of the class uses the row, or none does.
     fn children(solved: &Solved, class: usize, row: usize) -> Vec<Node> {
         let alike = &solved.classes[class];
         let mut without = solved.classes.clone();
@@ -253,7 +253,7 @@ impl Tree {
     }
 }
 
-/// The row whose use by a class is least decided, weighed by what it holds; a row that splits a class where all are decided.
+/// Returns the class and row to split by: the row whose use is least decided, weighted by its squares.
 fn split(classes: &[Class], master: &Master) -> Option<(usize, usize)> {
     let mut best: Option<(f64, (usize, usize))> = None;
     for (class, alike) in classes.iter().enumerate() {
@@ -278,7 +278,7 @@ fn split(classes: &[Class], master: &Master) -> Option<(usize, usize)> {
     best.map(|(_, at)| at)
 }
 
-/// All ways to write `total` as a sum of r numbers from 1 to n, descending; none if there are more than `most`.
+/// Returns all ways to write `total` as a sum of r descending numbers from 1 to n; none if more than `most`.
 pub(super) fn shares(total: usize, r: usize, n: usize, most: usize) -> Option<Vec<Vec<usize>>> {
     let mut all = vec![Vec::new()];
     for t in 0..r {
