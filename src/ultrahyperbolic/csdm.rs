@@ -119,7 +119,7 @@ impl Factors {
 }
 
 /// Moves the factors in the memory of a relation by one step against the gradient, and returns the new R;
-/// None if the factors do not fit the signature.
+/// None, and no step, if entries of R overflow or the factors do not fit the signature.
 pub(super) fn step(
     memory: &mut Array1<f64>,
     gradient: &Array2<f64>,
@@ -132,8 +132,7 @@ pub(super) fn step(
     let mut factors = Factors::read(p, q, memory);
     let slopes = factors.slopes(&sorted, givens);
     factors.descend(&slopes, step);
-    factors.write(memory);
-    let [u1, u2, v1, v2] = factors.outer;
+    let [u1, u2, v1, v2] = factors.outer.clone();
     let composed = HyperbolicCs {
         c: factors.rapidity.mapv(f64::cosh),
         s: factors.rapidity.mapv(f64::sinh),
@@ -142,7 +141,11 @@ pub(super) fn step(
         v1,
         v2,
     };
-    composed.compose(signature).ok()
+    let moved = composed.compose(signature).ok()?;
+    moved.iter().all(|v| v.is_finite()).then(|| {
+        factors.write(memory);
+        moved
+    })
 }
 
 /// Returns the matrix with the diagonal blocks a and b.
@@ -152,4 +155,22 @@ pub(super) fn diagonal(a: &Array2<f64>, b: &Array2<f64>) -> Array2<f64> {
     out.slice_mut(s![..p, ..p]).assign(a);
     out.slice_mut(s![p.., p..]).assign(b);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_to_entries_that_overflow_is_not_made() {
+        let signature = Signature::new(&[1, 1, -1]).unwrap();
+        let mut memory = Array1::zeros(memory_length(2, 1));
+        Factors::identity(2, 1).write(&mut memory);
+        let gradient = Array2::from_shape_fn((3, 3), |(i, j)| (i + 2 * j) as f64);
+        let moved = step(&mut memory, &gradient, &signature, (0.1, false)).unwrap();
+        assert!(moved != Array2::<f64>::eye(3));
+        let before = memory.clone();
+        assert!(step(&mut memory, &gradient, &signature, (1e4, false)).is_none());
+        assert_eq!(memory, before);
+    }
 }
