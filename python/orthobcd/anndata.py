@@ -108,7 +108,7 @@ def sparse_pca(
 
 
 def _chosen(adata: Any, mask_var: Any) -> Any:
-    """Which variables are used, an array of bool."""
+    """The variables to use, as an array of bool."""
     if mask_var is _UNSET:
         mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
     if mask_var is None:

@@ -57,7 +57,7 @@ def side_by_side(
     Parameters
     ----------
     call : callable
-        The function. Ctrl-C on this thread, or any exception, ends the solves in it.
+        The function. Ctrl-C on this thread, or any exception, ends its solves.
     items : iterable
         Arguments of the function, one per call.
     workers : int or None

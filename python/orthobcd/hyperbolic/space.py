@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 DISTANCE_EPSILON = 1e-8
-"""With ``z = |⟨x, y⟩|/ρ²``, distance and gradient are set to zero where ``|z − 1|`` is at most this
-(the gradient is infinite at z = 1), and the gradient where z is at most this (it jumps at z = 0).
-"""
+"""Let ``z = |⟨x, y⟩|/ρ²``. Distance and gradient are set to zero for ``|z − 1|`` up to this value:
+the gradient is infinite at z = 1. For z up to this value the gradient is set to zero: it jumps at
+z = 0."""
 
 
 def inner(

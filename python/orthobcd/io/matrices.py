@@ -243,7 +243,7 @@ def _read_matrix_market(source: Source, selection: Selection) -> Named:
         raise ValueError("it must begin with %%MatrixMarket and have a line of sizes")
     source.stream.seek(0)
     plain = source.is_named and not source.is_packed
-    # Not the stream: SciPy's reader ends the process when it cannot go back in a file.
+    # SciPy's reader gets no stream: it ends the process if it cannot seek backwards.
     data = need("files", "scipy.io").mmread(
         source.path if plain else io.BytesIO(source.stream.read())
     )
@@ -294,4 +294,4 @@ STARTS: dict[bytes, Reader] = {
     b"PAR1": _read_parquet,
     b"%%MatrixMarket": _read_matrix_market,
 }
-"""First bytes that tell a kind."""
+"""First bytes of a file, with the reader of its format."""

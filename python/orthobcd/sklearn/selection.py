@@ -247,7 +247,7 @@ class ComponentChoice:
 
     @property
     def at_most(self) -> bool:
-        """Whether the choice is the largest number considered, so that more may be supported."""
+        """True if the choice is the largest number considered; the data may support more."""
         return self.n_components == len(self.values)
 
     def __repr__(self) -> str:
