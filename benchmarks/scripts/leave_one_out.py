@@ -3,11 +3,11 @@
 ``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2] [--only l0]``
 solves problems of every kind (real and random data, all penalties, linear terms, D, det X = 1,
 functions, mixed signatures). The plan has short restarts, longer restarts of the best, and
-improvements. It runs with the heuristics of the default search, and without each of them in turn.
+improvements. The search runs with the heuristics of the default search, and without each in turn.
 Work is counted, so that objectives do not depend on the load of the machine. The table has a row
-for each heuristic and kind of problem. Columns count how often it was left out, found the
-incumbent, and the search ended higher or lower without it (by more than 1e-6 of |F|). Then come
-the mean, the worst and the best change of the objective.
+for each heuristic and kind of problem. Columns count the solves without the heuristic, those where
+it found the incumbent, and those that ended higher or lower without it (by more than 1e-6 of |F|).
+Then come the mean, the worst and the best change of the objective.
 """
 
 from __future__ import annotations

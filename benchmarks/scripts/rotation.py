@@ -2,10 +2,10 @@
 
 ``OMP_NUM_THREADS=1 python benchmarks/scripts/rotation.py [DATA_FOLDER] [--starts 10]`` prints the
 relative excess of the sum of magnitudes over the lowest of the row, from the loadings as given and
-as the best of all starts. It also prints processor seconds of all starts on one thread. The starts
-are the loadings as given, their varimax rotation, and random rotations, the same for all methods.
-Loadings are leading right singular vectors of real data ("unit"), these vectors times singular
-values over √m ("scaled"), or random.
+as the best of all starts, and processor seconds of all starts on one thread. The starts are the
+loadings as given, their varimax rotation, and random rotations, the same for all methods. Loadings
+are leading right singular vectors of real data ("unit"), these vectors times singular values over
+√m ("scaled"), or random.
 
 - ``ours``: `orthobcd.rotate_loadings`
 - ``reweighted``: minimises Σ wᵢⱼ xᵢⱼ² with wᵢⱼ = 1/√(xᵢⱼ² + ε²) of the point before. A step is the

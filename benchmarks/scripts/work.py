@@ -2,7 +2,7 @@
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/work.py [--work 0.5] [--only NAME ...]``
 runs every heuristic alone for ``--work`` units of counted work on one thread, and the searches
-under a limit on nonzeros or features. It prints the processor seconds of a unit, which should be
+under a limit on nonzeros or features. The script prints processor seconds per unit, which should be
 equal in all rows. The default work of a search is chosen by the largest value. Data sets that are
 not in the folder are left out.
 """

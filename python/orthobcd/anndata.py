@@ -64,9 +64,9 @@ def sparse_pca(
     Returns
     -------
     anndata.AnnData or None
-        The copy with ``copy=True``, else None. These are written: to ``obsm`` the coordinates
-        (n_obs, n_components), a Dask array for lazy data; to ``varm`` the loadings (n_vars,
-        n_components), zero for variables that are not selected; to ``uns`` a dict with
+        The copy with ``copy=True``, else None. The results are written to ``obsm``, coordinates
+        (n_obs, n_components), a Dask array for lazy data; to ``varm``, loadings (n_vars,
+        n_components), zero for variables that are not selected; and to ``uns``, a dict with
         ``variance``, ``variance_ratio``, ``score_correlation``, ``n_nonzero`` and ``alpha``.
 
     Raises

@@ -228,7 +228,7 @@ def certify(
         of the certificate. For a quadratic objective without linear term and column metric on the
         Stiefel manifold.
     max_time : float, optional
-        Time limit in seconds, from the call on. If it passes first, the values on pairs and
+        Time limit in seconds, from the call on. If the limit passes, the values on pairs and
         ``criticality`` are NaN and ``optimum`` is None. With ``bound`` these values get at most
         half of the limit, and the search for a better bound gets the remaining time. Without a
         limit the work of this search is counted and bounded.

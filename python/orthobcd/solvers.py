@@ -217,7 +217,7 @@ class Continuation(Checked):
 
 
 def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Names of heuristics as a tuple, checked; None as it is."""
+    """Names of heuristics as a checked tuple; None for None."""
     if names is None:
         return None
     if isinstance(names, str):
@@ -400,9 +400,9 @@ class JOBCD(Checked):
         spread of C's eigenvalues (times ``‖D‖``). For an objective
         ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped when a sweep has converged.
     rapidity_bound : float, optional
-        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it, or
-        with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n (1e8
-        ‖X⁰‖² if that is more); without it the solve ends at the first unbounded pair. The status is
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With a bound,
+        or with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n
+        (1e8 ‖X⁰‖² if larger); else the solve ends at the first unbounded pair. The status is
         ``UNBOUNDED`` in both cases, and the point is the last one within the bounds.
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
         Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.

@@ -141,9 +141,9 @@ def solve(
         Number of threads; all cores by default.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
-        returning True stops the solve. Ctrl-C inside the callback ends it and sets the status. Any
-        other exception of the callback ends the solve and is raised, with the result so far as
-        its attribute ``result`` if it takes attributes.
+        returning True stops the solve. Ctrl-C inside the callback ends the callback and sets the
+        status. Any other exception of the callback ends the solve and is raised, with the result so
+        far as its attribute ``result`` if it takes attributes.
     project_x0 : bool, default False
         Replace an infeasible array ``x0`` by a nearby feasible point instead of raising an error.
     verbose : bool, default False

@@ -74,9 +74,9 @@ def multiplier_on_support(
 
     ``M`` is the 0/1 support mask. The operator is symmetric and positive semidefinite on
     symmetric matrices (its quadratic form is 2‖M∘XΛ‖²). If the operator is singular, Λ is the
-    least-norm solution of the solvable part. Its diagonal spreads where columns share only rows of
-    small entries. There the diagonal as preconditioner saves iterations, but the solution of a
-    singular system has a larger norm. An iteration costs O(n r²).
+    least-norm solution of the solvable part. The diagonal of the operator spreads if columns share
+    only rows of small entries. The diagonal as preconditioner then saves iterations, but the
+    solution of a singular system has a larger norm. An iteration costs O(n r²).
     """
     solution = np.zeros_like(residual)
     remaining = symmetric_part(residual)

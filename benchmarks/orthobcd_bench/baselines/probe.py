@@ -1,7 +1,7 @@
 """Baselines for a smooth f on the J-orthogonal matrices, of which only the gradient is known.
 
 The baselines are ADMM with a linearised step, and CSDM on all factors of the hyperbolic CS
-decomposition. They solve structural probes, whose gradient has no Lipschitz constant.
+decomposition. Both solve structural probes, whose gradient has no Lipschitz constant.
 """
 
 from __future__ import annotations

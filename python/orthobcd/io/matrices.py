@@ -60,9 +60,9 @@ def read_matrix(
         The file, with samples in rows: a NumPy array (.npy, or .npz with one array or one called X,
         A or data), a scipy.sparse matrix (.npz as ``scipy.sparse.save_npz`` writes it), a table
         (.csv, .tsv, or .txt and .dat that are not svmlight, with an optional header; .parquet), a
-        MatrixMarket file (.mtx), or an svmlight file. Each may be compressed by gzip (.gz). "-" is
-        the standard input. The format of the standard input, of pipes and of files without ending
-        is found from the contents.
+        MatrixMarket file (.mtx), or an svmlight file. A file may be compressed by gzip (.gz). "-"
+        is the standard input. The format of the standard input, of pipes and of files without
+        ending is found from the contents.
     min_rows : int, default 2
         Smallest allowed number of rows.
     columns, drop : sequence of int or str, optional

@@ -1,7 +1,7 @@
 """Text tables of numbers, with or without header, separated by commas, semicolons, tabs or blanks.
 
-Pyarrow's CSV reader parses tables of up to `WIDE` columns. It needs about 10 kB of memory per
-column and block, so wider tables are parsed by rows, with memory proportional to the file size.
+Pyarrow's CSV reader parses tables of up to `WIDE` columns. The reader needs about 10 kB of memory
+per column and block; wider tables are parsed by rows, with memory proportional to the file size.
 """
 
 from __future__ import annotations

@@ -286,9 +286,9 @@ class UltraE(Model):
             training and validation triples.
         checkpoint : path, optional
             File for the state of training. If the file exists, training resumes from it and gives
-            the same numbers as training without a stop. It must come from a model with the same
-            options (``max_epochs``, ``patience`` and names may differ) and the same triples. If it
-            cannot be written, `fit` warns and tries again when it is next due.
+            the same numbers as training without a stop. The file must come from a model with the
+            same options (``max_epochs``, ``patience`` and names may differ) and the same triples.
+            If the file cannot be written, `fit` warns and tries again at the next due write.
         checkpoint_every : int, default 1
             Epochs between writes of the checkpoint, which is replaced atomically.
         callback : callable, optional

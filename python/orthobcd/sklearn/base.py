@@ -113,8 +113,8 @@ class OrthonormalPCA(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C. Its attribute ``result`` is the best `Result` so far, or None before the
-            search. If there is a result, the fitted attributes are set from it.
+            After Ctrl-C. The attribute ``result`` of the exception is the best `Result` so far, or
+            None before the search. If there is a result, the fitted attributes are set from it.
         """
         with Fitting(self, checkpoint, checkpoint_every) as fitting:
             limit = as_bytes("max_memory", self.max_memory)

@@ -152,7 +152,7 @@ class Rule:
 class Source:
     """The tasks that make a chunk from the values of other tasks.
 
-    This is a class because Dask searches tuples and lists for tasks, and not objects.
+    A class, because Dask searches tuples and lists for tasks, but not objects.
     """
 
     def __init__(self, tasks: dict[Any, Any], key: Any, given: list[Any]) -> None:

@@ -317,8 +317,8 @@ def choose_n_components(
     Returns
     -------
     ComponentChoice
-        The choice; ``n_components`` is at least 1. If it is ``most``, ``at_most`` is True, and a
-        larger ``most`` may give more.
+        The choice; ``n_components`` is at least 1. If ``n_components`` is ``most``, ``at_most`` is
+        True, and a larger ``most`` may give more components.
 
     Warns
     -----
