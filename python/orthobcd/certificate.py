@@ -68,8 +68,8 @@ class Bound:
     n_nodes : int
         Number of nodes of the branch and bound.
     features_excluded : ndarray of int
-        Rows, ascending, that are zero in every feasible point with at most the F of the point.
-        Only branch and bound over a `Cardinality` proves such rows.
+        Rows, ascending, that are proved to be zero in every feasible point whose F is at most that
+        of the point. Only branch and bound over a `Cardinality` proves such rows.
     history : dict of str to ndarray
         "seconds" and "bound": the bound over time.
     interrupted : bool

@@ -64,8 +64,8 @@ class Quadratic(Checked):
     The curvature of a block of rows B with Z = X_B is exact: ``½ tr(C_BB E (Z D Zᵀ) Eᵀ)``
     (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is updated as rows move.
 
-    A zero linear term is dropped, and D = cI is multiplied into C: the results are the same, bit
-    for bit, as without the term and with the product.
+    A zero linear term is dropped, and D = cI is multiplied into C. Problems in either form have the
+    same results, bit for bit.
 
     Examples
     --------

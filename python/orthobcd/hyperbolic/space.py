@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 DISTANCE_EPSILON = 1e-8
-"""Let ``z = |⟨x, y⟩|/ρ²``. Distance and gradient are set to zero for ``|z − 1|`` up to this value:
-the gradient is infinite at z = 1. For z up to this value the gradient is set to zero: it jumps at
-z = 0."""
+"""Distance of ``z = |⟨x, y⟩|/ρ²`` from 1 or 0 up to which values are set to zero. Near z = 1, where
+the gradient is infinite, distance and gradient are set to zero; near z = 0, where the gradient
+jumps, only the gradient."""
 
 
 def inner(
