@@ -342,7 +342,7 @@ class OrthogonalNMF(
         return memberships(self._likeness_of(X), self.components_)
 
     def predict(self, X: DataLike) -> IntArray:
-        """The cluster of each sample: the cluster whose profile has the smallest angle to the sample.
+        """The cluster of each sample: the one whose profile has the smallest angle to the sample.
 
         Parameters
         ----------
