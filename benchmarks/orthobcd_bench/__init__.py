@@ -1,8 +1,8 @@
-"""``orthobcd-bench``: the papers' comparisons on data you have, against every competitor.
+"""``orthobcd-bench``: the papers' comparisons on available data, against every competitor.
 
 `run` is the command line. A run is a list of tasks (row × method × seed) from a suite; each
-finished task is one line of ``results.jsonl`` in the output folder, so a run that was killed goes
-on where it stopped. From these lines alone the reports are made: ``results.csv``,
+finished task is one line of ``results.jsonl`` in the output folder, so a run that was killed
+continues with its unfinished tasks. The reports are made from these lines alone: ``results.csv``,
 ``comparison.md``, ``figures/*.png`` and ``run.json``.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m orthobcd_bench``."""
+"""Runs the command line: ``python -m orthobcd_bench``."""
 
 import sys
 

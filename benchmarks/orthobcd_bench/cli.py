@@ -18,7 +18,7 @@ from .suites import SUITES, Row, Table, quality_of
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options."""
+    """The parser of the options."""
     options = argparse.ArgumentParser(
         prog="orthobcd-bench",
         description="Reproduce the papers' comparisons, against every competitor. A run that was "
@@ -99,7 +99,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        0 when every task ran and every method left its start, 1 if not, 130 when interrupted.
+        0 if every task ran and every method left its start, 1 if not, 130 if interrupted.
     """
     options = parser()
     chosen = options.parse_args(argv)
@@ -112,7 +112,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     for name in ("jobs", "threads"):
         if getattr(chosen, name) < 1:
             options.error(f"--{name} must be at least 1")
-    # A method of the user's may stand in the folder where the command is given.
+    # The module of a user's method may be in the current folder.
     sys.path.insert(0, os.getcwd())
     if chosen.document is not None:
         return _document(options, chosen.out, chosen.document)
@@ -181,7 +181,7 @@ def _tables(settings: dict[str, Any]) -> tuple[Table, ...]:
 
 
 def _tasks(bench: Bench, settings: dict[str, Any], folder: Path | None) -> list[Task]:
-    """What the options ask for, each task once, the tasks of a problem together."""
+    """The tasks that the options select, each once, sorted by problem."""
     tasks: dict[str, Task] = {}
     missing: dict[str, str] = {}
     for row in (row for table in _tables(settings) for row in table.rows):
@@ -213,7 +213,7 @@ def _own_methods(row: Row, settings: dict[str, Any]) -> list[str]:
 
 
 def _data(options: argparse.ArgumentParser, given: Sequence[str]) -> tuple[Path | None, list[str]]:
-    """The folder of the data files, and the data sets to run on instead of the suite's."""
+    """The folder of the data files, and the data sets that replace those of the suite."""
     folder = _default_data()
     names: list[str] = []
     for what in given:

@@ -29,17 +29,17 @@ class Dataset:
     file : str
         File name in the data folder; empty for generated data.
     scale : float
-        The values are divided by this.
+        Number by which the values are divided.
     column_norm : float
-        Columns are scaled to this norm, if it is not 0.
+        Norm to which columns are scaled; 0 for no scaling.
     columns : int or None
         Size of the seeded column subset; None takes all columns.
     first : int or None
-        Only this many columns, from the left.
+        Number of columns to keep, from the left; None keeps all.
     shape : tuple of int
         (m, n) of generated standard normal data, ``default_rng(0)``.
     busiest : int or None
-        Only this many columns, those of the largest norm, in their own order.
+        Number of columns of largest norm to keep, in their own order; None keeps all.
     root : bool
         The file holds a covariance R; the matrix is its symmetric root, ``AᵀA = R``.
     """
@@ -55,7 +55,7 @@ class Dataset:
 
     @property
     def description(self) -> str:
-        """What it is and how it is prepared, for readers."""
+        """Contents and preparation of the data set, as text for readers."""
         if not self.file:
             return f"`default_rng(0).standard_normal({self.shape})`"
         parts = [f"`{self.file}`"]
@@ -103,7 +103,7 @@ DATASETS: dict[str, Dataset] = {
 }
 
 TRAINING = ("w1a", "mnist-test", "mnist-train", "randn-500-1000", "colon")
-"""What methods and defaults may be chosen on."""
+"""Data sets on which methods and defaults may be chosen."""
 
 VALIDATION = (
     "arcene-1000",
@@ -116,10 +116,10 @@ VALIDATION = (
     "yale32",
     "snp500",
 )
-"""What nothing is chosen on: where a claim must hold."""
+"""Data sets on which claims are validated; methods and defaults are never chosen on them."""
 
 LARGE = ("tdt2", "reuters-whole", "news-whole", "leukemia", "arcene")
-"""The same for more features than a stored matrix C is made for."""
+"""Validation data sets with more features than a stored matrix C allows."""
 
 LISTS = {"training": TRAINING, "validation": VALIDATION, "large": LARGE}
 
@@ -154,16 +154,16 @@ ORIGINS: dict[str, str] = {
     "snp500.npz": "correlations of 423 shares of the S&P 500: `data-raw/snp500_corr.csv.xz` in "
     "jeanpauphilet/msPCA@8740c7ac",
 }
-"""What each file holds and where it is public: GitHub repository@commit and the path there."""
+"""Contents and public source of each file: GitHub repository@commit and the path there."""
 
 
 def dataset(name: str) -> Dataset:
-    """One of `DATASETS`, what ``"randn-m-n"`` says, or a file.
+    """One of `DATASETS`, m × n normal data for ``"randn-m-n"``, or a file.
 
     Raises
     ------
     KeyError
-        If ``name`` is none of these.
+        If ``name`` is not the name of such data.
     """
     if name in DATASETS:
         return DATASETS[name]
@@ -200,7 +200,7 @@ def load(name: str, folder: Path | None) -> Any:
 
 
 def _prepared(spec: Dataset, path: Path) -> Any:
-    """The matrix of a file as a data set says."""
+    """The matrix of a file, prepared as the data set specifies."""
     if spec.file.endswith(".csr.npz"):
         matrix: Any = scipy.sparse.load_npz(path).astype(np.float64)
     else:

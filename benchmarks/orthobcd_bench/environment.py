@@ -1,4 +1,4 @@
-"""Versions, machine and commit: what a reader needs to repeat a run."""
+"""Versions, machine and commit, by which a reader can repeat a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES = ("orthobcd", "numpy", "scipy", "scikit-learn", "pymanopt")
 
 
 def describe() -> dict[str, Any]:
-    """Everything about where a run took place, as JSON types."""
+    """Versions, machine and commit of a run, as JSON types."""
     return {
         "date": datetime.date.today().isoformat(),
         "python": platform.python_version(),

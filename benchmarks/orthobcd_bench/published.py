@@ -1,10 +1,10 @@
-"""The figures that the papers print for data sets at hand, from ``published.csv``.
+"""The figures that the papers print for available data sets, from ``published.csv``.
 
-P1 is Yuan's OBCD paper (Table 1 and Tables 2–8; of MNIST, CIFAR, TDT2 and 20News the lines at 10 s
-that the stored text of the paper has whole), P2 its second version (Tables 1–3), P3 the JOBCD
-paper (HEVP, also CIFAR, MNIST and TDT2; Table 3, w1a and MNIST). P1 gives the best objective to two
-digits and gaps above it, the others objectives. Of P2 Table 1 only the readable cells are there:
-OBCD-R, and all methods on w1a at λ = 10.
+P1 is Yuan's OBCD paper (Table 1 and Tables 2–8). Of MNIST, CIFAR, TDT2 and 20News only lines at
+10 s are here, those that are complete in the stored text of the paper. P2 is its second version
+(Tables 1–3), P3 the JOBCD paper (HEVP, also CIFAR, MNIST and TDT2; Table 3, w1a and MNIST). P1
+prints the best objective to two digits and the gaps above it; P2 and P3 print objectives. Of P2
+Table 1 only the readable cells are here: OBCD-R, and all methods on w1a at λ = 10.
 """
 
 from __future__ import annotations

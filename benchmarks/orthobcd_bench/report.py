@@ -1,7 +1,6 @@
 """Reports from finished tasks: CSV, Markdown in the papers' form, convergence figures, JSON.
 
-Everything is made from the lines of ``results.jsonl`` alone, so it can be made again without
-running anything.
+Reports are made from the lines of ``results.jsonl`` alone, and can be made again without a run.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ CSV_FIELDS = (
 )
 
 MARKED = 0.1
-"""A hybrid that is lower than its first method by more of its objective has the mark (+)."""
+"""Least relative decrease of the objective, from the first method to the hybrid, for a (+)."""
 
 TIE = 1e-6
-"""Objectives share a place when closer than this share of the row's best or, if less, its spread.
+"""Difference of objectives that share a place, relative to the row's best or, if less, its spread.
 
-The spread counts where a constant hides the rest: λr is 99.99 % of the objective at a large λ.
+The spread counts if a constant dominates the objective: at a large λ, λr is 99.99 % of it.
 """
 
 ROUNDING = 1e-10
-"""Objectives closer than this share of the row's best always share a place."""
+"""Difference of objectives that always share a place, relative to the row's best."""
 
 PENALTIES = {
     "l0": "ℓ0",
@@ -119,12 +118,12 @@ here and in the papers should therefore agree in size, but not in their digits."
 
 @dataclass(frozen=True)
 class Run:
-    """Finished tasks of one suite, and how they came about.
+    """Finished tasks of one suite, with their settings and environment.
 
     Attributes
     ----------
     tables : tuple of Table
-        The suite's.
+        Tables of the suite.
     records : list of dict
         Finished tasks.
     settings : dict
@@ -160,7 +159,7 @@ DEFAULT = "orthobcd (default)"
 
 
 def _position(label: str) -> tuple[str, int]:
-    """The default solver first, then in the order of the suites."""
+    """Sort key of columns: the default solver first, then the order of the suites."""
     name, _, start = label.partition("@")
     if name == "auto":
         return start, -1
@@ -182,7 +181,7 @@ def write_all(run: Run, folder: Path) -> list[Path]:
 
 
 def write_csv(records: list[Record], path: Path) -> Path:
-    """One line per task."""
+    """Write one line per task."""
     with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, CSV_FIELDS, extrasaction="ignore", restval="")
         writer.writeheader()
@@ -191,7 +190,7 @@ def write_csv(records: list[Record], path: Path) -> Path:
 
 
 def write_json(run: Run, path: Path) -> Path:
-    """Versions, machine, commit, settings and all results without their histories."""
+    """Write versions, machine, commit, settings and all results without their histories."""
     results = [{k: v for k, v in record.items() if k != "history"} for record in run.records]
     content = {"environment": run.environment, "settings": run.settings, "results": results}
     write_text(path, json.dumps(content, indent=1) + "\n")
@@ -220,9 +219,9 @@ def places(scores: dict[str, float]) -> dict[str, int]:
 
 
 def stuck(line: dict[str, list[Record]]) -> list[str]:
-    """Methods of a row that never left their start, nor said that it is stationary.
+    """Methods of a row that never left their start and did not prove it stationary.
 
-    A start that shares the row's first place cannot be left for a better point.
+    Methods that share the row's first place are excluded: their start is the best point.
     """
     place = places({label: median_objective(found) for label, found in line.items()})
     return [
@@ -253,13 +252,13 @@ def _head(run: Run) -> list[str]:
 
 
 def _data(runs: list[Run]) -> list[str]:
-    """How the data of the runs' rows are made."""
+    """Lines about the preparation of the data of the runs."""
     rows = (row for run in runs for table in run.tables for row in table.rows if run.line(row))
     return data_lines(list(dict.fromkeys(row.data for row in rows)))
 
 
 def data_lines(names: list[str]) -> list[str]:
-    """How data sets are made, and where the contents of their files are public."""
+    """Lines about the preparation of data sets and the public sources of their files."""
     lines = ["Data:", "", *(f"- {name}: {dataset(name).description}." for name in names)]
     files = dict.fromkeys(dataset(name).file for name in names if dataset(name).file)
     if files:
@@ -268,7 +267,7 @@ def data_lines(names: list[str]) -> list[str]:
 
 
 def _sections(run: Run) -> list[str]:
-    """Every table, what needs saying about its cells, and our default beside the competitors."""
+    """Every table, notes about its cells, and our default solver beside the competitors."""
     lines: list[str] = []
     for table in run.tables:
         rows = [row for row in table.rows if run.line(row)]
@@ -313,7 +312,7 @@ def _table(run: Run, table: Table, rows: list[Row]) -> list[str]:
 
 
 def _improves(label: str, scores: dict[str, float]) -> bool:
-    """Whether a hybrid has the papers' mark (+)."""
+    """True if a hybrid has the papers' mark (+)."""
     name, at, start = label.partition("@")
     first, plus, _ = name.partition("+")
     begun = scores.get(f"{first}{at}{start}", math.inf)
@@ -346,7 +345,7 @@ def _cell(row: Row, found: list[Record], score: float, best: float, place: int) 
 
 
 def _line(head: str, columns: list[str], cells: dict[str, str]) -> str:
-    """A line below a row with the cells of some methods, or nothing without any."""
+    """A line below a row with the cells of some methods, empty without cells."""
     texts = [cells.get(label, "") for label in columns]
     return f"| {head} | {' | '.join(texts)} |" if any(texts) else ""
 
@@ -375,7 +374,7 @@ def _memory_line(line: dict[str, list[Record]], columns: list[str]) -> str:
 
 
 def _surrogate(found: list[Record]) -> float | None:
-    """The median surrogate of the last points, where the method may leave X ≥ 0."""
+    """The median surrogate objective of the last points of a method that may leave X ≥ 0."""
     values = [record.get("surrogate") for record in found]
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
@@ -414,7 +413,7 @@ def _notes(row: Row, line: dict[str, list[Record]]) -> list[str]:
 
 
 def _beside(run: Run) -> list[str]:
-    """`auto`, its worst seed, beside the best of the competitors, and when it had reached that."""
+    """The worst seed of `auto` beside the best competitor, and the time to the same objective."""
     rows = {row.id: row for table in run.tables for row in table.rows}
     found = []
     for row in rows.values():
@@ -461,13 +460,13 @@ def _beside(run: Run) -> list[str]:
 
 
 def _reached(history: dict[str, Any], level: float) -> float:
-    """Seconds until an objective was no more than a level; infinite if never."""
+    """Seconds until an objective was at most ``level``; infinite if never."""
     pairs = zip(history["seconds"], history["objective"], strict=True)
     return next((float(seconds) for seconds, value in pairs if value <= level), math.inf)
 
 
 def write_figures(run: Run, folder: Path) -> list[Path]:
-    """Objective minus the row's best against seconds, log axes; nothing without matplotlib."""
+    """Draw objective minus the row's best against seconds, on log axes; [] without matplotlib."""
     try:
         import matplotlib
 
@@ -490,7 +489,7 @@ def _figure(row: Row, finished: dict[str, Record], path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     best = min(min(record["history"]["objective"]) for record in finished.values())
-    # the winner ends at 0, which a log axis cannot show: it leaves through the floor
+    # the best method ends at 0, which a log axis cannot show: its curve ends at the floor
     floor = 1e-7 * max(1e-300, abs(best))
     figure, axes = plt.subplots(figsize=(8.0, 4.8), constrained_layout=True)
     order = sorted(finished, key=lambda label: float(finished[label]["objective"]))
@@ -546,7 +545,7 @@ makes this page (see `orthobcd-bench --help`), from runs that anybody can repeat
 
 
 def write_document(runs: list[tuple[Path, Run]], path: Path) -> list[Path]:
-    """All runs in one Markdown file, with one figure for each table in ``images`` beside it.
+    """Write all runs to one Markdown file, with one figure per table in ``images`` beside it.
 
     Parameters
     ----------
@@ -589,7 +588,7 @@ def _command(settings: dict[str, Any]) -> str:
     """The command line of a run."""
     parts = [f"orthobcd-bench --suite {settings['suite']} --data DIR --time {settings['time']:g}"]
     parts += [f"--{name} {settings.get(name) or 1}" for name in ("seeds", "jobs")]
-    # the full tables of a suite may have a polish of their own
+    # the full tables of a suite may have another polish
     polish = settings.get("polish", 0.0)
     parts += [f"--polish {polish:g}"] if polish or settings.get("full") else []
     parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []

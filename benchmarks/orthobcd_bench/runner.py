@@ -44,13 +44,13 @@ from .suites import (
 )
 
 HISTORY_POINTS = 200
-"""A longer convergence history is thinned to about this many points."""
+"""Approximate number of points to which a longer convergence history is thinned."""
 
 IMPROVED = 1e-9
-"""A relative decrease below this is none."""
+"""Relative decrease of the objective below which it counts as unchanged."""
 
 PROBE_ROWS = 500
-"""Rows of the data of a structural probe, at most."""
+"""Largest number of rows of the data of a structural probe."""
 
 RAPIDITY_BOUND = 1e-2
 """Largest rapidity of our moves on the unbounded hyperbolic rows."""
@@ -88,14 +88,14 @@ class Task:
     method : str
         ``"name"`` of a method that makes its own start, ``"name@start"`` of any other.
     seed : int
-        Of the start and the method.
+        Seed of the start and of the method.
     seconds : float
         Time limit.
     threads : int, default 1
         Threads of our solvers, and of NumPy's matrix products in the others.
     polish : float, default 0.0
-        Of a hybrid: seconds of the second method, after the first has had the time limit; with 0
-        each has half of the limit.
+        Seconds of the second method of a hybrid, whose first method then has the whole time limit;
+        with 0 each has half of the limit.
     """
 
     row: Row
@@ -107,7 +107,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Names the task in ``results.jsonl``."""
+        """Name of the task in ``results.jsonl``."""
         threads = f"|{self.threads}t" if self.threads > 1 else ""
         polish = f"+{self.polish:g}s" if self.polish else ""
         return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{polish}{threads}"
@@ -147,7 +147,7 @@ class Bench:
     Parameters
     ----------
     folder : Path or None
-        Where the data files are.
+        Folder of the data files.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -156,7 +156,7 @@ class Bench:
         self._start: tuple[tuple[str, str, int], FloatArray] | None = None
 
     def methods(self, row: Row) -> list[str]:
-        """All that take part in a row, ours first, with the names of their starts."""
+        """All methods of a row, ours first, with the names of their starts."""
         if row.penalty == "probe":
             there = [*PROBE_OURS, *PROBE_METHODS, *PROBE_HYBRIDS]
         elif row.penalty == "hyperbolic":
@@ -175,7 +175,7 @@ class Bench:
         )
 
     def problem(self, row: Row) -> Any:
-        """The problem of a row; kept until another row is asked for."""
+        """The problem of a row; kept until the next call for another row."""
         if self._problem is None or self._problem[0] != row.id:
             self._problem = (row.id, self._build(row))
         return self._problem[1]
@@ -213,8 +213,8 @@ class Bench:
     def run(self, task: Task) -> dict[str, Any]:
         """Run one task; a failure is recorded, not raised.
 
-        ``"memory"`` is the largest resident memory of the process while the method ran, above that
-        before, in MiB (Linux only): of the method alone where the process is fresh.
+        ``"memory"`` is the largest resident memory of the process during the method, less that
+        before, in MiB (Linux only): in a fresh process the memory of the method alone.
         """
         record = _described(task)
         try:
@@ -295,7 +295,7 @@ def _norm(values: Any) -> float:
 
 
 def _stuck(result: Result, x0: FloatArray | None) -> bool:
-    """Whether a method never left its start, without having shown that it is stationary."""
+    """True if a method never left its start and did not prove that the start is stationary."""
     objective = result.history["objective"]
     if objective[-1] < objective[0] - IMPROVED * abs(objective[0]):
         return False
@@ -339,7 +339,7 @@ def custom_method(name: str) -> Callable[..., Result]:
     Raises
     ------
     ValueError, ImportError, AttributeError
-        If there is none.
+        If there is no such function.
     """
     module, _, function = name.partition(":")
     if not function:
@@ -349,7 +349,7 @@ def custom_method(name: str) -> Callable[..., Result]:
 
 
 def _hybrid(task: Task, problem: Any, x0: FloatArray | None) -> Result:
-    """The competitor, then ours from its feasible point."""
+    """Runs the competitor, then our solver from the competitor's feasible point."""
     first, second = task.method.partition("@")[0].split("+")
     half = 0.5 * task.seconds
     begun = _run(first, task, problem, x0, task.seconds if task.polish else half)
@@ -377,10 +377,10 @@ def _hybrid(task: Task, problem: Any, x0: FloatArray | None) -> Result:
 
 
 def _described(task: Task) -> dict[str, Any]:
-    """What a record says of its task.
+    """The fields of a record that describe its task.
 
-    ``"load"`` is the number of processes at work in the minute before: where it exceeds the cores,
-    the method had less time than it seems.
+    ``"load"`` is the mean number of running processes in the minute before. If the load exceeds the
+    number of cores, the method had less processor time than its limit.
     """
     return {
         "key": task.key,
@@ -413,7 +413,7 @@ def _resident_memory() -> tuple[float, float] | None:
 def run_tasks(
     bench: Bench, tasks: list[Task], store: Store, say: Callable[[str], None], jobs: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Run what is not in the store yet, row by row, with progress and time left.
+    """Run the tasks that are not in the store, row by row; show progress and time left.
 
     Parameters
     ----------
@@ -426,8 +426,8 @@ def run_tasks(
     say : callable
         Takes lines of progress.
     jobs : int, default 1
-        Tasks at a time, each in a fresh process that is bound to as many cores as it has threads.
-        A single one runs in this process.
+        Number of tasks at a time, each in a fresh process that is bound to as many cores as it has
+        threads. With 1 the tasks run in this process.
     """
     waiting = [task for task in tasks if task.key not in store.records]
     if len(waiting) < len(tasks):
@@ -449,9 +449,9 @@ def run_tasks(
 
 
 def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, Any]]:
-    """Records in the order in which they are ready; the workers end when this generator does."""
+    """Yields records in the order of their completion; the workers end with this generator."""
     methods = multiprocessing.get_all_start_methods()
-    # A fork of a process that has imported everything is fresh, too, and there at once.
+    # A fork of a process that has imported everything is also fresh, and starts at once.
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload([__name__])
@@ -483,7 +483,7 @@ def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, 
 
 
 def _begin_worker(own: set[int]) -> None:
-    """Bind this process to cores of its own; the parent alone listens to Ctrl-C."""
+    """Bind this process to its own cores; only the parent handles Ctrl-C."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if own:
@@ -491,7 +491,7 @@ def _begin_worker(own: set[int]) -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for tasks for ever."""
+    """End this worker when its parent ends; else it would wait for tasks for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""The tables of every suite: data, penalty, r, starts, and who takes part."""
+"""The tables of every suite: data, penalty, r, starts and methods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HYPERBOLIC_OURS = ("jobcd-rows", "jobcd-columns", "jobcd-both", "jobcd-jacobi")
 """Our solvers under a hyperbolic constraint."""
 
 HYBRIDS = ("ladmm+obcd-r", "spm+obcd-r", "manpg+obcd-r")
-"""A competitor, then OBCD-R from its result: half of the time each, or with a polish of its own."""
+"""A competitor, then OBCD-R from its result: half of the time each, or with a polish time."""
 
 PROBE_OURS = ("default", "j-jobcd", "vr-j-jobcd", "gs-jobcd")
 """Our solvers on a structural probe."""
@@ -26,16 +26,16 @@ PROBE_HYBRIDS = ("csdm+j-jobcd", "umcm+j-jobcd", "j-admm+j-jobcd")
 """Hybrids with J-JOBCD."""
 
 HYPERBOLIC_HYBRIDS = ("umcm+jobcd-rows", "j-admm+jobcd-rows", "csdm+jobcd-rows")
-"""The same with GS-JOBCD."""
+"""Hybrids with GS-JOBCD."""
 
 
 MIXED = ("hyperbolic", "probe")
-"""What is minimised over matrices with XᵀJX = J, J of both signs."""
+"""Kinds of problems over matrices with XᵀJX = J, J of both signs."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table: a problem, and who is compared on it.
+    """One line of a table: a problem and the methods that are compared on it.
 
     Attributes
     ----------
@@ -48,17 +48,17 @@ class Row:
     lam : float
         λ, or ρ with λ = ρ·max C_ii where ``relative``.
     relative : bool
-        How λ is given.
+        Whether ``lam`` is ρ.
     starts : tuple of {"identity", "random", "varimax", "partition", "cs"}
-        Starts of the methods that do not make their own; each start is a column of its own.
+        Starts of the methods that do not make their own; each start has its own column.
     normalised : bool
-        A/‖A‖_F as in the second paper, times √2 for ℓ0, where it has no factor ½.
+        Use A/‖A‖_F as in the second paper, times √2 for ℓ0, where that paper has no factor ½.
     ridge : float
-        Added to the matrix of a hyperbolic row.
+        Number added to the diagonal of the matrix of a hyperbolic row.
     unbounded : bool
-        The hyperbolic eigenvalue problem as its paper prints it, ``min −½ tr(XᵀDᵀDX)``.
+        Use the hyperbolic eigenvalue problem as its paper prints it, ``min −½ tr(XᵀDᵀDX)``.
     methods : tuple of str
-        Only these, written ``"name"`` (the first start) or ``"name@start"``; all if empty.
+        Methods, written ``"name"`` (the first start) or ``"name@start"``; all if empty.
     """
 
     data: str
@@ -74,17 +74,17 @@ class Row:
 
     @property
     def is_mixed(self) -> bool:
-        """Whether the signature has both signs."""
+        """True if the signature has both signs."""
         return self.penalty in MIXED
 
     @property
     def label(self) -> str:
-        """The data set's name, of a file without its folder."""
+        """Name of the data set; of a file without its folder."""
         return Path(self.data).name
 
     @property
     def id(self) -> str:
-        """Names the problem, for files and keys; who is compared has no part in it."""
+        """Name of the problem for files and keys; it does not depend on the methods."""
         parts = [self.label, self.penalty]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'rho' if self.relative else 'lam'}{self.lam:g}")
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """Names the problem, for readers."""
+        """Name of the problem, for readers."""
         parts = [self.label]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'ρ' if self.relative else 'λ'} = {self.lam:g}")
@@ -118,9 +118,9 @@ class Table:
     title : str
         The heading; a published table's name is the key of its figures in ``published.csv``.
     rows : tuple of Row
-        Its lines.
+        Rows of the table.
     note : str
-        Printed below the heading.
+        Text printed below the heading.
     """
 
     title: str
@@ -135,11 +135,11 @@ class Suite:
     Attributes
     ----------
     tables : tuple of Table
-        What runs by default.
+        Tables that run by default.
     seconds : float
         Default time limit of a method on a row.
     full : tuple of Table
-        What runs with ``--full``; the same tables if empty.
+        Tables that run with ``--full``; ``tables`` if empty.
     polish : float
         Seconds of the second method of a hybrid with ``--full``, after the whole time of the first;
         with 0 each has half of the time.
@@ -175,7 +175,7 @@ PAPER_DATA = (
     "colon",
     "leukemia-1000",
 )
-"""w1a and randn, whose figures are published, and the data sets that are at hand."""
+"""w1a and randn, whose figures are published, and further available data sets."""
 
 BOTH = ("identity", "random")
 STRONG = {
@@ -183,14 +183,14 @@ STRONG = {
     "l1": ("auto", "annealed-ladmm", "smoothed"),
     "nonneg": ("auto", "annealed-ladmm", "ep4orth", "partition"),
 }
-"""Our default and the strongest competitors, which the papers do not have."""
+"""Our default solver and the strongest competitors, which the papers do not have."""
 
 WITHOUT_MATRIX = {
     "l0": ("auto", "annealed-ladmm", "smoothed", "gpower"),
     "l1": ("auto", "annealed-ladmm", "smoothed"),
     "nonneg": ("auto", "annealed-ladmm", "partition"),
 }
-"""The strongest of those that need no n×n matrix."""
+"""Our default solver and the strongest competitors without an n×n matrix."""
 
 P1_METHODS = {
     "l0": ("ladmm", "spm", "obcd-r", "obcd-sv", "obcd-or", "ladmm+obcd-r", "spm+obcd-r"),
@@ -220,15 +220,15 @@ HEVP_MORE = (
     ("mnist-test", (390, 500, 650)),
     ("tdt2-1000", (500, 700, 900)),
 )
-"""Data of the paper's tables of which a part is at hand, with its splits."""
+"""Data of the paper's tables of which a part is available, with its splits."""
 
 HEVP_METHODS = ("umcm", "j-admm", "csdm", "jobcd-rows", "jobcd-jacobi", *HYPERBOLIC_HYBRIDS)
 
 QUALITY_DATA = tuple(name for name in TRAINING if name != "mnist-train")
-"""The training data; of MNIST the test images are enough."""
+"""The training data; of MNIST only the test images."""
 
 SELECTION_SEED = 0
-"""Draws which further data set stands in which of Tables 2–8 of the default selection."""
+"""Seed of the assignment of further data sets to Tables 2–8 of the default selection."""
 
 HEVP_NOTE = (
     "The problem as printed, min −½ tr(XᵀDᵀDX), is unbounded below: longer steps "
@@ -245,10 +245,10 @@ P2_L1_NOTE = (
 def _paper(full: bool) -> tuple[Table, ...]:
     """The papers' tables: everything, or the selection that fits into about half an hour.
 
-    The selection: Table 1 whole; of each of Tables 2–8 the rows r = 20 on w1a, randn and one
-    further data set, the seven others in the order of ``default_rng(0).permutation``; of the second
-    paper λ = 10 and 500, and r = 20; of the HEVP table the even splits. Methods are the
-    table's own and `STRONG`.
+    The selection has the whole of Table 1, and of each of Tables 2–8 the rows r = 20 on w1a, randn
+    and one further data set: the seven others in the order of ``default_rng(0).permutation``. Of
+    the second paper it has λ = 10 and 500, and r = 20; of the HEVP table the even splits. Methods
+    are those of the table and `STRONG`.
     """
 
     def table(title: str, rows: Iterable[Row], note: str = "") -> Table:
@@ -338,7 +338,7 @@ def _hevp(full: bool) -> Table:
 
 
 def quality_of(names: Iterable[str]) -> tuple[Table, ...]:
-    """Who finds the better point at equal time, on data sets by name or file."""
+    """Tables of all methods at equal time, on data sets by name or file."""
     rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
     for data in names:
         for r in (10, 20):
@@ -350,7 +350,7 @@ def quality_of(names: Iterable[str]) -> tuple[Table, ...]:
 
 
 def strong_of(names: Iterable[str], strong: dict[str, tuple[str, ...]]) -> tuple[Table, ...]:
-    """Our default beside some competitors, strong ones; three weights."""
+    """Tables of our default solver beside strong competitors, for three penalty weights."""
     rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
     for data in names:
         for r in (10, 20):
@@ -389,7 +389,7 @@ PROBE_NOTE = (
 
 
 def _probe(full: bool) -> tuple[Table, ...]:
-    """Structural probes: w1a as in the paper, and what else is at hand."""
+    """Tables of structural probes: w1a as in the paper, and further available data sets."""
     rows = [Row("w1a-100", "probe", p, starts=("cs",)) for p in (50, 75, 90)]
     splits = (46, 70, 85) if full else (46,)
     rows += [Row("mnist-92", "probe", p, starts=("cs",)) for p in splits]
@@ -407,6 +407,6 @@ SUITES: dict[str, Suite] = {
     "hyperbolic": Suite(_hyperbolic(), 20.0),
     "probe": Suite(_probe(full=False), 10.0, _probe(full=True)),
 }
-"""All suites by name: every method once in minutes; the rows of the papers' tables; who finds the
-better point at equal time, on training and on validation data, and on thousands of features;
-hyperbolic eigenvalues; structural probes."""
+"""All suites by name: every method once in minutes; the rows of the papers' tables; objectives at
+equal time, on training and on validation data, and on thousands of features; hyperbolic
+eigenvalues; structural probes."""

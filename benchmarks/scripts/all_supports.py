@@ -1,10 +1,10 @@
 """Limits per component against every choice of supports, on small random matrices.
 
 Run with ``python scripts/all_supports.py [--first SEED] [--instances N] [--max-work W]``: n from 6
-to 10, r = 2 or 3, limits of 2 to 4. The supports that a bound allows to be better than ours
-(by the leading eigenvalues on one, two and all of them) are solved by SLSQP
-from random starts, which knows nothing of ours. Instances that leave more than `MOST` of them are
-counted as skipped.
+to 10, r = 2 or 3, limits of 2 to 4. A bound from the leading eigenvalues on one, two and all
+supports excludes choices of supports that cannot be better than our solution. SLSQP solves the
+other choices from random starts, independently of our solution. Instances with more than `MOST`
+such choices are counted as skipped.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import orthobcd as ob
 Support = tuple[int, ...]
 
 MOST = 2500
-"""Choices of supports that are solved, at most."""
+"""Largest number of choices of supports that are solved."""
 
 STARTS = 6
-"""Random starts of each."""
+"""Random starts of each choice of supports."""
 
 BETTER = 1e-6
-"""Relative difference that counts."""
+"""Relative difference of objectives above which one counts as better."""
 
 
 def instance(seed: int) -> tuple[np.ndarray, list[int]]:
@@ -135,7 +135,7 @@ def hopeful(
 
 
 def main() -> None:
-    """Print every instance that was missed, and the count."""
+    """Print every instance whose optimum was not found, and their number."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--instances", type=int, default=100)

@@ -9,8 +9,8 @@ From the root of a checkout, with the data in ``../shared/data`` (or where ``ORT
     python benchmarks/scripts/bounds.py proved --seconds 60 --threads 1
     python benchmarks/scripts/bounds.py figure docs/images/bounds.png
 
-The points that are certified come from `exchanges`, a plain search in NumPy, or from
-``orthobcd.solve``; for the correlation matrices from the better of the two.
+The certified points come from `exchanges`, a plain search in NumPy, or from ``orthobcd.solve``; for
+the correlation matrices from the better of both.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def top_on(C: Matrix, rows: list[int], others: Matrix) -> tuple[float, Matrix]:
 
 
 def column(C: Matrix, k: int, others: Matrix, start: Matrix, steps: int) -> tuple[float, Matrix]:
-    """One column with k nonzeros: truncated power steps, then single exchanges of rows."""
+    """One column with k nonzeros: truncated power steps, then swaps of single rows."""
     P = np.eye(len(C)) - others @ others.T
     B = P @ C @ P
     shift = max(0.0, -float(np.linalg.eigvalsh(B)[0]))
@@ -100,7 +100,7 @@ def column(C: Matrix, k: int, others: Matrix, start: Matrix, steps: int) -> tupl
 
 
 def exchanges(C: Matrix, counts: list[int], starts: int) -> Matrix:
-    """Orthonormal columns with so many nonzeros each, column by column, from several starts."""
+    """Orthonormal columns with ``counts[t]`` nonzeros in column t, from several starts."""
     rng = np.random.default_rng(0)
     n, r = len(C), len(counts)
     best, most = np.eye(n, r), -np.inf
@@ -167,7 +167,7 @@ def certified(
 
 
 def gap(found: ob.Certificate | ob.Result) -> float:
-    """What an optimum can still gain at most, relative to the variance of the point."""
+    """Largest possible gain of an optimum over the point, relative to the variance of the point."""
     lower = found.lower_bound if found.lower_bound is not None else found.objective
     return (found.objective - lower) / abs(found.objective)
 
@@ -226,7 +226,7 @@ def correlations(seconds: float, only: str, threads: int | None) -> None:
 
 
 def proved(seconds: float, only: str, threads: int | None) -> None:
-    """Solves that end when their point is proved to 2 %."""
+    """Print solves that end when their point is proved to 2 %."""
     print("| matrix, r | count | status | value | gap, % | left out | seconds |")
     print("|---|---|---|---|---|---|---|")
     for label, _, _, k, problem in budgets(only):
@@ -261,7 +261,7 @@ def penalised(seconds: float, only: str, threads: int | None) -> None:
 
 
 def valid(count: int, first: int) -> None:
-    """The largest amount by which a bound passed a feasible point, relative: negative is good."""
+    """Print the largest relative excess of a bound over a feasible point; a valid one is ≤ 0."""
     worst = -np.inf
     for seed in range(first, first + count):
         case = cases.make(seed)
@@ -275,7 +275,7 @@ def valid(count: int, first: int) -> None:
 
 
 def figure(path: str, seconds: float) -> None:
-    """Bound and value over time for two matrices."""
+    """Draw bound and value over time for two matrices."""
     import matplotlib.pyplot as plt
 
     fig, axes = plt.subplots(1, 2, figsize=(9, 3.2))

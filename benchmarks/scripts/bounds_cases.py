@@ -12,18 +12,18 @@ import orthobcd as ob
 Matrix = NDArray[np.float64]
 
 KINDS = ("total", "columns", "L0", "L1", "NonNegative", "NoPenalty")
-"""What h may be."""
+"""Kinds of h."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, and a feasible point whose objective nothing that was tried goes below."""
+    """A problem, and its best feasible point of those tried."""
 
     problem: ob.StiefelProblem
     x: Matrix
     objective: float
     exact: bool
-    """Whether the point is known to be optimal."""
+    """True if the point is known to be optimal."""
 
 
 def objective(problem: ob.StiefelProblem, x: Matrix) -> float:
@@ -38,7 +38,7 @@ def objective(problem: ob.StiefelProblem, x: Matrix) -> float:
 
 
 def leading(C: Matrix, rows: list[int], signs: bool = True) -> tuple[float, Matrix]:
-    """The leading eigenvalue of a block of C and its vector, or its magnitudes and their value."""
+    """Leading eigenvalue and vector of a block of C; with signs=False its magnitudes and value."""
     value, vectors = np.linalg.eigh(C[np.ix_(rows, rows)])
     x = np.zeros(len(C))
     x[rows] = vectors[:, -1] if signs else np.abs(vectors[:, -1])
@@ -72,7 +72,7 @@ def disjoint(C: Matrix, r: int, limits: list[int], signs: bool) -> list[Matrix]:
 
 
 def overlapping(C: Matrix, sizes: list[int], rng: np.random.Generator) -> Matrix | None:
-    """Columns on random supports, each in turn the best that is orthogonal to the others."""
+    """Columns on random supports; each in turn is the best column orthogonal to the others."""
     n, r = len(C), len(sizes)
     supports = [rng.choice(n, size=k, replace=False) for k in sizes]
     x = np.zeros((n, r))
@@ -126,7 +126,7 @@ def make(seed: int, most_rows: int = 9) -> Case:
             if x is not None and np.count_nonzero(x) <= total:
                 points.append(x)
     if not points:
-        # Supports of one row each have room in any budget.
+        # Supports of one row each satisfy every limit.
         points = [np.eye(n)[:, :r]]
     values = [objective(problem, x) for x in points]
     best = int(np.argmin(values))

@@ -1,11 +1,10 @@
-"""Variance explained with a budget of loadings per component, beside the figures of others.
+"""Variance explained with a limit on the loadings of each component, beside published figures.
 
 Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``;
-prints the table of benchmarks/results/loadings.md. Without ``--max-time`` it is the default,
-counted work and all.
-Data that the folder lacks are said to be absent. Published figures: msPCA (Cory-Wright and
-Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA ran it), both only nearly
-orthonormal. ``scripts/peers.R`` runs them.
+prints the table of benchmarks/results/loadings.md. Without ``--max-time`` a solve has the default
+limit on counted work. Data sets that are not in the folder are listed as absent. Published figures
+are of msPCA (Cory-Wright and Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA
+ran it), both only nearly orthonormal. ``scripts/peers.R`` runs these packages.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CASES: list[tuple[str, int, tuple[int, ...]]] = [
     ("arrhythmia_corr", 3, (5, 10, 20)),
     ("snp500", 4, (5, 10, 15, 20, 25, 30, 35)),
 ]
-"""Data, components, loadings of each."""
+"""Data, components, loadings of each component."""
 
 MSPCA = {
     ("pitprops", 4): 0.791,

@@ -1,11 +1,11 @@
 """The figure of docs/theory.md: steps with Cayley retraction do not leave the rotations.
 
-Run it from the root of a checkout::
+Run the script from the root of a checkout::
 
     python benchmarks/scripts/cayley.py docs/images/cayley.png
 
-Example A of appendix C.1 of the OBCD paper, and ``min ‖X − A‖²`` over the orthogonal 4 × 4
-matrices for 200 random A, each from a random X: gradient steps with Cayley retraction beside OBCD.
+Gradient steps with Cayley retraction and OBCD solve Example A of appendix C.1 of the OBCD paper,
+and ``min ‖X − A‖²`` over the orthogonal 4 × 4 matrices for 200 random A, each from a random X.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXAMPLE = np.array([[1.0, 0.0], [-1.0, -1.0]])
 
 
 def cayley(A: np.ndarray, X: np.ndarray, step: float = 0.1, steps: int = 4000) -> np.ndarray:
-    """min ‖X − A‖² by X ← (I + ½τW)⁻¹(I − ½τW)X, W = GXᵀ − XGᵀ, G = −2A."""
+    """Minimises ‖X − A‖² by X ← (I + ½τW)⁻¹(I − ½τW)X, W = GXᵀ − XGᵀ, G = −2A."""
     eye = np.eye(len(A))
     for _ in range(steps):
         W = -2.0 * (A @ X.T - X @ A.T)
@@ -30,7 +30,7 @@ def cayley(A: np.ndarray, X: np.ndarray, step: float = 0.1, steps: int = 4000) -
 
 
 def descend(A: np.ndarray, X: np.ndarray, block_size: int = 2) -> np.ndarray:
-    """The same by OBCD."""
+    """Minimises ‖X − A‖² by OBCD."""
     problem = ob.StiefelProblem(
         ob.Quadratic(np.zeros_like(A), linear=-2.0 * A), ob.NoPenalty(), len(A)
     )

@@ -1,7 +1,7 @@
 """Clustering by orthogonal NMF: purity, entropy and normalised mutual information beside others.
 
-Rows have unit length, as in the papers on orthogonal NMF. Without --data only the digits that
-scikit-learn ships: `python benchmarks/scripts/clustering.py --data ../shared/data --seeds 3`
+Rows have unit length, as in the papers on orthogonal NMF. Without --data only scikit-learn's digits
+are clustered: `python benchmarks/scripts/clustering.py --data ../shared/data --seeds 3`
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def purity(truth: Any, labels: Any) -> float:
 
 
 def entropy(truth: Any, labels: Any) -> float:
-    """Mean entropy of the classes in a cluster, in units of that of equal shares."""
+    """Mean entropy of the classes in a cluster, in units of the entropy of equal shares."""
     total = 0.0
     for k in set(labels):
         shares = np.unique(truth[labels == k], return_counts=True)[1] / np.sum(labels == k)

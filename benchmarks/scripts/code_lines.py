@@ -1,8 +1,8 @@
 """Code lines of the crate by module: without tests, comments and blank lines.
 
-``python benchmarks/scripts/code_lines.py [--folder src] [--detail]`` prints a table: lines,
-functions above 80 lines, functions with more than 7 parameters, named constants, and bare float
-literals (those other than 0, 0.5, 1 and 2, outside of constants). ``--detail`` lists them.
+``python benchmarks/scripts/code_lines.py [--folder src] [--detail]`` prints a table. Columns are
+lines, functions above 80 lines, functions with more than 7 parameters, named constants, and float
+literals outside of constants other than 0, 0.5, 1 and 2. ``--detail`` lists these literals.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LONGEST = 80
-"""Most lines of a function, from its name to its last brace."""
+"""Largest number of lines of a function, from its name to its last brace."""
 
 WIDEST = 7
-"""Most parameters of a function."""
+"""Largest number of parameters of a function."""
 
 PLAIN = {0.0, 0.5, 1.0, 2.0}
 """Values of literals that need no name."""

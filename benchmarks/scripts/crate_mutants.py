@@ -1,9 +1,9 @@
 """Mutants of the pair solvers and the penalties: the tests must notice every small change.
 
 ``python benchmarks/scripts/crate_mutants.py --shard 0/10`` (needs cargo and `cargo-mutants
-<https://mutants.rs>`_) makes a crate of `MODULES` and `TESTS` alone, which takes seconds to build
-in place of minutes, with fewer instances in a test (`FEWER`), and runs cargo-mutants in it. What
-survives can still be noticed by the tests of the other modules.
+<https://mutants.rs>`_) runs cargo-mutants in a small crate. The crate has only `MODULES` and
+`TESTS`, with fewer instances in a test (`FEWER`), and builds in seconds instead of minutes. The
+tests of the other modules may detect mutants that survive.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 MODULES = ("error", "pair", "penalty", "signature", "simd")
-"""Modules of the small crate; those of `MUTATED` are changed."""
+"""Modules of the small crate; the modules of `MUTATED` are changed."""
 
 MUTATED = ("pair", "penalty")
 
 TESTS = ("hyperbolic_pair", "pair")
 
 FEWER = {"INSTANCES": 600, "ANGLES": 3000, "FEWER_ANGLES": 600}
-"""Constants of the tests."""
+"""Reduced values of constants of the tests."""
 
 
 def small_crate(folder: Path) -> None:

@@ -1,10 +1,10 @@
 """Estimators without limits, beside the same fits with much more time.
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/default_fits.py [--max-time 60] [--jobs 2]
-[--only NAME ...]`` prints the table of benchmarks/results/default-fits.md: processor
-seconds of the default fit and of the longer one, one thread each as by default, and how much higher
-the objective of the default is than the lower of the two, relative. ``--max-time 0`` leaves the
-longer fits out. Jobs run fits side by side. Data that the folder lacks are said to be absent.
+[--only NAME ...]`` prints the table of benchmarks/results/default-fits.md. Columns are processor
+seconds of the default fit and of the longer fit, on one thread each, and the relative excess of the
+default objective over the lower of both. ``--max-time 0`` leaves the longer fits out. ``--jobs``
+fits run at the same time. Data sets that are not in the folder are listed as absent.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import orthobcd as ob
 
 PER_COMPONENT = 10
-"""Nonzero loadings a component, where these are counted."""
+"""Nonzero loadings per component, where a number is given."""
 
 
 class Data(NamedTuple):
-    """A data set: whether features are scaled, and how it is read."""
+    """A data set: its reader, and whether features are scaled."""
 
     scale: bool
     read: Callable[[Path], Any]
@@ -86,7 +86,7 @@ FITS: dict[str, Callable[..., Any]] = {
 
 
 class Row(NamedTuple):
-    """A fit, without limit and with this one."""
+    """A fit, to run without a limit and with a time limit."""
 
     data: str
     components: int
@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Seconds and objectives of both."""
+    """Seconds and objectives of the default and the longer fit."""
 
     seconds: float
     longer: float
@@ -104,12 +104,12 @@ class Outcome(NamedTuple):
 
     @property
     def behind(self) -> float:
-        """How much higher the default ends than the better of the two."""
+        """Relative excess of the default objective over the lower of both objectives."""
         return (self.objective - min(self.objective, self.best)) / abs(self.best)
 
 
 def run(row: Row) -> Outcome | None:
-    """Fit without limit, then with one; None without data."""
+    """Fit without limit, then with a limit; None without data."""
     data = DATA[row.data]
     try:
         matrix = data.read(Path(os.environ.get("ORTHOBCD_DATA", ".")))

@@ -1,9 +1,9 @@
 """Explained variance of ten sparse components of scikit-learn's digits, at equal nonzeros.
 
 Run with ``python scripts/digits.py``; prints the table of benchmarks/results/digits.md. Needs
-the extra ``sklearn``. Every method is shown twice: with the orthonormal matrix of its own support
-that is nearest (found by alternating projections and Newton's method, so it keeps the number of
-nonzeros), and with the nearest orthonormal matrix of all (the polar factor), which is dense.
+the extra ``sklearn``. Every method is shown with two orthonormal matrices. The first is the nearest
+one with the method's support (found by alternating projections and Newton's method), with the same
+number of nonzeros. The second is the nearest one of all (the polar factor), which is dense.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from orthobcd_bench.baselines.geometry import polar, project_on_support
 
 COMPONENTS = 10
 ALPHAS = (10, 15, 20, 30, 40, 60, 80, 120)
-"""Penalties of scikit-learn's estimator; the numbers of nonzeros are its own."""
+"""Penalty weights of scikit-learn's estimator, which determine its numbers of nonzeros."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
     print("|" + "---|" * 10)
     for alpha in ALPHAS:
         with warnings.catch_warnings():
-            # Their solver may stop at its iteration limit.
+            # scikit-learn's solver may stop at its iteration limit.
             warnings.simplefilter("ignore")
             theirs = TheirSparsePCA(COMPONENTS, alpha=alpha, max_iter=500, random_state=0)
             x = theirs.fit(data).components_.T

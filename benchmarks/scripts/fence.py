@@ -1,15 +1,15 @@
-"""What a change of the code must not make worse: a table, before and after, side by side.
+"""A table of figures that a change of the code must not make worse, before and after the change.
 
 ``ORTHOBCD_DATA=<folder> python scripts/fence.py --before PYTHON --after PYTHON [--seeds 3]
 [--parts NAME ...] [--quick]`` takes two interpreters, each with its own build of `orthobcd` (and
-`orthobcd_bench`). For each part and each seed both run at the same time, on one thread each, so
-that they share whatever else the machine does. Objectives (the lower the better) are compared
-relative to their size, seconds (of the processor) by their ratio. A row is marked where the median
-after is worse than the median before by more than both spreads over the seeds. The whole takes less
-than 40 minutes on two cores; ``--quick`` takes a ninth of the rows of the validation list.
+`orthobcd_bench`). For each part and each seed both builds run at the same time, on one thread each,
+so that other load of the machine affects both. Objectives (the lower the better) are compared
+relative to their size, processor seconds by their ratio. A row is marked if the median after is
+worse than the median before by more than both spreads over the seeds. All parts take less than 40
+minutes on two cores; ``--quick`` takes a ninth of the rows of the validation list.
 
-Parts: ``pairs`` (seconds of a pair by penalty), ``validation`` (a third of the validation list with
-1, 5 and 10 s), ``limits`` (nonzeros a component, without limits on time), ``defaults`` (default
+Parts: ``pairs`` (microseconds of a pair by penalty), ``validation`` (a third of the validation list
+with 1, 5 and 10 s), ``limits`` (nonzeros per component, without time limits), ``defaults`` (default
 fits), ``bounds``, ``functions`` (smooth and with l1), ``hyperbolic``, ``graph`` (an epoch of
 UltraE).
 """
@@ -39,7 +39,7 @@ import orthobcd as ob  # noqa: E402
 VALIDATION_SECONDS = (1.0, 5.0, 10.0)
 
 ROUNDING = 1e-9
-"""Relative difference of two objectives that is none."""
+"""Relative difference up to which two objectives count as equal."""
 
 
 class Figure(NamedTuple):
@@ -51,7 +51,7 @@ class Figure(NamedTuple):
 
 
 def spent(call: Callable[[], Any]) -> tuple[Any, float]:
-    """What a call returns, and its processor seconds."""
+    """The value that a call returns, and its processor seconds."""
     begun = time.process_time()
     found = call()
     return found, time.process_time() - begun
@@ -125,7 +125,7 @@ def limits(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
 
 
 def defaults(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
-    """Estimators without limits, five components; data that the folder lacks are left out."""
+    """Estimators without limits, five components, on the data sets that are in the folder."""
     for name in ("digits", "breast-cancer", "leukemia", "reuters_t10"):
         try:
             data = DATA[name].read(options.data)
@@ -234,7 +234,7 @@ def measure(options: argparse.Namespace, part: str, seed: int) -> list[dict[str,
 
 
 def worse(kind: str, before: list[float], after: list[float]) -> tuple[str, bool]:
-    """The change of the median, and whether it is for the worse by more than the spreads."""
+    """The change of the median, and whether the median is worse by more than the spreads."""
     first, second = statistics.median(before), statistics.median(after)
     spread = max(max(values) - min(values) for values in (before, after))
     if kind == "time":
@@ -247,7 +247,7 @@ def worse(kind: str, before: list[float], after: list[float]) -> tuple[str, bool
 
 
 def main() -> None:
-    """Measure a part, or both builds and print the table."""
+    """Measure a part, or measure both builds and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before")
     parser.add_argument("--after")

@@ -1,8 +1,8 @@
-"""What fresh gradients are worth to a pass over all pairs, for an f that is not quadratic, and l1.
+"""Effect of fresh gradients in a pass over all pairs, for an f that is not quadratic, with l1.
 
 The majoriser of a pair has the gradient at the start of the pass, of its matching, or of the pair
-itself, as in the papers. F is accepted by its value, and L follows what the steps show. Printed are
-F after each pass and the rows of gradients, in units of whole gradients, that it took.
+itself, as in the papers. F is accepted by its value, and L is adapted to the steps. The output is F
+after each pass and the rows of gradients that the pass took, in units of whole gradients.
 `python benchmarks/scripts/fresh_gradients.py`
 """
 

@@ -1,7 +1,7 @@
 """Objectives that are not quadratic, with l1 and l0: ours beside ManPG and annealed LADMM.
 
-All have the same callable, the same random start, the same seconds and one thread; every score is F
-at a truly feasible point. `python benchmarks/scripts/functions.py --seconds 10 --seeds 3`
+All methods have the same callable, random start, seconds and one thread; every score is F at a
+truly feasible point. `python benchmarks/scripts/functions.py --seconds 10 --seeds 3`
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def diagonalisation(rng: np.random.Generator) -> tuple[Function, int, int]:
 
 
 def robust(rng: np.random.Generator) -> tuple[Function, int, int]:
-    """-sum log cosh (AX): principal components that outliers do not draw."""
+    """-sum log cosh (AX): principal components that are robust against outliers."""
     n, m = 120, 300
     A = rng.standard_normal((m, 8)) @ (rng.standard_normal((8, n)) * (rng.random((8, n)) < 0.2))
     A = (A + 0.3 * rng.standard_normal((m, n))) / 3.0

@@ -1,24 +1,24 @@
-"""Small random problems over all options and scales, each checked for what every solve promises.
+"""Small random problems over all options and scales; each checks the properties of every solve.
 
 ``python scripts/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package,
-scikit-learn and hypothesis) solves the cases of tests/python/strategies.py in processes of their
-own, killed and replaced when a case uses more CPU time than ``--timeout`` (or `PATIENCE` times that
-on the clock), and prints the failures by kind with the numbers of their cases:
+scikit-learn and hypothesis) solves the cases of tests/python/strategies.py in separate processes.
+A process is killed and replaced if a case uses more CPU time than ``--timeout``, or `PATIENCE`
+times ``--timeout`` on the clock. The failures are printed by kind with their case numbers:
 
-* hang, crash (a signal, an abort or a panic), raised (anything but a refusal at the door),
+* hang, crash (a signal, an abort or a panic), raised (an exception other than a refused argument),
 * unnamed (a refusal whose message does not begin with an argument), warning,
-* nonfinite (a value that is reported, or an entry of the point),
+* nonfinite (a reported value, or an entry of the point),
 * rises (the history, a callback's values, or the end above the start),
 * infeasible (beyond 1e-12; relative to ‖X‖² where signs are mixed; X ≥ 0 exactly),
 * value (the reported objective is not F at the reported point),
 * optimal (a certificate's optimum above the value at a feasible point),
 * bits (another result with another number of threads, without a time limit).
 
-``--minutes 60`` (``make fuzz MINUTES=60``) runs new cases until the time is up; its seed is the
-number of the day if none is given.
+``--minutes 60`` (``make fuzz MINUTES=60``) runs new cases until the time limit; the default seed is
+then the number of the day.
 
-Refusals that name an argument are no failures; they are counted by message. A case is fixed by
-the seed and its number: ``--seed 0 --only 17`` shows case 17 and runs it in this process.
+Refusals that name an argument are expected, and counted by message. Seed and number determine a
+case: ``--seed 0 --only 17`` shows case 17 and runs it in this process.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from tests.python.promises import outcome
 from tests.python.strategies import numbered
 
 MEMORY = 4 << 30
-"""Bytes a worker may map: a wild allocation ends as a crash of one case."""
+"""Bytes that a worker may map: a huge allocation then crashes only one case."""
 
 PATIENCE = 10
-"""A case may wait for a busy machine: it hangs after this many times its CPU time on the clock."""
+"""Ratio of wall-clock limit to CPU time limit of a case, because a busy machine delays cases."""
 
 LOOK = 0.25
 """Seconds between two looks at the CPU time of a worker."""
 
 MOST = 1_000_000
-"""Most cases of a run with a time limit."""
+"""Largest number of cases of a run with a time limit."""
 
 EXAMPLES = 12
 """Case numbers printed per kind of failure."""
@@ -74,14 +74,14 @@ def report(seed: int, number: int) -> dict[str, Any]:
 
 
 def work(seed: int) -> None:
-    """Read numbers of cases, one a line; answer each with one line."""
+    """Read case numbers, one per line; answer each with one line."""
     with contextlib.suppress(ImportError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What the estimators import takes seconds, once, before the first case.
+    # The imports of the estimators take seconds: they are done once, before the first case.
     assert ob.SparsePCA is not None
     print(flush=True)
     for line in sys.stdin:
@@ -89,7 +89,7 @@ def work(seed: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used; where /proc does not tell, the time on the clock."""
+    """CPU time that a process has used; without /proc the time on the clock."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -106,7 +106,7 @@ class Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def ask(self, number: int) -> dict[str, Any]:
-        """The answer to a case, or what became of the process."""
+        """The answer to a case, or a failure "crash" or "hang" of the process."""
         if self.process is None:
             command = [sys.executable, "-P", __file__, "--work", "--seed", str(self.seed)]
             self.process = subprocess.Popen(

@@ -1,12 +1,12 @@
-"""WSS-SV and WSS-OR beside every figure that their paper prints for w1a, randn and MNIST at 10 s.
+"""WSS-SV and WSS-OR beside every figure of the OBCD paper for w1a, randn and MNIST at 10 s.
 
     python scripts/greedy_rules.py run --out FILE [--data w1a ...] [--seeds 3] [--seconds 10]
     python scripts/greedy_rules.py table --out FILE
 
 ``run`` solves each cell of Tables 2 to 8 with the default rules, from the paper's start and on one
-thread, until F is at most the paper's figure or so many processor seconds are spent. Finished runs
-are lines of FILE; a run that is started again goes on with the others. ``table`` prints the table
-of ``benchmarks/results/greedy-rules.md``. The data folder is ORTHOBCD_DATA.
+thread. A solve ends when F is at most the paper's figure, or after ``--seconds`` processor seconds.
+Finished solves are lines of FILE; a repeated ``run`` continues with the others. ``table`` prints
+the table of ``benchmarks/results/greedy-rules.md``. The data folder is ORTHOBCD_DATA.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TABLES = {
     "P1 Table 8": ("l1", 1000.0, (10, 20, 100)),
 }
 CLOSE = 0.02
-"""A figure is reproduced if ours is at most this share above it, and above its rounding."""
+"""Largest relative excess of our F over a reproduced figure, in addition to its rounding."""
 
 NAMES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0"}
 

@@ -1,13 +1,13 @@
 """Mixed signatures, measured: ``python scripts/hyperbolic.py [table ...] [--repeats 3]``.
 
-Tables: ``eigen`` (min tr(XᵀAX) against ``scipy.linalg.eig(A, J)``), ``race`` (the same against the
-methods of the literature in `orthobcd_bench.baselines`), ``unbounded`` (the JOBCD paper's
+Tables: ``eigen`` (min tr(XᵀAX) against ``scipy.linalg.eig(A, J)``), ``race`` (min tr(XᵀAX) against
+the methods of the literature in `orthobcd_bench.baselines`), ``unbounded`` (the JOBCD paper's
 maximisation), ``levels`` (iterations to that paper's values, by the bound on the rapidity),
 ``threads`` (J-JOBCD on one and two threads), ``curvature`` (adaptive against safe),
 ``variance`` (component gradients of VR-J-JOBCD), ``nonsmooth`` (ℓ1 against brute-force
 multi-start) and ``sides`` (column rotations for sparse PCA). All by default: about an hour.
 Times are medians [smallest, largest] over the repetitions. Data sets that are not in
-``ORTHOBCD_DATA`` (default ``../shared/data``) are left out, and said to be.
+``ORTHOBCD_DATA`` (default ``../shared/data``) are left out with a message.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from orthobcd_bench.baselines import hyperbolic as rivals
 
 DATA = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
 GAP = 1e-8
-"""Gap to the optimum, relative to it, that the race is to."""
+"""Relative gap to the optimum at which a method of the race finishes."""
 
 
 def signature(n: int, p: int) -> np.ndarray:
-    """p times +1, then −1."""
+    """The signature of n signs: p times +1, then −1."""
     return np.r_[np.ones(p, int), -np.ones(n - p, int)]
 
 
@@ -50,7 +50,7 @@ def randn(m: int, n: int) -> np.ndarray:
 
 
 def load(name: str) -> Any:
-    """A data set, or None with a line that says so."""
+    """A data set; None, with a printed line, if its file is missing."""
     path = DATA / name
     if not path.exists():
         print(f"  ({name} is not in {DATA}: left out)")
@@ -88,7 +88,7 @@ def eigenvalue_sets(large: bool) -> list[tuple[str, Any, int, float]]:
 
 
 def eigen(repeats: int) -> None:
-    """Column moves and both, and SciPy."""
+    """Print seconds and errors of column moves, of both moves, and of SciPy."""
     print(f"{'data':26} {'side':8} {'rel. gap':>9} {'‖XᵀJX−J‖/‖X‖²':>14}  seconds")
     for name, A, p, ridge in eigenvalue_sets(large=True):
         n = A.shape[1]
@@ -126,7 +126,7 @@ def eigen(repeats: int) -> None:
 
 
 def race(repeats: int, limit: float = 10.0) -> None:
-    """Seconds to a gap of 1e-8."""
+    """Print seconds to a gap of 1e-8."""
     methods: dict[str, Callable[..., Any]] = {
         "JOBCD both": lambda problem, x0, max_time: ob.solve(problem, x0, max_time=max_time),
         "JOBCD rows": lambda problem, x0, max_time: ob.solve(
@@ -163,7 +163,7 @@ def race(repeats: int, limit: float = 10.0) -> None:
 
 
 def unbounded(repeats: int) -> None:
-    """Pairs until sense="max" is recognised as unbounded, on the data sets of the paper."""
+    """Print pairs until sense="max" is recognised as unbounded, on the data sets of the paper."""
     del repeats
     sets = [
         (f"randn {n}, p={p}", randn(n, n), p)
@@ -384,7 +384,7 @@ def nonsmooth(repeats: int, seeds: int = 100, starts: int = 60) -> None:
             ).objective
             for k in range(starts)
         )
-        # A method that shares no code, from three random starts.
+        # An independent method, from three random starts.
         other = min(
             ob.solve(
                 problem,
@@ -437,7 +437,7 @@ TABLES: dict[str, Callable[..., None]] = {
 
 
 def main() -> None:
-    """Print the tables that are asked for."""
+    """Print the selected tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("tables", nargs="*", choices=[*TABLES, []], default=list(TABLES))
     parser.add_argument("--repeats", type=int, default=3)

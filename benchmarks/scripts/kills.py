@@ -1,10 +1,10 @@
-"""Fits that are killed at random moments and called again: do they end as without the kill?
+"""Results of fits that are killed at random moments and called again, against uninterrupted fits.
 
 ``python scripts/kills.py --kills 50`` (needs the installed packages and scikit-learn) fits
 every kind once without interruption. Then each kind is fitted ``--kills`` times from an empty
-folder: a process is killed with SIGKILL at a random moment of the time of the whole fit, twice
-in a row, and a third process fits to the end. The table says how many of them end with the same
-bits, and how many temporary files are left.
+folder. Two processes in a row are killed with SIGKILL at a random moment of the time of the whole
+fit, and a third process fits to the end. The table has the number of fits that end with the same
+bits, and the number of remaining temporary files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RNG = np.random.default_rng(0)
 A = RNG.standard_normal((80, 60)) * np.linspace(1.0, 3.0, 60)
 SIGNS = np.where(np.arange(60) < 55, 1, -1)
 EVERY = 0.05
-"""Seconds between two writes."""
+"""Least seconds between two writes of a checkpoint."""
 
 BENCH = ["--suite", "quick", "--methods", "obcd-tiled", "obcd-r", "--time", "60", "--rows"]
 BENCH += ["randn-200-300-l0", "randn-200-300-nonneg"]
@@ -111,12 +111,12 @@ KINDS: dict[str, Callable[[Path], np.ndarray]] = {
 
 
 def work(kind: str, path: Path) -> None:
-    """Fits and prints a hash of the end."""
+    """Fits and prints a hash of the result."""
     print(hashlib.sha256(np.ascontiguousarray(KINDS[kind](path)).tobytes()).hexdigest())
 
 
 def fit(kind: str, path: Path, delay: float | None = None) -> str:
-    """The hash of a fit in a process of its own; empty if it was killed after ``delay`` seconds."""
+    """The hash of a fit in a new process; empty if it was killed after ``delay`` seconds."""
     command = [sys.executable, __file__, "--work", kind, str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

@@ -1,11 +1,11 @@
 """The laws of limits on nonzeros and features over a grid of sizes and kinds of data, as a table.
 
-For every kind of data: the number of fits, the worst ratio of the variance to that of the best
-simple point (law 1; 1 or more is kept), the worst ratio where a limit is at least doubled and where
-it is larger by one (law 2), the fits that end below a simple point, below a limit at most half as
-large, and more than 1e-3 below a limit smaller by one, the fits that raise, the most processor
-seconds of a fit, and the worst excess over ``max_time``.
-Simple points are those of ``tests/python/laws.py``.
+A row is a kind of data. Law 1 compares the variance of a fit with that of the best simple point of
+``tests/python/laws.py``, law 2 with that of a fit with a smaller limit. Columns are the number of
+fits, the worst ratio of law 1, and the worst ratios of law 2 for a limit at least doubled and one
+larger by one. Then come the numbers of fits below a simple point, below a limit at most half as
+large, more than 1e-3 below a limit smaller by one, and of fits that raise. The last columns are the
+most processor seconds of a fit and the worst excess over ``max_time``.
 
     python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--sizes large] [--kinds counts]
 """
@@ -58,7 +58,7 @@ def limits_of(n: int, r: int, features: bool) -> list[int]:
 
 
 class Row:
-    """What is known of a kind of data."""
+    """The figures of a kind of data."""
 
     def __init__(self) -> None:
         self.fits = self.raised = 0

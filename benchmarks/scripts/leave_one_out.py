@@ -1,13 +1,13 @@
-"""What the search loses without one of its heuristics.
+"""Loss of the search without one of its heuristics.
 
 ``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2] [--only l0]``
 solves problems of every kind (real and random data, all penalties, linear terms, D, det X = 1,
-functions, mixed signatures) by a plan of short restarts, longer restarts of the best and
-improvements: with the heuristics that the default search takes there, and without each of them in
-turn. Work is counted, so that the objectives do not depend on the load of the machine. The table
-says for each heuristic and kind of problem how often it was left out, how often it found the
-incumbent, how often the search ends higher without it and how often lower (by more than 1e-6 of
-|F|), and the mean, the worst and the best change of the objective.
+functions, mixed signatures). The plan has short restarts, longer restarts of the best, and
+improvements. The search runs with the heuristics of the default search, and without each in turn.
+Work is counted, so that objectives do not depend on the load of the machine. The table has a row
+for each heuristic and kind of problem. Columns count the solves without the heuristic, those where
+it found the incumbent, and those that ended higher or lower without it (by more than 1e-6 of |F|).
+Then come the mean, the worst and the best change of the objective.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functions import PROBLEMS
 import orthobcd as ob
 
 SAME = 1e-6
-"""Relative change of the objective that counts as none."""
+"""Relative change up to which an objective counts as unchanged."""
 
 REAL = ("20news", "yale32", "snp500", "w1a", "mnist-92", "colon-500", "reuters-t10", "arcene-1000")
 """Data sets of ``ORTHOBCD_DATA``; "-500": 500 of the columns."""
@@ -58,7 +58,7 @@ def gram(matrix: Any) -> Any:
 
 
 def problems(folder: Path) -> Iterator[tuple[str, str, Any]]:
-    """Kind, label, problem."""
+    """Yields kind, label and problem."""
     for k, (name, matrix) in enumerate(data(folder)):
         squares = matrix.multiply(matrix) if hasattr(matrix, "nnz") else matrix * matrix
         top = float(np.asarray(squares.sum(axis=0)).max())
@@ -138,7 +138,7 @@ def taken(problem: Any, work: float) -> tuple[list[str], list[str]]:
 
 
 def measure(problem: Any, work: float, seeds: int) -> Iterator[tuple[str, bool, float]]:
-    """Each heuristic left out: its name, whether it found the incumbent, the relative loss."""
+    """Yields a heuristic, whether it found the incumbent, and the relative loss without it."""
     scratch, improve = taken(problem, work)
 
     def solved(scratch: list[str], improve: list[str], seed: int) -> Any:

@@ -1,14 +1,14 @@
-"""How late a time limit and Ctrl-C are kept, on one thread.
+"""Lateness of solves after a time limit and after Ctrl-C, on one thread.
 
 ``python scripts/limits.py`` (needs the installed package and scipy) solves one problem per row in
 a process of its own: dense and sparse data, three penalties, 5 and 50 components. Making the data
-and the problem is not counted. A row says
+and the problem is not counted. A row has
 
-* for every time limit by how much the solve was late (seconds; wanted: 0.1 + 5 % of the limit),
-* the same for a limit of 1 s with a callback that sleeps 0.3 s (wanted: one sleep more),
-* how long after Ctrl-C, pressed at random moments, the solve returned (worst; wanted: 0.2),
-* which share of the time on the clock the process was running: below .9 the machine was busy with
-  something else, and the row says little; the worst lateness times that share is shown beside it.
+* the lateness of the solve for every time limit (seconds; wanted: 0.1 + 5 % of the limit),
+* the lateness for a limit of 1 s with a callback that sleeps 0.3 s (wanted: one sleep more),
+* the time from Ctrl-C, pressed at random moments, to the return (worst; wanted: 0.2),
+* the share of the wall-clock time that the process was running, and the worst lateness times that
+  share; with a share below .9 the machine was busy, and the row is not reliable.
 
 A solve that is still running ``--cap`` seconds after its time is killed and shown as ``>cap``.
 ``--rows 'sparse 20000 l1*'`` chooses rows by name (kind, size, penalty, components).
@@ -60,7 +60,7 @@ SLEEP = 0.3
 SLEEPING_LIMIT = 1.0
 
 LATEST_PRESS = 4.0
-"""Ctrl-C comes at a moment between 0 and this many seconds, quick ones as often as late ones."""
+"""Latest Ctrl-C in seconds: one comes after ``LATEST_PRESS`` · u³ for uniform u, mostly early."""
 
 ENOUGH = 600.0
 """Time limit of a solve that Ctrl-C is to end."""
@@ -90,7 +90,7 @@ def solver(name: str) -> Any:
 
 
 def work(row: str, name: str) -> None:
-    """Make the problem; then solve once for every line read, and say when it returned."""
+    """Make the problem; then solve once for every line read, and print the time of the return."""
     kind, n, penalty, r = row.split()
     instance = problem(kind, int(n), penalty, int(r))
     method = solver(name)
@@ -140,7 +140,7 @@ class Child:
         return json.loads(line) if line else None
 
     def ask(self, **options: Any) -> float | None:
-        """Start a solve; when it began."""
+        """Start a solve; returns the time of its begin."""
         self.stdin.write(json.dumps(options) + "\n")
         self.stdin.flush()
         answer = self.read(ENOUGH)
@@ -159,7 +159,7 @@ class Child:
 
 
 def late(child: Child, limit: float, cap: float, **options: Any) -> tuple[float, float] | None:
-    """Seconds over a time limit and the share of them that the process ran; None when killed."""
+    """Seconds over a time limit, and the share of time that the process ran; None if killed."""
     child.ask(max_time=limit, **options)
     answer = child.read(limit + cap)
     return None if answer is None else (answer["seconds"] - limit, answer["busy"])
@@ -215,14 +215,14 @@ def measure(row: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def shown(value: float | None, wanted: float, cap: float) -> str:
-    """A figure, marked where it is more than what is wanted."""
+    """A figure as text, marked if it exceeds ``wanted``."""
     if value is None:
         return f">{cap:g} !"
     return f"{value:.3f}{' !' if value > wanted else '  '}"
 
 
 def tolerance(limit: float) -> float:
-    """How late a solve may be."""
+    """Largest lateness of a solve, in seconds."""
     return 0.1 + 0.05 * limit
 
 

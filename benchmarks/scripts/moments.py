@@ -2,21 +2,21 @@
 
 ``OMP_NUM_THREADS=1 python benchmarks/scripts/moments.py PART [options]`` prints one table. PART is
 
-- ``beside [--sizes 400 2000] [--means 0 100 1000] [--rows 20480] [--types float32 float64]``: for
-  blocks of 2048 rows with a few strong directions, processor seconds on one thread relative to
-  NumPy's float64 product of the same blocks, megabytes beside a block at the peak, and the relative
-  errors of the covariance (Frobenius norm) and of the three largest variances (the largest of the
-  three). Every method runs in a process of its own. The truth is a float64 product about the means
-  that a first pass has found.
+- ``beside [--sizes 400 2000] [--means 0 100 1000] [--rows 20480] [--types float32 float64]``:
+  methods for blocks of 2048 rows with a few strong directions, each in its own process on one
+  thread. Columns are processor seconds relative to NumPy's float64 product of the same blocks,
+  megabytes beside a block at the peak, and relative errors of the covariance (Frobenius norm) and
+  of the three largest variances (the largest error). The reference is a float64 product about the
+  means of a first pass.
 
-  - ``product``: float64 ``X.T @ X``, the bar for seconds; not a covariance, so without an error
+  - ``product``: float64 ``X.T @ X``, the unit of seconds; not a covariance, so without an error
   - ``fast``, ``exact``: moments of this package
   - ``IncrementalPCA``: three components of scikit-learn's, block by block
   - ``dask-ml``: three components of its PCA with the randomised solver
   - ``scanpy``: the covariance E[xx] - E[x]E[x] of its PCA of Dask arrays
 - ``file [--rows 1000000] [--features 4000] [--folder .]``: a float32 file of this size, made block
-  by block, fitted and deleted; resident megabytes; processor seconds with the reading; share of
-  the multiply-adds of NumPy's product, of which one in 50 blocks is multiplied on the way
+  by block, fitted and deleted. Columns are resident megabytes, processor seconds including the
+  reading, and the rate relative to NumPy's product, which is timed on one in 50 blocks
 - ``memory``: fits of the same numbers in several types; a memory map; 1,000 single rows
 - ``order [--data FOLDER]``: bits of exact fits in any order, blocks and containers
 - ``workers``: Dask on one and on two processes
@@ -50,7 +50,7 @@ LEADING = 3
 
 
 class Data(NamedTuple):
-    """Blocks that are made when they are asked for."""
+    """Blocks that are made when they are read."""
 
     rows: int
     features: int
@@ -68,7 +68,7 @@ class Data(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A covariance, or the largest variances alone, or neither."""
+    """A covariance, the largest variances alone, or neither of them."""
 
     covariance: np.ndarray | None
     variances: np.ndarray | None
@@ -81,20 +81,20 @@ def largest(covariance: np.ndarray) -> np.ndarray:
 
 
 class Method:
-    """What is done with each block, and what is found in the end."""
+    """A method that adds blocks and returns a covariance at the end."""
 
     def __init__(self, data: Data) -> None:
         self.data = data
 
     def add(self, block: np.ndarray) -> None:
-        """Take a block in."""
+        """Add a block."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Compute what could not be computed block by block."""
+        """Finish the computation after the last block."""
 
     def found(self) -> Found:
-        """Return what the blocks say."""
+        """Return the covariance or the variances of the blocks."""
         raise NotImplementedError
 
 
@@ -122,7 +122,7 @@ class Ours(Method):
         self.moments.add(block, None, 1)
 
     def end(self) -> None:
-        # What is minimised: minus the sums of squares.
+        # The matrix C of the objective: minus the sums of squares.
         self.covariance = self.moments.read(True, False, False, 1)[1]
 
     def found(self) -> Found:
@@ -187,7 +187,7 @@ class DaskML(Lazy):
 class Scanpy(Lazy):
     def __init__(self, data: Data) -> None:
         super().__init__(data)
-        # What its PCA of Dask arrays computes the eigenvectors of.
+        # Function by which scanpy's PCA of Dask arrays computes its covariance.
         from scanpy.preprocessing._pca._dask import _cov_sparse_dask
 
         self.covariance_of = _cov_sparse_dask
@@ -227,12 +227,12 @@ def megabytes(name: str) -> float:
 
 
 def peak() -> float:
-    """Return the megabytes that this process has had at most, or since they were forgotten."""
+    """Return the peak memory of this process in megabytes, since the last reset if any."""
     return megabytes("VmHWM")
 
 
 def measure(name: str, data: Data, to: Any) -> None:
-    """Send seconds, megabytes beside the block, and what was found."""
+    """Send seconds, megabytes beside the block, and the covariance or variances."""
     blocks = data.blocks()
     block = next(blocks)
     before, highest, seconds = megabytes("VmRSS"), 0.0, 0.0
@@ -378,7 +378,7 @@ def fit_of_map(path: str) -> tuple[float, float]:
     X = np.load(path, mmap_mode="r")
     ob.SparsePCA(3, n_nonzero=20, random_state=0).fit(np.asarray(X[:3000]))
     pca = ob.SparsePCA(3, n_nonzero=20, random_state=0)
-    # Without the pages of the file, which the system takes back when it needs them.
+    # RssAnon excludes the pages of the file, which the system can reclaim.
     before, sizes, ended = megabytes("RssAnon"), [0.0], threading.Event()
 
     def watch() -> None:
@@ -446,7 +446,7 @@ def order(options: argparse.Namespace) -> None:
     folder = Path(options.data)
     mnist = np.load(folder / "mnist_train.npz")
     reuters = sparse.load_npz(folder / "reuters_t10.csr.npz").tocsr()
-    # The words of most documents: the moments of more than 4096 are not formed.
+    # The 1000 words of most documents: moments of more than 4096 features are not formed.
     often = np.sort(np.argsort(-np.diff(reuters.tocsc().indptr), kind="stable")[:1000])
     sets = {"MNIST": next(a for a in mnist.values() if a.ndim == 2), "reuters": reuters[:, often]}
     makes = {
@@ -468,7 +468,7 @@ def order(options: argparse.Namespace) -> None:
                 rows = "head" if way.startswith("single") else "rows"
                 same = np.array_equal(sums_of(given), known[rows])
                 cells = ["equal" if same else "DIFFER"] + [""] * (len(makes) + 1)
-                # Equal sums are equal fits; fits are compared where rows come in another order.
+                # Equal sums give equal fits; fits are compared if rows come in another order.
                 if way in ("permuted", "Dask, threads"):
                     for k, (key, make) in enumerate(makes.items()):
                         got = make(precision="exact").fit(given)
@@ -484,14 +484,14 @@ def order(options: argparse.Namespace) -> None:
 
 
 def noted(block: np.ndarray, folder: str = "") -> np.ndarray:
-    """Return a chunk and note who made it."""
+    """Return a chunk and note the process that made it."""
     with open(Path(folder) / str(os.getpid()), "a") as file:
         file.write(".")
     return block
 
 
 def of_processes(X: np.ndarray, killed: bool) -> tuple[np.ndarray, int]:
-    """Return the exact sums by two processes, and how many chunks they made."""
+    """Return the exact sums by two processes, and the number of chunks that they made."""
     import distributed
 
     from orthobcd.sklearn.dask import summed

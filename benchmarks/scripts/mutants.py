@@ -1,10 +1,10 @@
-"""Mutants of the Python side: small changes of the code, of which the tests must notice each.
+"""Mutants of the Python package: small changes of the code, each of which must fail a test.
 
 ``python benchmarks/scripts/mutants.py --count 160`` (needs the installed package and the test
 dependencies) takes a random sample of changes (a comparison, a constant, an operator, a condition)
-in the modules of `PARTS`, writes each to a copy of the installed package, and runs the tests of the
-module that are not ``slow``, until one fails. It prints the score by module, and the mutants that
-survive. ``--only PATH:LINE`` runs the mutants of one line.
+in the modules of `PARTS`. Each change is written to a copy of the installed package, and the tests
+of the module that are not ``slow`` run until one fails. The script prints the score by module, and
+the mutants that survive. ``--only PATH:LINE`` runs the mutants of one line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARTS = {
     "sklearn": "--quick moment_fits choices row_moments estimators regularization row_blocks "
     "around_a_fit adapters dask precision input tables_by_batches",
 }
-"""Files or folders of the package, and the tests that are to notice a change."""
+"""Files or folders of the package, and the tests that must detect a change."""
 
 LIBRARIES = (
     "h5py",
@@ -48,10 +48,10 @@ LIBRARIES = (
     "scipy.sparse.linalg",
     "sklearn.utils.estimator_checks",
 )
-"""What the tests import, but for packages with plugins of pytest."""
+"""Libraries that the tests import, without packages with plugins of pytest."""
 
 PATIENCE = 4.0
-"""A mutant counts as noticed after this multiple of the time of the tests without a change."""
+"""Time after which a mutant counts as detected, relative to the time of the unchanged tests."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -123,7 +123,7 @@ class Spots(ast.NodeVisitor):
 
 
 class Replace(ast.NodeTransformer):
-    """Puts another node in the place of one."""
+    """Replaces one node by another."""
 
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self.old, self.new = old, new
@@ -145,10 +145,10 @@ class Mutant:
             self.text += f"{getattr(old, 'lineno', 0)}  {'  ->  '.join(shown)}"
 
     def code(self, tree: ast.Module) -> str:
-        """The changed module; ``tree`` is the module, which stays as it is."""
+        """The code of the changed module; the module ``tree`` is not changed."""
         if self.old is None or self.new is None:
             return ast.unparse(tree)
-        # A copy of the tree that has this node itself.
+        # A deep copy of the tree, except for the node ``self.old``.
         copied = copy.deepcopy(tree, {id(self.old): self.old})
         return ast.unparse(Replace(self.old, self.new).visit(copied))
 
@@ -170,7 +170,7 @@ def mutants(package: Path, trees: dict[Path, ast.Module]) -> Iterator[Mutant]:
 def noticed(
     mutant: Mutant, package: Path, trees: dict[Path, ast.Module], seconds: float = math.inf
 ) -> bool:
-    """Whether the tests fail or take more than ``seconds``, in a process of its own."""
+    """True if the tests, in a new process, fail or take more than ``seconds``."""
     path = package / mutant.path
     known = path.read_text(encoding="utf-8")
     path.write_text(mutant.code(trees[mutant.path]), encoding="utf-8")
@@ -252,7 +252,7 @@ if __name__ == "__main__":
     sys.dont_write_bytecode = True
     import pytest
 
-    # What the tests import takes seconds: once, before the processes of the mutants.
+    # The imports of the tests take seconds: they are done once, before the mutants fork.
     for name in LIBRARIES:
         importlib.import_module(name)
     INSTALLED = next(

@@ -1,16 +1,16 @@
-"""Objectives that ``orthobcd.solve`` reaches without options, beside goals and beside others.
+"""Objectives that ``orthobcd.solve`` reaches without options, beside goals and competitors.
 
-Run it on a quiet machine from the root of a checkout, with the data sets in ``../shared/data`` (or
-where ``ORTHOBCD_DATA`` says)::
+Run the script on an idle machine from the root of a checkout, with the data sets in
+``../shared/data`` (or in the folder ``ORTHOBCD_DATA``)::
 
     OMP_NUM_THREADS=1 python scripts/optima.py --seeds 3 --only randn > optima.md
 
-With ``--against DIR`` it reads what ``orthobcd-bench --suite quality --out DIR`` has measured,
-and sets the default solver beside the best of the competitors, row by row.
+With ``--against DIR`` the script reads the results of ``orthobcd-bench --suite quality --out DIR``,
+and compares the default solver with the best competitor, row by row.
 
-A row is solved once per seed; the table has the worst, the median and the best objective, the
-longest wall time, and the least processor time per second that a solve got: on a loaded machine it
-is below the number of cores.
+A row is solved once per seed. The table has the worst, the median and the best objective, the
+longest wall time, and the least processor time per second of a solve, which is below the number of
+cores on a loaded machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIE = 1e-6
 
 
 class Row(NamedTuple):
-    """A problem, the seconds it gets and the objective to reach."""
+    """A problem, its time limit in seconds and the objective to reach."""
 
     data: str
     penalty: str
@@ -76,7 +76,7 @@ def problem(data: Any, row: Row) -> Any:
 
 
 def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
-    """Objective, seconds, processor seconds per second, and what found the point."""
+    """Objective, seconds, processor seconds per second, and the run that found the point."""
     posed = problem(data, row)
     wall, cpu = time.perf_counter(), time.process_time()
     result = ob.solve(posed, max_time=row.seconds, seed=seed)
@@ -86,7 +86,7 @@ def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
 
 
 def procrustes(seeds: int) -> Iterator[str]:
-    """Random starts of ‖X − A‖² on square X: how many end at the optimum."""
+    """Number of random starts of ‖X − A‖² on square X that end at the optimum."""
     for n in (4, 8, 16):
         found = 0
         for seed in range(seeds):

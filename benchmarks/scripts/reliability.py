@@ -4,10 +4,10 @@
 package, scikit-learn, and the test dependencies) prints
 
 * load: 16 threads and 8 processes that fit at once, against the same fits one after the other,
-* time: by how much each public function with ``max_time`` exceeds the limit, over sizes,
-* memory: what a call under 40 limits on address space ends with; the small solve that follows each
+* time: the excess over the limit of each public function with ``max_time``, over sizes,
+* memory: the outcome of a call under 40 limits on address space; the small solve that follows each
   call in the same process must succeed (tests/python/test_memory.py has the calls),
-* files: what the readers say to hostile files, and how much memory they take
+* files: messages and memory of the readers for hostile files
   (tests/python/test_hostile_files.py has the files).
 
 The exit code is 1 if a bound is exceeded.
@@ -48,17 +48,17 @@ LIMITS = (0.2, 1.0)
 """Time limits in seconds."""
 
 REPEATS = 3
-"""Calls for each limit, of which the least late one counts: a busy machine only adds time."""
+"""Calls for each limit; the least late one counts, because other load only adds time."""
 
 STEPS = [round(2 * 1.16**k) for k in range(40)]
-"""Megabytes beyond what the process has, from 2 to 650."""
+"""Limits on address space in megabytes beyond that of the process, from 2 to 650."""
 
 
 # Load ---------------------------------------------------------------------------------------------
 
 
 def fit(k: int) -> tuple[str, float]:
-    """Fit number k by counted work: a hash of its end, and its processor seconds if alone."""
+    """Fit number k by counted work: a hash of its result, and its processor seconds if alone."""
     rng = np.random.default_rng(k)
     A = rng.standard_normal((120, 80)) * np.linspace(1.0, 3.0, 80)
     penalty = [ob.L0(40.0), ob.L1(20.0), ob.Cardinality(60), ob.NonNegative()][k % 4]
@@ -133,7 +133,7 @@ def fits(A: np.ndarray) -> dict[str, Callable[[float], Any]]:
         return pca(limit).fit(list(np.array_split(A, 10)))
 
     def proved(limit: float) -> ob.SparsePCA:
-        # The bound can take the limit once more.
+        # The bound can take the time limit once more.
         return pca(limit, certify=True).fit(A)
 
     positive = np.abs(A)

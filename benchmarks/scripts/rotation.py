@@ -1,16 +1,16 @@
 """Sparse rotation of 30 loading matrices: ours beside reweighted rotation and a subgradient method.
 
 ``OMP_NUM_THREADS=1 python benchmarks/scripts/rotation.py [DATA_FOLDER] [--starts 10]`` prints the
-sum of magnitudes of the rotated loadings, relative to the lowest of the row less one, from the
-loadings as given and as the best of all starts, and processor seconds of all starts on one thread.
-The starts are the loadings as given, their varimax rotation, and random rotations, the same for all
-methods. Loadings are leading right singular vectors ("unit"), or these times singular
-values over √m ("scaled"), of real data; or random.
+relative excess of the sum of magnitudes over the lowest of the row, from the loadings as given and
+as the best of all starts, and processor seconds of all starts on one thread. The starts are the
+loadings as given, their varimax rotation, and random rotations, the same for all methods. Loadings
+are leading right singular vectors of real data ("unit"), these vectors times singular values over
+√m ("scaled"), or random.
 
 - ``ours``: `orthobcd.rotate_loadings`
-- ``reweighted``: X of least Σ wᵢⱼ xᵢⱼ², wᵢⱼ = 1/√(xᵢⱼ² + ε²) of the point before, by the majoriser
-  with the largest weight of each row, whose minimiser is a polar factor; ε falls from 0.1 to 1e-9
-  of the root mean square in 600 steps
+- ``reweighted``: minimises Σ wᵢⱼ xᵢⱼ² with wᵢⱼ = 1/√(xᵢⱼ² + ε²) of the point before. A step is the
+  polar factor that minimises the majoriser with the largest weight of each row. In 600 steps ε
+  falls from 0.1 to 1e-9 of the root mean square
 - ``subgradient``: Riemannian subgradient steps with a polar retraction, step lengths falling
   geometrically over 2000 steps; the best of three first lengths, and of all iterates
 """

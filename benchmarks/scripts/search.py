@@ -1,6 +1,6 @@
-"""The figure of docs/search.md: where the runs of a search end.
+"""The figure of docs/search.md: the objectives at which the runs of a search end.
 
-Run it from the root of a checkout::
+Run the script from the root of a checkout::
 
     python benchmarks/scripts/search.py docs/images/search.png
 """

@@ -1,8 +1,8 @@
 """Smooth functions alone: ours with and without products with the Hessian, beside pymanopt.
 
-All have the same callables, the same random start and one thread of their own (NumPy's are those of
-the environment). Printed are the seconds to a gradient along the manifold of 1e-6 of the whole one,
-the values and gradients (and products with the Hessian) that took, and F.
+All methods have the same callables, the same random start and one thread; the environment sets the
+threads of NumPy. The output is the seconds until the Riemannian gradient is 1e-6 of the Euclidean
+one, the numbers of values and gradients (and products with the Hessian) until then, and F.
 `python benchmarks/scripts/smooth.py --seeds 3 --others cg tr`
 """
 

@@ -1,13 +1,13 @@
-"""Long runs in one process: does anything drift, grow or break?
+"""Long runs in one process, which test for drift, growth of memory and errors.
 
 ``python scripts/soak.py`` (needs the installed package and scikit-learn) has two parts:
 
-* ``--updates 1e9`` pairs that move, in descents over several objectives and both constraints, each
-  from the point where the descent before ended, perturbed. After each descent the feasibility and
-  the difference of the reported F from what another call evaluates there, relative to its
-  magnitude, are compared with ``FEASIBLE`` and ``EQUAL``. (Tests in Rust compare tracked values.)
-* ``--fits 10000`` fits in a row. Some raise at the door, some have a callback that raises or stops,
-  some get SIGINT.
+* ``--updates 1e9`` pairs that move, in descents over several objectives and both constraints. Each
+  descent starts at the perturbed end of the descent before. After each descent the feasibility is
+  compared with ``FEASIBLE``, and the difference of the reported F from the F of another call at the
+  same point, relative to its magnitude, with ``EQUAL``. (Tests in Rust compare tracked values.)
+* ``--fits 10000`` fits in a row. Some have invalid arguments, some have a callback that raises or
+  stops, some get SIGINT.
 
 Both print the resident memory at the beginning, in the middle and at the end. The exit code is 1 if
 a bound is exceeded, or if resident memory grows by more than ``GROWTH`` bytes in the second half.
@@ -61,7 +61,7 @@ def problems(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def perturbed(x: np.ndarray, signs: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
-    """A feasible point near X, or a new one for a mixed signature."""
+    """A feasible point near X; for a mixed signature a new feasible point."""
     if signs is not None:
         found = ob.random_j_orthogonal(signs, 0.5, int(rng.integers(2**31)))
         return found[:, : x.shape[1]]
@@ -112,7 +112,7 @@ def descents(updates: float) -> bool:
 
 
 def fits(count: int) -> bool:
-    """Fits, of which some end by errors, callbacks and Ctrl-C; returns whether memory is flat."""
+    """Runs fits, some of which raise, stop or get Ctrl-C; returns whether memory is constant."""
     rng = np.random.default_rng(1)
     A = rng.standard_normal((40, 20))
     problem = ob.SparsePCAProblem(A, 3, ob.L0(2.0))
@@ -160,7 +160,7 @@ def fits(count: int) -> bool:
 
 
 def said(memory: list[int]) -> bool:
-    """Prints resident memory; returns whether it is flat in the second half."""
+    """Prints resident memory; returns whether it is constant in the second half."""
     print("resident, MB: " + " ".join(f"{size / 2**20:.1f}" for size in memory))
     return memory[-1] - memory[-2] <= GROWTH
 

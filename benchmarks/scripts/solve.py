@@ -1,8 +1,8 @@
 """Whole solves against the plain NumPy reference of the papers' method, side by side.
 
-``python scripts/solve.py`` (needs the installed package and the tests' ``reference.py``) prints,
-for small dense problems, microseconds per pair visited in the first sweep from the same random
-start, of the tiled solver, of our plain pairs and of the reference, and the ratios: median
+``python scripts/solve.py`` (needs the installed package and the tests' ``reference.py``) prints
+microseconds per visited pair in the first sweep, for small dense problems and the same random
+start. Columns are the tiled solver, our plain pairs, the reference, and the ratios: median
 [smallest, largest] of five rounds.
 """
 
@@ -21,7 +21,7 @@ import reference
 
 ROUNDS = 5
 REPEATS = 100
-"""One sweep of ours takes a fraction of a millisecond: it is timed this many times."""
+"""Number of timed sweeps of ours, each of which takes a fraction of a millisecond."""
 
 
 def spread(values: list[float]) -> str:

@@ -1,11 +1,11 @@
 """The hyperbolic structural probe, measured: ``python scripts/structural_probe.py [table ...]``.
 
-Tables: ``race`` (20 s of every feasible method on the w1a row, T matched, from I and from a random
-J-orthogonal start), ``large`` (one full gradient with m = 10,000 and n = 50: seconds, busy cores,
-peak memory), ``variance`` (VR-J-JOBCD against J-JOBCD per component gradient), ``rows`` (the
-methods of the paper on all usable rows of w1a after 5, 12 and 30 processor seconds). All of them by
-default. The competitors use the compiled gradient too, so that only the methods differ. Data come
-from ``ORTHOBCD_DATA`` (default ``../shared/data``).
+Tables, all by default: ``race`` (every feasible method on the w1a row, 20 s, T matched, from I and
+from a random J-orthogonal start), ``large`` (one full gradient with m = 10,000 and n = 50: seconds,
+busy cores, peak memory), ``variance`` (VR-J-JOBCD against J-JOBCD per component gradient), ``rows``
+(the methods of the paper on all usable rows of w1a after 5, 12 and 30 processor seconds). The
+competitors also use the compiled gradient, so that only the methods differ. The folder of the data
+is ``ORTHOBCD_DATA`` (default ``../shared/data``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DATA = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
 
 
 def w1a_row(n: int = 100, m: int | None = 500, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
-    """(data, signature): the n most frequent columns, first m rows with a nonzero time part."""
+    """Data and signature: the n most frequent columns, first m rows with a nonzero time part."""
     A = scipy.sparse.load_npz(DATA / "w1a.csr.npz").toarray().astype(float)
     A = A[:, np.sort(np.argsort(-A.sum(axis=0), kind="stable")[:n])]
     j = np.repeat([1, -1], [p, n - p])
@@ -34,7 +34,7 @@ def w1a_row(n: int = 100, m: int | None = 500, p: int = 50) -> tuple[np.ndarray,
 
 
 def race(limit: float, options: argparse.Namespace) -> None:
-    """Objective after `limit` seconds."""
+    """Print the objective after `limit` seconds."""
     D, j = w1a_row()
     problem = ob.HyperbolicStructuralProbeProblem(D, j)
     starts = {"I": np.eye(j.size), "random": reference_start(j.astype(float))}
@@ -71,7 +71,7 @@ def race(limit: float, options: argparse.Namespace) -> None:
 
 
 def large() -> None:
-    """m = 10,000, n = 50."""
+    """Print seconds, busy cores and memory of a gradient with m = 10,000 and n = 50."""
     D = np.random.default_rng(0).standard_normal((10_000, 50))
     problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 25), T_scale=1.0)
     before = resource.getrusage(resource.RUSAGE_SELF)
@@ -87,7 +87,7 @@ def large() -> None:
 
 
 def variance(passes: int) -> None:
-    """F at equal component gradients."""
+    """Print F at equal numbers of component gradients."""
     sets = []
     D, j = w1a_row()
     sets.append(("w1a 500×100", ob.HyperbolicStructuralProbeProblem(D, j)))
@@ -145,15 +145,15 @@ def per_epoch(problem: ob.HyperbolicStructuralProbeProblem, x0: np.ndarray, opti
 
 
 def rows() -> None:
-    """F of VR-J-JOBCD, J-JOBCD, CSDM, UMCM and GS-JOBCD, one thread each."""
+    """Print F of VR-J-JOBCD, J-JOBCD, CSDM, UMCM and GS-JOBCD, on one thread each."""
     ours = {"VR-J-JOBCD": {}, "J-JOBCD": {"full_gradient": True}}
     for p in (50, 75):
         D, j = w1a_row(m=None, p=p)
         problem = ob.HyperbolicStructuralProbeProblem(D, j)
         x0 = reference_start(j.astype(float))
         print(f"w1a, {len(D)} rows, p = {p}: {problem.value_and_gradient(x0)[0]:.4f} at the start")
-        # The steps of our rule fall to 0 at the limit, so every mark is a solve of its own. A limit
-        # in passes is the same on a busy machine.
+        # The steps of our rule fall to 0 at the limit, so every mark needs its own solve. A limit
+        # in passes does not depend on the load of the machine.
         for name, options in ours.items():
             cost, values = per_epoch(problem, x0, options), []
             for mark in MARKS:
@@ -174,7 +174,7 @@ def rows() -> None:
         result = ob.solve(general, x0, solver=gs, callback=look, n_threads=1)
         values = [min(v for t, v in points if t <= mark) for mark in MARKS]
         print(f"p = {p} GS-JOBCD: {values}, {result.n_iterations} pairs", flush=True)
-        # The competitors read the clock; here that of the processor.
+        # The competitors read the wall clock, which is replaced by processor time.
         clock, time.perf_counter = time.perf_counter, time.process_time
         for name, method in (("CSDM", csdm_factors), ("UMCM", umcm)):
             history = method(problem, x0, max_time=MARKS[-1]).history
@@ -184,7 +184,7 @@ def rows() -> None:
 
 
 def main() -> None:
-    """Run the tables asked for."""
+    """Run the selected tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tables", nargs="*", default=["race", "large", "variance", "rows"])
     parser.add_argument("--limit", type=float, default=20.0)

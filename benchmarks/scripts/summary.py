@@ -4,7 +4,7 @@ From the root of a checkout::
 
     python benchmarks/scripts/summary.py
 
-writes them between their marks in the pages; with ``--check`` it fails if a page is out of date.
+writes the tables between their marks in the pages; ``--check`` fails if a page is out of date.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def loadings() -> str:
 
 
 def objectives() -> str:
-    """How often the default solver ends below the best competitor, by list of problems."""
+    """Counts of problems where the default solver ends below the best competitor, by list."""
     lists = {
         "equal-time": "problems that the rules were tuned on",
         "held-out": "held-out data, worst of three seeds",
@@ -115,7 +115,7 @@ TABLES = {
 
 
 def filled(text: str) -> str:
-    """A page with each of its tables made afresh."""
+    """The text of a page with new tables."""
     for name, make in TABLES.items():
         mark = re.compile(rf"(<!-- {name}: [^>]*-->\n).*?(\n<!-- end -->)", re.DOTALL)
         text = mark.sub(lambda found, make=make: f"{found[1]}\n{make()}\n{found[2]}", text)

@@ -6,25 +6,25 @@
     python scripts/ultra_e.py whole [--graph wn18rr] [--seeds 3] [--minutes 120] [--checkpoint FILE]
 
 ``core`` prints test MRR and Hits for every seed and rule, with seconds per epoch; ``--out`` adds
-the runs as JSON. The core of WN18RR: the entity of least degree (ties: the larger number) leaves
-all of the graph until 208 are left (813 triples, 4 relations), split 569/244 by
-``default_rng(0).permutation``. The core of FB15k-237: entities in the order of their degree (ties:
-the smaller number first), as many as give 135 entities with a triple of the 22 commonest relations
-among them; of those triples 1027, the size of the JOBCD paper's FB15k batch, drawn and split
-719/308 by the same permutation, hold 127 entities and 22 relations. The core of FB15k is made by
-the same rule from the 505,436 triples at hand (its training triples are not complete).
+the runs as JSON. The core of WN18RR has 208 entities, 813 triples and 4 relations: the entity of
+least degree (ties: the larger number) is removed repeatedly. ``default_rng(0).permutation`` splits
+its triples 569/244. The core of FB15k-237 takes the fewest entities of highest degree (ties: the
+smaller number first) of which 135 have a triple of the 22 commonest relations among them. Of these
+triples the permutation draws 1027, the size of the JOBCD paper's FB15k batch, and splits them
+719/308; they have 127 entities and 22 relations. The core of FB15k follows the same rule from the
+505,436 available triples (its training triples are not complete).
 
 ``curves`` runs all rules, stores the runs and draws loss, MRR and Hits per epoch and per second.
 ``--paper`` takes the paper's space and loss (half of the signs -1, radius 1, logistic). The data
 folder is ORTHOBCD_DATA.
 
 ``select`` chooses the step of every rule without the test triples and on other seeds: the last
-fifth of the training triples validates models of the rest, seeds 100, 101, 102. Then it prints the
-test MRR of models of all training triples, seeds 10, 11, 12.
+fifth of the training triples validates models of the others, seeds 100, 101, 102. Then ``select``
+prints the test MRR of models of all training triples, seeds 10, 11, 12.
 
-``whole`` trains on a whole graph with the settings ``WHOLE``, at most so many processor minutes a
-seed, keeps the model of the best validation MRR and ranks the test triples with it. Options of the
-model given on the command line come before ``WHOLE`` and, in ``core``, before the defaults.
+``whole`` trains on a whole graph with the settings ``WHOLE``, at most ``--minutes`` processor
+minutes per seed, and ranks the test triples with the model of the best validation MRR. Options of
+the model on the command line override ``WHOLE`` and, in ``core``, the defaults.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ DATA = Path(
 
 
 Core = tuple[np.ndarray, np.ndarray, int, int]
-"""(train, test, entities, relations)."""
+"""Training triples, test triples, number of entities, number of relations."""
 
 
 def splits(graph: str) -> tuple[np.ndarray, ...]:
@@ -115,7 +115,7 @@ PAPER = {"signature": [1] * 18 + [-1] * 18, "radius": 1.0, "loss": "logistic"}
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
-    """The options of the model that the command line has."""
+    """The options of the model that are given on the command line."""
     return {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
 
 
@@ -202,7 +202,7 @@ def run_curves(args: argparse.Namespace) -> None:
 
 
 def draw(args: argparse.Namespace) -> None:
-    """Loss, MRR and Hits per epoch (above) and second (below): means and ranges of the seeds."""
+    """Draw loss, MRR and Hits per epoch and per second: means and ranges over the seeds."""
     from matplotlib.figure import Figure
 
     runs = json.loads((Path(args.out) / stored(args)).read_text())
@@ -312,7 +312,7 @@ WHOLE: dict[str, dict[str, Any]] = {
         "valid_every": 5,
     },
 }
-"""The settings of ``whole``, chosen on validation."""
+"""The settings of ``whole``, chosen on the validation triples."""
 
 
 def run_whole(args: argparse.Namespace) -> None:

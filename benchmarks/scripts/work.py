@@ -1,10 +1,10 @@
 """Seconds that a unit of counted work takes, by heuristic and by kind of data.
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/work.py [--work 0.5] [--only NAME ...]``
-runs every heuristic alone for so much counted work on one thread, and the searches within a limit
-on nonzeros and features, and prints the processor seconds of a unit: the same everywhere if work
-is counted rightly. The default work of a search is chosen by the largest of them. Data that the
-folder lacks are left out.
+runs every heuristic alone for ``--work`` units of counted work on one thread, and the searches
+under a limit on nonzeros or features. The script prints processor seconds per unit, which should be
+equal in all rows. The default work of a search is chosen by the largest value. Data sets that are
+not in the folder are left out.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from orthobcd.solvers import Strategy
 COMPONENTS = 5
 
 LEAST = 0.2
-"""Runs that used less than this share of their work are left out: they are mostly set-up."""
+"""Smallest share of its work limit that a printed run has used; shorter runs are mostly set-up."""
 
 
 def data(folder: Path) -> Iterator[tuple[str, Any]]:
-    """Name and matrix of each set, by how products with it are computed."""
+    """Yields names and matrices, for different ways to compute products with the matrix."""
     rng = np.random.default_rng(0)
     yield "digits, 64 features", load_digits().data.astype(float)
     yield "noise, 1000 features", rng.standard_normal((2000, 1000))

@@ -1,8 +1,8 @@
 """Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
 
-``orthobcd`` minimises ``f(X) + h(X)`` over matrices X with ``XᵀJX`` fixed, ``J = diag(±1)``. It
-changes two rows at a time and solves each pair to global optimality: every iterate is feasible and
-the objective never rises.
+``orthobcd`` minimises ``f(X) + h(X)`` over matrices X with ``XᵀJX`` fixed, ``J = diag(±1)``. A step
+changes two rows and solves their problem to global optimality: every iterate is feasible and the
+objective never rises.
 """
 
 from importlib.util import find_spec

@@ -64,9 +64,9 @@ def sparse_pca(
     Returns
     -------
     anndata.AnnData or None
-        The copy with ``copy=True``, else None. These are written: to ``obsm`` the coordinates
-        (n_obs, n_components), a Dask array for lazy data; to ``varm`` the loadings (n_vars,
-        n_components), zero for variables that are not selected; to ``uns`` a dict with
+        The copy with ``copy=True``, else None. The results are written to ``obsm``, coordinates
+        (n_obs, n_components), a Dask array for lazy data; to ``varm``, loadings (n_vars,
+        n_components), zero for variables that are not selected; and to ``uns``, a dict with
         ``variance``, ``variance_ratio``, ``score_correlation``, ``n_nonzero`` and ``alpha``.
 
     Raises
@@ -108,7 +108,7 @@ def sparse_pca(
 
 
 def _chosen(adata: Any, mask_var: Any) -> Any:
-    """Which variables are used, an array of bool."""
+    """The variables to use, as an array of bool."""
     if mask_var is _UNSET:
         mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
     if mask_var is None:

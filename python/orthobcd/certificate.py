@@ -54,7 +54,7 @@ class Bound:
         Lower bound on F over all feasible X; rounded downwards.
     gap : float
         F of the point less ``value``, relative to the larger of `Certificate.magnitude` and 1e-6 of
-        ``½r‖C‖`` (relative to a smaller number, rounding alone would be a gap of 1e-6).
+        ``½r‖C‖``. Relative to a smaller number, rounding alone would be a gap of 1e-6.
     method : str
         "eigenvalues": only the largest eigenvalues of C are used. "fantope": the second sum is
         bounded in closed form: by K times the largest magnitude in C − Λ for K nonzeros in all, or
@@ -68,8 +68,8 @@ class Bound:
     n_nodes : int
         Number of nodes of the branch and bound.
     features_excluded : ndarray of int
-        Rows that are proved, by branch and bound over a `Cardinality`, to be zero in every feasible
-        point whose F is at most that of the point, ascending.
+        Rows, ascending, that are proved to be zero in every feasible point whose F is at most that
+        of the point. Only branch and bound over a `Cardinality` proves such rows.
     history : dict of str to ndarray
         "seconds" and "bound": the bound over time.
     interrupted : bool
@@ -103,9 +103,9 @@ class Certificate:
     objective, smooth_value, penalty_value : float
         F = f + h and its two parts.
     magnitude : float
-        The magnitude of F, to which tolerances are relative: ``|f − c| + |h|``, where c is the part
-        of f that is constant on the constraint (as is the change of f if C becomes C + cI), and at
-        least the rounding of c.
+        The magnitude of F, to which tolerances are relative: ``|f − c| + |h|``, and at least the
+        rounding of c. Here c is the part of f that is constant on the constraint, such as the
+        change of f if a multiple of I is added to C.
     feasibility : float
         ``||XᵀX − I||_F``, plus ``||min(X, 0)||_F`` for a nonnegative problem. With a mixed
         signature ``||XᵀJX − J||_F`` for square X. For other X the distance of XᵀJX from a diagonal
@@ -198,7 +198,7 @@ class Certificate:
 
     @property
     def is_optimal(self) -> bool:
-        """Whether F is within 1e-10 of `magnitude` of the known optimum."""
+        """True if F exceeds the known optimum by at most 1e-10 times `magnitude`."""
         if self.optimum is None:
             return False
         return self.optimality_gap <= OPTIMALITY_TOLERANCE * self.magnitude
@@ -228,10 +228,10 @@ def certify(
         of the certificate. For a quadratic objective without linear term and column metric on the
         Stiefel manifold.
     max_time : float, optional
-        Time limit in seconds, from the call on. If it passes first, the values on pairs and
-        ``criticality`` are NaN and ``optimum`` is None. With ``bound`` these get at most half of
-        it, and the search for a better bound gets the rest. Without a limit the work of this search
-        is counted and bounded.
+        Time limit in seconds, from the call on. If the limit passes, the values on pairs and
+        ``criticality`` are NaN and ``optimum`` is None. With ``bound`` these values get at most
+        half of the limit, and the search for a better bound gets the remaining time. Without a
+        limit the work of this search is counted and bounded.
     gap_tol : float, default 1e-6
         The search for a better bound ends when ``gap`` is at most this.
     n_threads : int, optional
@@ -246,7 +246,7 @@ def certify(
     ValueError, TypeError
         If ``x`` has another shape or is not finite, or the objective is of another kind. With
         ``bound`` also if ``x`` is not feasible up to 1e-8, has too many nonzeros or nonzero rows,
-        or if there is no bound for the problem.
+        or the problem has no bound.
     KeyboardInterrupt
         After Ctrl-C; but during the search for a better bound the best bound so far is returned.
 

@@ -8,10 +8,10 @@ The two other methods start with exactly as many nonzeros as the ℓ0 components
 
 * *threshold*: PCA, all but the largest entries set to zero, columns normalised; no longer
   orthonormal;
-* *threshold + ortho*: the orthonormal matrix nearest to that, which is dense again.
+* *threshold + ortho*: the orthonormal matrix nearest to *threshold*, which is dense again.
 
-Explained variance is that of the orthogonal projection onto the span of the components; for
-orthonormal components it is the sum of their variances.
+Explained variance is the variance of the orthogonal projection onto the span of the components;
+for orthonormal components it is the sum of their variances.
 """
 
 from __future__ import annotations

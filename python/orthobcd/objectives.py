@@ -64,8 +64,8 @@ class Quadratic(Checked):
     The curvature of a block of rows B with Z = X_B is exact: ``½ tr(C_BB E (Z D Zᵀ) Eᵀ)``
     (OBCD paper, eq. 8 and Lemma C.1). ``C X`` is updated as rows move.
 
-    A zero linear term is dropped and D = cI is multiplied into C: problems that differ only in this
-    have the same results, bit for bit.
+    A zero linear term is dropped, and D = cI is multiplied into C. Problems in either form have the
+    same results, bit for bit.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Quadratic(Checked):
 
     @property
     def is_trace_form(self) -> bool:
-        """Whether f is a multiple of ``tr(XᵀCX)``: no linear term, and D a multiple of I."""
+        """True if f is a multiple of ``tr(XᵀCX)``: no linear term, and D a multiple of I."""
         if self.linear is not None and self.linear.any():
             return False
         D = self.D
@@ -323,13 +323,13 @@ class SmoothFunction(ByFunction):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not valid. During a solve: a ValueError that names the function, if it
-        does not return a finite real number and a finite real array of the shape of X; a ValueError
-        that names ``smooth``, if their largest magnitude at the start is neither 0 nor between
-        1e-120 and 1e120, or if value and gradient contradict each other. Contradictions are found
-        by the steps, and at a start where the gradient has no tangent part by one difference
-        quotient. An exception of the function ends the solve and is raised unchanged; its attribute
-        ``result`` is the result so far, if the exception can have attributes.
+        If an argument is not valid. During a solve a ValueError names the function if it does not
+        return a finite real number and a finite real array of the shape of X. A ValueError names
+        ``smooth`` if the largest magnitude of value and gradient at the start is neither 0 nor
+        between 1e-120 and 1e120, or if they contradict each other. Contradictions are found by the
+        steps, and at a start where the gradient has no tangent part by one difference quotient. An
+        exception of the function ends the solve and is raised unchanged; its attribute ``result``
+        is the result so far, if the exception can have attributes.
 
     Notes
     -----
@@ -341,11 +341,11 @@ class SmoothFunction(ByFunction):
 
     With ``hessian_product``, slow gradient steps (50 steps that do not lower ``‖grad f‖`` tenfold)
     are followed by Newton's method with a trust region, which converges superlinearly. If Newton's
-    method is as slow, or ten of its steps in a row fail, as with wrong products, only gradient
-    steps are taken from then on; `check_hessian` finds a wrong product.
+    method is as slow, or ten of its steps in a row fail, only gradient steps are taken from then
+    on. Wrong products make Newton steps fail; `check_hessian` finds a wrong product.
 
     A gradient (or value) of single precision is converted; tolerances below its precision, 1.2e-7,
-    are then raised to it. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. The
+    are then raised to 1.2e-7. `OBCD` (on the Stiefel manifold) and `JOBCD` solve such problems. The
     options ``rapidity_bound`` and ``side`` always apply. A ``working_set`` other than "tiled" is
     the papers' algorithm, with a new gradient for every pair; the solver's ``curvature``,
     ``proximal`` (relative to L) and ``scored_pairs`` apply to it only. The default start is
@@ -547,8 +547,8 @@ class FiniteSum(ByFunction):
     Notes
     -----
     `VRJOBCD` samples the terms. `VRJOBCD` is the default solver with ``lipschitz``, which bounds
-    its steps, and without a penalty, where without ``lipschitz`` its ``step_rule`` is
-    "accumulated". Otherwise the default is `OBCD` or `JOBCD`, which use all terms at every step.
+    its steps, and without a penalty; without ``lipschitz`` its ``step_rule`` is "accumulated". With
+    a penalty and without ``lipschitz`` the default is `OBCD` or `JOBCD`, which use all terms.
 
     Examples
     --------

@@ -61,7 +61,7 @@ class Separable(Checked):
 
     @property
     def nonnegative(self) -> bool:
-        """Whether h is infinite at every negative entry, and finite at 0."""
+        """True if h is infinite at every negative entry, and finite at 0."""
         return implies_nonnegative(self)
 
 
@@ -219,7 +219,7 @@ class MCP(Separable):
 class SCAD(Separable):
     """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant beyond ``a·lam``.
 
-    In between it is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins both parts smoothly.
+    In between h is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins both parts smoothly.
 
     Parameters
     ----------
@@ -520,7 +520,7 @@ class RowSparse(Checked):
     Raises
     ------
     ValueError, TypeError
-        If an argument is not a valid number, or not exactly one is given.
+        If an argument is not a valid number, or both or none of the arguments are given.
 
     Examples
     --------

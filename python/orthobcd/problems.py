@@ -187,10 +187,10 @@ class StiefelProblem(OnStiefel):
 
     Notes
     -----
-    With ``determinant=1`` pairs of rows are rotated and never reflected, a start of determinant −1
-    is refused, and the ``block2_gap`` of a certificate is the largest decrease by a rotation of two
-    rows. For X ≥ 0 the rotations are the even permutations, and no move of two rows leads from one
-    to another: there only `Auto` moves away from its start.
+    With ``determinant=1`` pairs of rows are only rotated, and a start of determinant −1 is refused.
+    The ``block2_gap`` of a certificate is then the largest decrease by a rotation of two rows. For
+    X ≥ 0 the rotations are the even permutations, and no move of two rows leads from one to
+    another: there only `Auto` moves away from its start.
 
     Examples
     --------
@@ -233,7 +233,7 @@ def _as_determinant(value: Any) -> int:
 
 
 def is_wide(data: Any) -> bool:
-    """Whether dense data is so wide that products with it cost less than with ``AᵀA``."""
+    """True if dense data is so wide that products with it cost less than with ``AᵀA``."""
     m, n = data.shape
     return not is_sparse(data) and n >= WIDE_DATA_RATIO * m
 

@@ -119,8 +119,8 @@ class RegularizationPath:
     def within(self, n_nonzero: int) -> int:
         """Index of the point with the most nonzeros among those with at most ``n_nonzero``.
 
-        Of several such points it is the one with the largest explained variance. If every point has
-        more nonzeros, it is the sparsest one.
+        Of several such points the one with the largest explained variance is chosen. If every point
+        has more nonzeros, the sparsest one is chosen.
 
         Parameters
         ----------
@@ -229,8 +229,8 @@ def regularization_path(
         Ratio of consecutive default weights, strictly between 0 and 1.
     n_nonzero : int, optional
         Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
-        (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros, then bisects λ towards
-        exactly ``n_nonzero``, with starts at the sparser and at the denser point.
+        (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros. Then λ is bisected
+        towards exactly ``n_nonzero``, with starts at the sparser and at the denser point.
     center : bool, default False
         Subtract the column means first (sparse data stays sparse).
     solver : OBCD, optional

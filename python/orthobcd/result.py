@@ -18,7 +18,7 @@ __all__ = ["PathPoint", "Result", "Search", "SearchRun", "StartReport", "Status"
 
 
 class Status(enum.Enum):
-    """Why a solve ended; with every status the result holds the best feasible point found.
+    """Reason for the end of a solve; the result always holds the best feasible point found.
 
     Examples
     --------
@@ -314,7 +314,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        """Whether the status is `Status.CONVERGED`."""
+        """True if the status is `Status.CONVERGED`."""
         return self.status is Status.CONVERGED
 
     @property
@@ -333,8 +333,8 @@ class Result:
     def eigenvectors(self) -> NDArray[np.float64]:
         """Hyperbolic eigenvectors, as columns: ``x``, rotated if only rows have moved.
 
-        If a solve that moves rows alone has converged, these are the columns of ``x`` after a
-        rotation that makes ``XᵀMX`` diagonal and leaves F unchanged. Otherwise they are ``x``.
+        After a converged solve that moves rows alone, a rotation of the columns of ``x`` makes
+        ``XᵀMX`` diagonal and leaves F unchanged. Otherwise the eigenvectors are ``x``.
         """
         if "eigenvalues" not in self.extra:
             raise AttributeError("eigenvectors: only a hyperbolic eigenvalue problem has them")

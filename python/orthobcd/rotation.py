@@ -31,10 +31,10 @@ def rotate_loadings(
     """Rotate loadings so that they are sparse; their span and total variance do not change.
 
     Minimises h(V R) over orthogonal matrices R, h the sum of magnitudes or the number of nonzeros.
-    From every start, and from perturbations of the lowest point so far, three methods follow each
-    other: gradient descent for smooth functions that approach h, for "l1" moves between points
-    where r(r − 1)/2 entries vanish, and sweeps over pairs of columns, each rotated to the global
-    minimum of h. Zeros are exact. The problem has many local minima, hence several starts.
+    Three methods run in turn from every start and from perturbations of the incumbent. Gradient
+    descent lowers smooth functions that approach h. For "l1", moves lead between points where
+    r(r − 1)/2 entries vanish. Sweeps rotate each pair of columns to the global minimum of h. Zeros
+    are exact. The problem has many local minima, hence several starts.
 
     Parameters
     ----------

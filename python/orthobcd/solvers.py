@@ -103,10 +103,10 @@ class OBCD(Checked):
 
     Notes
     -----
-    With the defaults (tiled, "gauss-seidel", "exact", "rows") a quadratic form without penalty is
-    lowered by Riemannian gradient steps and, where these are slow, by Newton's method, as a
-    `SmoothFunction` is. With a penalty that is continuous at 0 and draws entries to zero (`L1`,
-    `CappedL1`, `MCP`, `SCAD`) proximal steps on the tangent space follow a sweep that lowers F by
+    With the defaults (tiled, "gauss-seidel", "exact", "rows") Riemannian gradient steps lower a
+    quadratic form without penalty; where they are slow, Newton's method follows, as for a
+    `SmoothFunction`. Some penalties are continuous at 0 and draw entries to zero (`L1`, `CappedL1`,
+    `MCP`, `SCAD`). For them proximal steps on the tangent space follow a sweep that lowers F by
     at most a thousandth of its magnitude. Each of these steps counts as a sweep. Exact pairs
     verify the convergence of gradient and proximal steps; if a pair lowers F, the solve continues.
 
@@ -217,7 +217,7 @@ class Continuation(Checked):
 
 
 def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Names of heuristics as a tuple, checked; None as it is."""
+    """Names of heuristics as a checked tuple; None for None."""
     if names is None:
         return None
     if isinstance(names, str):
@@ -320,8 +320,8 @@ class Auto(Checked):
         axes with many numbers of nonzeros), "dense" (random).
     plan : sequence of Phase, optional
         The phases of the search. By default short restarts of all heuristics that fit the problem,
-        longer restarts of the best of them, then improvements, each time of the heuristic with the
-        highest gain per work.
+        then longer restarts of the best of them, then improvements. Each improvement runs the
+        heuristic with the highest gain per work.
 
     Raises
     ------
@@ -331,10 +331,10 @@ class Auto(Checked):
     Notes
     -----
     Heuristics run in parallel, one per core. With ``max_work`` or without a limit, work is counted
-    and the result depends on the seed alone. With ``max_time`` it depends on the speed of the
-    machine too. Without a limit the work grows with the size of the problem: a second or two up to
-    1000 rows, at most about ten. ``max_sweeps`` limits the pair sweeps of all descents together;
-    with it there are no improvements.
+    and the result depends on the seed alone. With ``max_time`` the result depends on the speed of
+    the machine too. Without a limit the work grows with the size of the problem: a second or two
+    up to 1000 rows, at most about ten. ``max_sweeps`` limits the pair sweeps of all descents
+    together, and excludes improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those
     with the largest weight in the leading components. The search completes the points on all rows.
@@ -400,9 +400,9 @@ class JOBCD(Checked):
         spread of C's eigenvalues (times ``‖D‖``). For an objective
         ``½⟨X, CXD⟩ + ⟨linear, X⟩`` the term is dropped when a sweep has converged.
     rapidity_bound : float, optional
-        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With it, or
-        with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n (1e8
-        ‖X⁰‖² if that is more); without it the solve ends at the first unbounded pair. The status is
+        Largest |μ| of one hyperbolic move, V = [[cosh μ, sinh μ], [sinh μ, cosh μ]]. With a bound,
+        or with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n
+        (1e8 ‖X⁰‖² if larger); else the solve ends at the first unbounded pair. The status is
         ``UNBOUNDED`` in both cases, and the point is the last one within the bounds.
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
         Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.
@@ -459,8 +459,8 @@ class VRJOBCD(Checked):
     For a `FiniteSum` on either constraint, a `JOrthogonalProblem` with a `LogisticLoss` or a
     `GramQuadratic` without means, a `HyperbolicEigenvalueProblem`, and a
     `HyperbolicStructuralProbeProblem`. Every iteration estimates the gradient from some of the N
-    rows, corrected by their gradients at the previous point (variance reduction), and solves all
-    pairs of random matchings with this estimate.
+    rows, corrected by their gradients at the previous point (variance reduction). The estimate is
+    used to solve all pairs of random matchings.
 
     Parameters
     ----------

@@ -109,14 +109,14 @@ def solve(
         with 0.65) or an array. A square array must satisfy XᵀJX = J up to 1e-8·‖X‖²; an array of
         another shape fixes the value of XᵀJX.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
-        The solver; ``Auto()`` by default. For a `SmoothFunction` the default is ``Auto()`` only
-        with a penalty and a limit of time or work, because a search calls the function thousands of
-        times, and ``OBCD()`` otherwise. With a mixed signature the default is `JOBCD` without a
+        The solver; ``Auto()`` by default. For a `SmoothFunction` the default is ``Auto()`` with a
+        penalty and a limit of time or work, else ``OBCD()``, because a search calls the function
+        thousands of times. With a mixed signature the default is `JOBCD` without a
         penalty and for a `SmoothFunction`, else `Auto`. A `LogisticLoss` and a structural probe
         need `VRJOBCD`, by default with full gradients. For a `FiniteSum` see its notes.
     max_time : float, optional
-        Time limit in seconds. `Auto` uses all of it, unless the point is proved optimal or (except
-        for a `Cardinality` or `RowSparse`) many improvement rounds in a row have no gain.
+        Time limit in seconds. `Auto` uses all the time, unless the point is proved optimal or
+        (except for a `Cardinality` or `RowSparse`) many improvement rounds in a row have no gain.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
@@ -136,14 +136,14 @@ def solve(
         can bound.
     seed : int, default 0
         Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
-        same machine, for any ``n_threads``; with it the result depends on the speed of the machine.
+        same machine, for any ``n_threads``; else the result depends on the speed of the machine.
     n_threads : int, optional
         Number of threads; all cores by default.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
-        returning True stops the solve. Ctrl-C inside the callback ends it and sets the status. Any
-        other exception of the callback ends the solve and is raised, with the result so far as
-        its attribute ``result`` if it takes attributes.
+        returning True stops the solve. Ctrl-C inside the callback ends the callback and sets the
+        status. Any other exception of the callback ends the solve and is raised, with the result so
+        far as its attribute ``result`` if it takes attributes.
     project_x0 : bool, default False
         Replace an infeasible array ``x0`` by a nearby feasible point instead of raising an error.
     verbose : bool, default False
@@ -155,7 +155,7 @@ def solve(
         file continues where the file ends; with ``max_work`` the result has the same bits as
         without interruption. ``max_time``, which then counts the seconds of both calls,
         ``n_threads``, ``callback`` and ``verbose`` may differ. After the end the file holds
-        the results, and the same call returns at once. A file that cannot be written is a
+        the results, and the same call returns at once. A file that cannot be written causes a
         `RuntimeWarning`, and the solve goes on. Not for `VRJOBCD`.
     checkpoint_every : float, default 60
         Least seconds between two writes of the checkpoint.
@@ -184,9 +184,9 @@ def solve(
     descend by swaps of entries or rows and are perturbed. One chain starts at a given ``x0``,
     truncated if it exceeds the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds
     of all chains, which ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f
-    counts as none. Without limits the status is ``CONVERGED`` when half of the chains (each from
-    its own start) have the best value and two rounds had no gain, when many perturbations in a row
-    had no gain, or when f reached a bound. With the same seed a larger ``max_work`` never gives a
+    counts as none. Without limits the status is ``CONVERGED`` in three cases: half of the chains
+    have the best value, each from its own start, and two rounds had no gain; many perturbations in
+    a row had no gain; or f reached a bound. With the same seed a larger ``max_work`` never gives a
     larger objective.
 
     Examples
@@ -256,7 +256,7 @@ def solve(
 
 
 def _identified(run: Run, problem: Problem, x0: Any, solver: Solver, project_x0: bool) -> Run:
-    """The run with what identifies the solve in its checkpoint."""
+    """The run with the texts that identify the solve in its checkpoint."""
     if run.checkpoint is not None and isinstance(solver, VRJOBCD):
         raise ValueError("checkpoint must be None for VRJOBCD")
     return run.of(
@@ -344,8 +344,8 @@ def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
 class Watcher:
     """Callback of the core: shows the point on the live line and calls the user's callback.
 
-    Ctrl-C ends the solve with a status wherever it comes: an exception inside the methods here
-    would reach the user instead, so it only sets the flag of ``ctrl_c``.
+    Inside these methods Ctrl-C only sets the flag of ``ctrl_c``, so that the solve ends with a
+    status: an exception would reach the user instead.
     """
 
     def __init__(

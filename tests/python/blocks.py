@@ -1,4 +1,4 @@
-"""Blocks of k rows and pairs of mixed sign in plain NumPy: the oracle of the tests of the theory.
+"""Blocks of k rows and pairs of mixed sign in plain NumPy, the reference of the theory tests.
 
 The model of a block B of rows with Z = X_B is, up to h(Z), the change
 

@@ -29,7 +29,7 @@ def random_sparse(rows: int, columns: int, density: float, seed: int) -> Any:
     return sparse.csr_array((rng.uniform(size=len(row)), (row, column)), shape=(rows, columns))
 
 
-# In the background of a script this process ignores Ctrl-C, and its children would, which test it.
+# A background process of a script ignores Ctrl-C, as do its children, in which tests need Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -52,7 +52,7 @@ class OffByAnUlp(np.random.Generator):
         return self.moved(super().random(*args, **kwargs))
 
 
-# `make test-portable`: no test may hang on the last bits of its data.
+# `make test-portable`: no test may depend on the last bits of its data.
 if os.environ.get("ORTHOBCD_TEST_ULP"):
     drawn = np.random.default_rng
     np.random.default_rng = lambda seed=None: OffByAnUlp(drawn(seed).bit_generator)  # type: ignore[assignment]

@@ -1,7 +1,7 @@
-"""Problems of many sizes and kinds, and points that are simple to write down.
+"""Problems of many sizes and kinds, and points in closed form ("simple points").
 
-No search may end above the best of the simple points: ten lines of NumPy find each. No rule of a
-search was chosen on these problems.
+No search may end above the best simple point; ten lines of NumPy compute each. No rule of a search
+is chosen on these problems.
 """
 
 from __future__ import annotations

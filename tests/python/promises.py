@@ -1,4 +1,4 @@
-"""The promises of every solve, checked in extended precision, and the outcome of a case."""
+"""The properties of every solve, checked in extended precision, and the outcome of a case."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ARGUMENTS = re.compile(
     r"sense|side|signature|small_batch_size|smooth|solver|step|step_rule|strategies|target|"
     r"tile_size|tol|update|working_set|x|x0"
 )
-"""What the message of a refusal begins with."""
+"""Argument names with which the message of a refusal begins."""
 
 Long = np.longdouble
 
@@ -55,7 +55,7 @@ def gram_value(A: Any, scale: float, mean: Any, x: Any) -> tuple[Any, Any]:
         error = error + ROUNDING * (abs(mean.astype(Long)) @ abs(x))
     w = A @ x
     f = Long(scale) / 2 * np.sum(w * w)
-    # A rounded AᵀA is off by eps·|A|ᵀ|A|; a rounded product by the error of its entries.
+    # A rounded AᵀA has the error eps·|A|ᵀ|A|; a rounded product has the error of its entries.
     size = np.sum((abs(A) @ abs(x)) ** 2)
     return f, abs(Long(scale)) * (CLOSE * size + np.sum(2 * abs(w) * error + error**2))
 
@@ -134,7 +134,7 @@ def not_above(result: ob.Result, smooth: Any, penalty: Any, x0: np.ndarray) -> F
         return []
     f, error = smooth(x0.astype(Long))
     h = penalty_of(penalty, x0.astype(Long))
-    # A start that is feasible to 1e-8 may be moved as far.
+    # A start that is feasible to 1e-8 may be moved by 1e-8.
     allowed = 1e4 * (error + CLOSE * abs(h)) + Long(np.finfo(float).tiny)
     if isinstance(penalty, ob.L0) and np.count_nonzero(x0) < x0.size:
         allowed += Long(penalty.lam) * (x0.size - np.count_nonzero(x0))
@@ -178,7 +178,7 @@ def outcome(make: Callable[[], Any]) -> dict[str, Any]:
         answer["kind"] = case.kind
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            # How an estimator says that a number of nonzeros was not met, which is no failure.
+            # The warning that a number of nonzeros was not met is expected.
             warnings.simplefilter("ignore", ConvergenceWarning)
             answer["failures"] = case.run()
     except Warning as warning:
@@ -186,7 +186,7 @@ def outcome(make: Callable[[], Any]) -> dict[str, Any]:
     except (ValueError, TypeError) as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         first = re.split(r"\W", str(error), maxsplit=1)[0]
-        # The words that scikit-learn's estimators have for too few samples.
+        # scikit-learn's message about too few samples names no argument.
         if not (ARGUMENTS.fullmatch(first) or str(error).startswith("Found array with")):
             place = f"{os.path.basename(where.filename)}:{where.lineno}"
             answer["failures"] = [("unnamed", f"{type(error).__name__}: {error} at {place}")]

@@ -1,8 +1,8 @@
-"""The papers' method in plain NumPy, as slow and as literal as it gets: the oracle of the tests.
+"""The papers' method in plain NumPy, literal and slow: the reference of the tests.
 
 Equation and section numbers are those of "A Block Coordinate Descent Method for Nonsmooth
-Composite Optimization under Orthogonality Constraints". Three independent solvers of the pair
-problem, and the loop around them:
+Composite Optimization under Orthogonality Constraints". The module has two independent solvers of
+the pair problem, and the loop around them:
 
 * `grid_pair` scans a dense grid of angles on both branches and refines the best cells;
 * `breakpoint_pair` is the papers' breakpoint search with quartics in t = tan θ, corrected
@@ -201,7 +201,7 @@ def obcd(
         _, V = pair(Z, G, exact_curvature(Z, C, B), alpha, kind, lam)
         new = X.copy()
         new[B] = V @ Z
-        # What a breakpoint zeroes is exactly zero.
+        # Entries that a breakpoint sets to zero are exactly zero.
         new[B] = np.where(np.abs(new[B]) < 1e-13, 0.0, new[B])
         value = objective(new)
         if value < history[-1]:

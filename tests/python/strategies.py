@@ -34,11 +34,11 @@ from .promises import (
 )
 
 DECADES = 150
-"""Scales of data and penalties are 10^±DECADES at most."""
+"""Largest magnitude of the decimal exponent of a scale of data or penalties."""
 
 SLOW = 1e-3
-"""A descent with a larger proximal weight makes short steps, so that its sweeps are limited; so are
-those of a descent for which rounding counts as a decrease."""
+"""Proximal weight above which a descent makes short steps, so that its sweeps are limited. Sweeps
+are also limited if rounding counts as a decrease."""
 
 SPECIAL = (
     "zeros",
@@ -567,7 +567,7 @@ class Case:
         if kind == "array":
             x0 = ob.random_j_orthogonal(signs, width, int(self.rng.integers(99)))[:, : self.r]
             x0 = np.ascontiguousarray(x0)
-        # Some of these have no minimum, and no end: sweeps are always limited.
+        # Sweeps are always limited, because some of these problems have no minimum.
         options = self.limits(1.0)
         again = self.chance(0.05)
 

@@ -1,4 +1,4 @@
-"""What is around a fit: tables of loadings, missing values, choices, clustering."""
+"""Functions around a fit: tables of loadings, missing values, choices, clustering."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_missing_values(scale):
     gapped = np.where(np.random.default_rng(1).random(X.shape) < 0.1, np.nan, X)
     make = lambda **k: ob.SparsePCA(3, n_nonzero=13, scale=scale, random_state=0, **k)  # noqa: E731
     whole, pca = make().fit(X), make(missing="em").fit(gapped)
-    # Within 2 % of the variance of the complete data, and the planted supports.
+    # The variance is within 2 % of that of the complete data, and supports are the planted ones.
     centred = (X - X.mean(axis=0)) / (X.std(axis=0) if scale else 1.0)
     best, got = (np.sum((centred @ fit.components_.T) ** 2) for fit in (whole, pca))
     assert best - got <= 0.02 * best
@@ -190,7 +190,7 @@ def test_cross_validation_finds_what_was_planted():
     assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
     assert pca.scores_.shape == (15, 5)
     assert pca.n_nonzero_ == pca.best_estimator_.n_nonzero_
-    # By hand: the first penalty of the first fold, whose optimum is known.
+    # The optimum of the first penalty of the first fold is known in closed form.
     train, test = X[40:], X[:40] - X[40:].mean(axis=0)
     train = train - train.mean(axis=0)
     alone = ob.SparsePCACV(3, alphas=[100.0], random_state=0).fit(X)
@@ -206,7 +206,7 @@ def test_information_criteria_find_what_was_planted(criterion):
     pca = ob.SparsePCACV(3, criterion=criterion, random_state=0).fit(X)
     found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
     assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
-    # By hand: the first penalty, whose optimum is known.
+    # The optimum of the first penalty is known in closed form.
     centred = X - X.mean(axis=0)
     alone = ob.SparsePCACV(3, alphas=[100.0], criterion=criterion, random_state=0).fit(X)
     left = np.sum(centred**2) - np.sort(np.sum(centred**2, axis=0))[-3:].sum()

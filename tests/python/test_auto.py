@@ -31,7 +31,7 @@ def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
     assert result.strategy
     assert min(start.objective for start in result.starts) >= result.objective - 1e-9
     plain = ob.solve(problem, solver=ob.OBCD())
-    # Of several starts; one descent may be as good, and by luck a little better.
+    # The search has several starts; a single descent may be as good or slightly better.
     assert result.objective <= plain.objective + 1e-3 * abs(plain.objective)
     certificate = ob.certify(problem, result.x)
     assert certificate.block2_gap <= 1e-6 * abs(result.objective)
@@ -64,7 +64,7 @@ def test_procrustes(n):
 
 
 def test_time_limit_is_kept_and_used():
-    # Many more perturbations are to be tried than fit.
+    # The limit ends the solve before all perturbations are tried.
     wide = np.random.default_rng(1).standard_normal((60, 150))
     problem = ob.SparsePCAProblem(wide, 12, ob.L0(5.0))
     result = ob.solve(problem, max_time=0.5)
@@ -116,7 +116,7 @@ def test_every_strategy_alone(strategy, penalty):
     result = ob.solve(pca(penalty), solver=solver, seed=2)
     names = [start.strategy for start in result.starts]
     fits = strategy not in UNFIT.get(type(penalty), ())
-    # One that does not fit the penalty leaves the first point to the perturbations.
+    # A strategy that does not fit the penalty is skipped: all runs are perturbations.
     assert (names[:1] == [strategy]) == fits
     assert all(name.endswith(" again") for name in names[fits:])
     assert result.feasibility < 1e-12
@@ -235,7 +235,7 @@ def test_runs_that_come_to_nothing_are_counted():
     x0 = np.kron(np.eye(r), np.full((n // r, 1), (n // r) ** -0.5))
     problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.Box(0.0, 0.9), r)
     ob.solve(problem, x0, solver=ob.Auto(), max_work=1e-4)
-    # A value counts for n²r multiply-adds, of which a unit has 1e10.
+    # A value costs n²r multiply-adds; a work unit has 1e10 of them.
     assert len(calls) * n * n * r <= 2e6
 
 

@@ -1,4 +1,4 @@
-"""The competitors reach known optima, keep their promises, and never stay at their start."""
+"""The competitors reach known optima, return valid results, and never stay at their start."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_large_weight_optimum(name: str, penalty: L0 | L1) -> None:
     result = _run(name, problem)
     _check(result, problem)
     assert result.objective >= optimum - 1e-9 * abs(optimum)
-    # every choice of r rows is a local minimum: these end at the one that their start leads to
+    # every choice of r rows is a local minimum; these methods end at the one near their start
     if name in {"ladmm", "radmm", "manpg", "rsubgrad", "rssm"}:
         rows, columns = np.nonzero(result.x)
         assert sorted(columns) == list(range(R))
@@ -253,14 +253,14 @@ def test_support_projection() -> None:
     assert point is not None
     assert orthonormality_error(point) < 1e-12
     assert np.all(point[mask == 0.0] == 0.0)
-    # nothing to do for a point that already lies there
+    # a point of the set is not changed
     np.testing.assert_allclose(project_on_support(point, mask), point, atol=1e-12)
     # two columns on the same single row cannot be orthogonal
     mask = np.zeros((N, R))
     mask[0, :2] = 1.0
     mask[1, 2], mask[2, 3] = 1.0, 1.0
     assert project_on_support(x, mask) is None
-    # rows without support have no part in it
+    # rows without support do not matter
     mask = (rng.random((N, R)) < 0.6).astype(float)
     mask[::3] = 0.0
     point = project_on_support(x, mask)
@@ -309,7 +309,7 @@ def test_supports_that_are_left_out_hold_nothing_better(monkeypatch: pytest.Monk
     """f never goes below its floor, and scoring finds the same with and without it."""
     indefinite = StiefelProblem(Quadratic(np.diag([1.0, -1.0] * (N // 2))), L0(1.0), R)
     assert oracle_of(indefinite).smooth_floor == -np.inf
-    # eigenvalues that pass for rounding raise the trace, and not the floor
+    # positive eigenvalues up to rounding raise the trace, but not the floor
     almost = np.diag([-1.0] * R + [9e-7] * (N - R))
     assert oracle_of(StiefelProblem(Quadratic(almost), L0(1.0), R)).smooth_floor <= -0.5 * R
     rng = np.random.default_rng(0)

@@ -63,7 +63,7 @@ def test_reports_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert _run(tmp_path, "--methods", "ladmm", "forward") == 0
     lines = (tmp_path / "results.jsonl").read_text().splitlines()
     assert len(lines) == 2
-    # a killed run leaves half a line behind
+    # a killed run leaves an incomplete last line
     (tmp_path / "results.jsonl").write_text("\n".join(lines) + "\n" + lines[0][:40])
     assert _run(tmp_path, "--methods", "ladmm", "forward", "spm") == 0
     found = {record["method"] for record in Store(tmp_path).records.values()}
@@ -119,7 +119,7 @@ def test_same_table_after_a_kill(
         time.sleep(0.02)
     first.kill()
     first.wait()
-    # Its workers end with it.
+    # The workers of the killed process end with it.
     for _ in range(3000):
         if not _is_there(first.pid):
             break
@@ -216,7 +216,7 @@ def test_stuck_methods_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     text = (tmp_path / "a" / "comparison.md").read_text()
     assert "† `ladmm` never left its start" in text
     assert "`spm` never left" not in text
-    # where the start is the best point that anybody has, it cannot be left
+    # methods whose start is the best point of all methods do not count as stuck
     assert _run(tmp_path / "b", "--methods", "ladmm", "spm") == 0
     status = Status.CONVERGED
     assert _run(tmp_path / "c", *methods) == 0
@@ -379,7 +379,7 @@ def test_missing_data_is_named() -> None:
 def test_places_share_ties() -> None:
     ranks = places({"a": 1.0, "b": 1.0 + 1e-9, "c": 2.0, "d": float("inf")})
     assert ranks == {"a": 1, "b": 1, "c": 2}
-    # a constant in the objective hides no difference, and rounding makes none
+    # differences count relative to the spread if a constant dominates, unless they are rounding
     assert places({"a": 1e4, "b": 1e4 + 1e-3, "c": 1e4 + 1.0}) == {"a": 1, "b": 2, "c": 3}
     assert places({"a": 1e4, "b": 1e4 + 1e-7}) == {"a": 1, "b": 1}
     assert places({"a": float("inf")}) == {}
@@ -551,7 +551,7 @@ def test_surrogate_of_what_leaves_the_orthant(tmp_path: Path) -> None:
     settings = {"suite": "paper", "time": 0.2, "seeds": 1}
     write_all(Run((Table("t", (row,)),), [ours, theirs], settings, {}), tmp_path)
     assert "| surrogate |" in (tmp_path / "comparison.md").read_text()
-    # The best of the three partitions, and a little of row 1 in the other column.
+    # The best of the three partitions, plus a small entry of row 1 in the other column.
     C = 1e4 * np.array([[1.0, 0.3, 0.0], [0.3, 0.5, 0.3], [0.0, 0.3, 0.9]])
     oracle = oracle_of(ob.NonnegativePCAProblem(np.linalg.cholesky(C).T, 2))
     x = np.zeros((3, 2))

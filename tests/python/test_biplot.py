@@ -1,4 +1,4 @@
-"""Biplot, scores, scree and correlation circle: what they draw, and labels that do not collide."""
+"""Biplot, scores, scree and correlation circle draw the right data; labels do not overlap."""
 
 from __future__ import annotations
 

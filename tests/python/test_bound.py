@@ -1,4 +1,4 @@
-"""Lower bounds against enumeration of the supports, and certificates of gaps at the door."""
+"""Lower bounds against enumeration of the supports, and checks of the arguments of `certify`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ sys.modules["bounds_cases"] = cases
 spec.loader.exec_module(cases)
 
 ROUNDING = 1e-12
-"""What a bound may pass a feasible point's objective by, relative to it."""
+"""Largest excess of a bound over a feasible point's objective, relative to the objective."""
 
 
 def ky_fan(a, r):
@@ -229,7 +229,7 @@ def test_a_bound_sees_that_entries_are_nonnegative(seed):
     A = rng.standard_normal((n, n))
     C = A @ A.T if seed % 3 else A + A.T
     if seed % 2:
-        # Two groups that exclude each other: what mixed signs would gain is no gain here.
+        # Entries of C between the two groups are negative: mixed signs would gain, X ≥ 0 does not.
         C = np.abs(C) * np.where(np.add.outer(np.arange(n) % 2, np.arange(n) % 2) == 1, -1.0, 1.0)
     optimum = nonnegative_optimum(C, counts)
     few = ob.Cardinality(counts)
@@ -240,7 +240,7 @@ def test_a_bound_sees_that_entries_are_nonnegative(seed):
     assert signed.lower_bound <= optimum + ROUNDING * size
     assert signed.lower_bound >= free.lower_bound - 1e-6 * size
     if seed % 2:
-        # C⁺ has no mixed sign to bound: what is found is what is proved.
+        # The bound from C⁺ is tight without mixed signs: the found point is proved optimal.
         assert signed.gap <= 1e-4 < free.gap
         assert signed.objective == pytest.approx(optimum, rel=1e-6)
     proved_here = ob.solve(problems[0], gap_tol=1e-4, max_work=0.3)
@@ -384,7 +384,7 @@ def test_the_certificate_of_a_stranger():
     plain = ob.certify(problem, np.linalg.eigh(C)[1][:, -2:])
     assert plain.objective == np.inf
     assert np.isnan(plain.gap)
-    # Each row left to the column where it is larger: orthonormal on disjoint supports.
+    # Each row keeps only its larger entry: columns with disjoint supports are orthogonal.
     apart = np.where(np.abs(thresholded) < np.abs(thresholded[:, ::-1]), 0.0, thresholded)
     repaired = ob.certify(problem, apart / np.linalg.norm(apart, axis=0), bound=True, max_time=0.3)
     assert repaired.feasibility < 1e-12

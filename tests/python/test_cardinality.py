@@ -1,4 +1,4 @@
-"""Budgets of nonzero entries and of rows: in `solve` and in the estimators."""
+"""Limits on nonzero entries and on nonzero rows, in `solve` and in the estimators."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_within_the_budget(count, nonnegative):
     assert np.all(np.diff(result.history["objective"]) <= 0.0)
     assert result.status is ob.Status.MAX_WORK or result.converged
     if not nonnegative and count != 60:
-        # Data in general position: nothing of the budget is left.
+        # For data in general position the whole limit is used.
         assert used.sum() == np.sum(count)
 
 
@@ -271,7 +271,7 @@ def test_a_number_of_features():
     pca = ob.SparsePCA(3, n_features=6, max_time=0.2).fit(A)
     chosen = pca.components_.any(axis=0)
     assert np.count_nonzero(chosen) == 6
-    # Principal components of these features: uncorrelated, too.
+    # The components are principal components of the selected features, hence uncorrelated.
     scores = pca.transform(A)
     covariance = scores.T @ scores
     off = covariance - np.diag(np.diag(covariance))

@@ -115,7 +115,7 @@ def test_measure_is_the_mean_squared_distance_of_the_best_moves(penalty, linear)
     x = np.linalg.qr(rng.standard_normal((n, r)))[0]
     if not isinstance(penalty, ob.NoPenalty):
         x = np.zeros((n, r))
-        # No pair has all of a column, or it and its negative would tie.
+        # No pair of rows has all nonzeros of a column, which would tie with the negative column.
         x[[0, 1, 5], 0] = 2 / 3, 2 / 3, 1 / 3
         x[[2, 3, 4], 1] = 2 / 3, 1 / 3, 2 / 3
     measure = ob.certify(problem, x).block2_measure
@@ -224,7 +224,7 @@ def test_mixed_gap_is_that_of_a_grid(problem):
     assert certificate.n_pairs == n * (n - 1) // 2 + r * (r - 1) // 2
     assert certificate.objective == pytest.approx(base)
     assert certificate.relative_feasibility < 1e-14
-    # Moved off the manifold it says so.
+    # The feasibility of a point off the manifold is its exact distance.
     off = ob.certify(problem, 1.01 * x)
     exact = np.linalg.norm(1.01**2 * x.T @ (MIXED[:, None] * x) - np.diag(MIXED[:r]))
     if r == n:
@@ -265,7 +265,7 @@ def test_unit_columns_are_critical_at_every_kink(kind, n):
     x = np.eye(n)[:, rng.permutation(n)[:r]]
     strong = 10.0 * np.linalg.norm(A) ** 2
     for size in rng.uniform(1.0, 5.0, 60):
-        # Smooth for SCAD and MCP, where the slopes of both sides differ by rounding of either sign.
+        # SCAD and MCP are smooth here: the slopes of both sides differ only by rounding.
         penalty = {
             "capped l1": ob.CappedL1(strong * size, 1.0),
             "mcp": ob.MCP(strong * size, 1.0 / (strong * size)),
@@ -317,7 +317,7 @@ def test_hyperbolic_eigenvalues_are_proved():
     proved = ob.certify(pca, ob.solve(pca).x)
     assert proved.is_optimal
     assert not ob.certify(pca, ob.random_j_orthogonal(MIXED, 0.5, seed=1)).is_optimal
-    # The problem of the paper has no minimum, and the pair that shows it is named.
+    # The problem of the paper has no minimum; the certificate names an unbounded pair.
     unbounded = ob.certify(
         ob.HyperbolicEigenvalueProblem(A, MIXED, sense="max"), np.eye(MIXED.size)
     )

@@ -1,4 +1,4 @@
-"""A fit that was killed or interrupted goes on from its checkpoint and ends with the same bits."""
+"""A killed or interrupted fit continues from its checkpoint and ends with the same bits."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PROBLEMS = problems()
 def assert_same(one: ob.Result, other: ob.Result) -> None:
     np.testing.assert_array_equal(one.x, other.x)
     assert (one.objective, one.status, one.work) == (other.objective, other.status, other.work)
-    # n_iterations of a limit counts descents beyond the work limit, which depend on n_threads.
+    # n_iterations also counts descents beyond the work limit, whose number depends on n_threads.
     assert one.n_updates == other.n_updates
 
 
@@ -122,7 +122,7 @@ def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
     for _ in range(2):
         command = ["-c", KILLED, str(path), name, repr(options)]
         killed_with_a_file(command, path, cwd=root, env={**os.environ, "PYTHONPATH": ""})
-    # What a killed process was writing.
+    # The unfinished file of a killed process.
     (tmp_path / ".solve.checkpoint.part").write_bytes(b"half")
     resumed = ob.solve(problem, checkpoint=path, **options)
     assert_same(resumed, whole)
@@ -467,7 +467,7 @@ def test_signals_end_the_command_line_with_its_files(number, tmp_path):
     command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", "sparse-pca", str(data), "-r", "6"]
     command += ["--n-nonzero", "200", "--max-time", "60", "--out", str(tmp_path / "out.npz")]
     command += ["--checkpoint", str(tmp_path / "saved"), "--checkpoint-every", "0"]
-    # Where the tests run under nohup, SIGHUP would be ignored.
+    # Under nohup SIGHUP is ignored; the child restores its default handler.
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
     )

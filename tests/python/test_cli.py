@@ -1,4 +1,4 @@
-"""The command line: results, files, exit codes, one line for what is wrong."""
+"""The command line: results, files, exit codes, and one line per error."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_one_clear_line(name, table, capsys):
     assert err.startswith("error: ")
     assert text in err
     assert err.count("\n") == 1
-    # The traceback is there for those who ask.
+    # With --debug the original exception is raised, with its traceback.
     with pytest.raises((files.UnreadableFile, cli.WrongArgument)):
         cli.main([*arguments, "--debug"])
 
@@ -292,7 +292,7 @@ def test_interrupt_writes_what_there_is(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
-    # Interrupted once it has something to show.
+    # The process is interrupted after the first line of progress.
     assert process.stderr is not None
     seen = ""
     deadline = time.monotonic() + 300.0

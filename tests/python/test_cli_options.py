@@ -1,4 +1,4 @@
-"""What the options of the command line mean, and what a user is told who got one wrong."""
+"""Meanings of the options of the command line, and messages about wrong options."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_features_in_and_out_of_supports(command, kind, folder):
     estimator = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
     settings = json.loads(Path("r.json").read_text(encoding="utf-8"))["settings"]
     np.testing.assert_array_equal(named, estimator(**settings).fit(A).components_)
-    # What is included may be zero in value, as its best loading can be.
+    # An included feature may have the loading zero if that is best.
     assert holds(named != 0.0) or command == "nonneg-pca"
 
 
@@ -253,7 +253,7 @@ def test_certificates_with_a_bound_and_of_limits(kind, scale, folder, capsys):
     assert "lower bound" in out
     assert "gap" in out
     assert ("largest pair gain" in out) == (kind == "penalty")
-    # Without the option there is none.
+    # Without the option there is no lower bound.
     assert report_of("certify", "data.csv", "c.npz", *limit, *scaled)["lower_bound"] is None
 
 
@@ -266,7 +266,7 @@ def test_a_certificate_of_a_nonnegative_limit(folder):
     assert report["settings"]["n_nonzero"] == 4
 
 
-# What is wrong -----------------------------------------------------------------------------------
+# Wrong arguments ---------------------------------------------------------------------------------
 
 USAGE = {
     "sparse-pca": [
@@ -298,7 +298,7 @@ def test_wrong_usage_is_told_in_words(command, arguments, capsys):
         cli.main([command, "data.csv", *arguments])
     assert caught.value.code == 2
     said = capsys.readouterr().err
-    # No name of our own code.
+    # The message contains no name of internal code.
     assert re.search(r"invalid \w+ value|\b_\w+", said.rpartition("error:")[2]) is None
 
 

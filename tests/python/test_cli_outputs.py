@@ -1,4 +1,4 @@
-"""Nothing is lost: no input is replaced, outputs are checked before the work and written first."""
+"""Outputs are checked before the work and written before printing; inputs are never replaced."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_an_input_is_never_written_to(
 ):
     never(monkeypatch)
     (folder / "sub").mkdir()
-    # Whatever is read has the ending of what is to be written; what it holds comes later.
+    # The input has the ending of the output; the check comes before its contents are read.
     data = Path(f"input{ENDINGS[output]}")
     write_table(data)
     before = data.read_bytes()
@@ -226,7 +226,7 @@ def test_what_appears_during_the_work_is_not_replaced(folder, capsys, monkeypatc
     assert cli.main(["sparse-pca", "data.csv", *COMMANDS["sparse-pca"], "--out", "c.csv"]) == 2
     assert Path("c.csv").read_text() == "of somebody else"
     err = capsys.readouterr().err
-    # The components are not lost.
+    # The components are in a temporary folder.
     kept = Path(err.strip().rpartition("it is in ")[2])
     assert kept.read_text(encoding="utf-8").startswith("gene 0,")
 
@@ -277,12 +277,12 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(name, tmp_path):
         if old is not None:
             path.write_bytes(old)
             arguments.append("--force")
-        # Enough for the block that is tried before, not for the components.
+        # The limit suffices for the block of the check before the solve, not for the components.
         done = orthobcd(*arguments, limit=4500, env={"TMPDIR": str(tmp_path)})
         assert done.returncode == 2
         assert f"error: --out: {path}: ".encode() in done.stderr
         assert done.stderr.count(b"\n") == 1
-        # What was found is told all the same.
+        # The summary is still printed.
         assert b"4 samples, 4000 features" in done.stdout
         assert (path.read_bytes() if path.exists() else None) == old
         assert {entry.name for entry in tmp_path.iterdir()} <= {"wide.npy", name}

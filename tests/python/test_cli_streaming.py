@@ -1,4 +1,4 @@
-"""Files that the command line reads by blocks give what the whole file gives."""
+"""Files that the command line reads by blocks give the same results as whole files."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def test_a_fit_raises_with_its_best_result(case):
     assert isinstance(result, ob.Result)
     assert result.status is ob.Status.INTERRUPTED
     assert orthonormal(result.x)
-    # The estimator is fitted: to that point.
+    # The fitted attributes are those of the point of the exception.
     assert estimator.result_ is result
     if case == "clusters":
         assert estimator.membership_.shape == (90, 5)
@@ -195,7 +195,7 @@ def test_nothing_follows_a_part_that_was_interrupted(case):
     assert error.result.status is ob.Status.INTERRUPTED
     assert orthonormal(error.result.x)
     assert pca.result_ is error.result
-    # The point of the path, looked at once more and not moved.
+    # The result is the point of the path, evaluated again and unchanged.
     assert error.result.n_updates == 0 or case == "continuation"
 
 

@@ -67,7 +67,7 @@ def test_explained_variance(digits):
     share = PCA(6).fit(load_digits().data).explained_variance_ratio_.sum()
     assert digits[0].explained == pytest.approx(share, rel=1e-9)
     assert all(row.explained < share for row in digits[1:])
-    # Of a basis that is not orthonormal: that of its span, whatever the basis.
+    # The explained variance of a basis that is not orthonormal depends only on its span.
     variance = demo.Variance(load_digits().data)
     x = np.random.default_rng(0).standard_normal((64, 3))
     mix = np.random.default_rng(1).standard_normal((3, 3))

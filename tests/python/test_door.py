@@ -1,4 +1,4 @@
-"""Sizes, starts, exceptions and models from files: what comes in is checked."""
+"""Checks of sizes, starts, exceptions and models from files."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_a_missing_file_is_missing(tmp_path):
         ob.UltraE.load(tmp_path / "none.npz")
 
 
-# What a fitted estimator keeps -------------------------------------------------------------------
+# State of a fitted estimator ---------------------------------------------------------------------
 
 
 def test_a_fitted_estimator_keeps_no_points_of_its_path():

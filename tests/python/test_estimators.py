@@ -147,7 +147,7 @@ def test_better_than_the_usual_at_equal_nonzeros(alpha):
         return float(np.sum((centred @ x) ** 2) / np.sum(centred**2))
 
     with warnings.catch_warnings():
-        # Their solver may stop at its iteration limit.
+        # scikit-learn's solver may stop at its iteration limit.
         warnings.simplefilter("ignore")
         theirs = SparsePCA(10, alpha=alpha, max_iter=200, random_state=0).fit(X).components_.T
     count = np.count_nonzero(theirs)
@@ -156,8 +156,8 @@ def test_better_than_the_usual_at_equal_nonzeros(alpha):
     mine = explained(ours.components_.T)
     thin = keep_largest(PCA(10).fit(X).components_.T, count)
     for rival in (theirs / np.linalg.norm(theirs, axis=0), thin):
-        # The nearest orthonormal matrix is dense and still explains less; that of the same support
-        # is as sparse as ours.
+        # The nearest orthonormal matrix of all is dense and still explains less. The nearest one
+        # with the same support is as sparse as ours.
         dense = polar(rival)
         assert np.count_nonzero(dense) > 2 * count
         assert mine > explained(dense)
@@ -175,7 +175,7 @@ def test_solvers_and_limits():
         ob.SparsePCA(4, alpha=0.05, solver=solver, random_state=0).fit(X)
         for solver in (ob.OBCD(), None)
     )
-    # One descent may be as good, and by luck a little better.
+    # A single descent may be as good or slightly better.
     assert best.objective_ <= quick.objective_ + 1e-3 * abs(quick.objective_)
     path = ob.SparsePCA(4, alpha=0.05, solver=ob.Continuation()).fit(X)
     assert path.result_.path
@@ -183,7 +183,7 @@ def test_solvers_and_limits():
         ob.SparsePCA(4, solver="auto").fit(X)
     timed = ob.SparsePCA(4, n_nonzero=30, max_time=0.5).fit(X)
     assert timed.n_nonzero_ == 30
-    # No time at all: still orthonormal components.
+    # The components are orthonormal even without any time.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         none = ob.SparsePCA(4, n_nonzero=30, max_time=0.0).fit(X)

@@ -35,7 +35,7 @@ def test_qr_of_any_matrix():
         assert np.linalg.norm(Q @ R - A) < 1e-13 * np.linalg.norm(Q) * np.linalg.norm(R)
         assert (np.diag(R) > 0.0).all()
         assert not np.tril(R, -1).any()
-        # Sylvester: as many signs of each kind as AᵀJA has eigenvalues.
+        # Sylvester's law: the numbers of signs are those of the eigenvalues of AᵀJA by sign.
         unit = A / np.linalg.norm(A, axis=0)
         values = np.linalg.eigvalsh(unit.T @ (j[:, None] * unit))
         assert np.count_nonzero(found > 0) == np.count_nonzero(values > 0.0)

@@ -1,4 +1,4 @@
-"""Tables as people write them, broken archives, and files that are replaced as a whole."""
+"""Common forms of tables, broken archives, and atomic replacement of files."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def test_columns_of_tables(name, words, index, tmp_path):
     frame = {"no index": FRAME, "numbers": FRAME, "words": worded()}[index]
     left_out = [k for k in range(4) if k not in expected]
     if words and left_out:
-        # What is left out may hold anything.
+        # Columns that are left out may have any contents.
         frame = frame.assign(**{NAMES[k]: "a word" for k in left_out})
     frame.to_csv(tmp_path / "a.csv", index=index != "no index")
     with warnings.catch_warnings():
@@ -488,7 +488,7 @@ def test_a_killed_writer_leaves_the_old_file(tmp_path):
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "writing\n"
-        # One that is alive is let be.
+        # The temporary file of a living process is kept.
         write_text(path, "new")
         assert len(list(tmp_path.iterdir())) == 2
         child.send_signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""`FiniteSum`: batches of a function's terms on both constraints; what a function may do wrong."""
+"""`FiniteSum`: batches of a function's terms on both constraints; errors of the function."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_mini_batches_reach_what_all_terms_reach(constraint, penalty):
     assert result.objective == pytest.approx(value + result.penalty_value, rel=1e-12)
     assert result.objective < start.objective
     if isinstance(penalty, ob.L0):
-        return  # Its local optima are many, and some of them poor.
+        return  # ℓ0 has many local optima, some of them poor.
     full = OBCD_OR_JOBCD[constraint]
     whole = ob.solve(on(constraint, total(fit), penalty), start.x, solver=full, max_sweeps=300)
     # There are several optima.

@@ -1,4 +1,4 @@
-"""A small run of benchmarks/scripts/fuzz.py, and that it would notice."""
+"""A small run of benchmarks/scripts/fuzz.py, and failures that the script must detect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ spec.loader.exec_module(fuzz)
 def test_small_cases_of_all_options_and_scales():
     answers = fuzz.run(range(250), seed=1, jobs=2, timeout=20.0)
     assert not [answer for answer in answers if answer["failures"]], fuzz.table(answers)
-    # Scales go beyond what the doors accept, but most cases run.
+    # Some scales are above the accepted limits, but most cases run.
     assert sum(answer["refused"] is not None for answer in answers) < 125
 
 

@@ -1,4 +1,4 @@
-"""The greedy rules come to no standstill."""
+"""The greedy rules do not stop before a stationary point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What files claim is not believed: one clear ValueError, and no more memory than is allowed."""
+"""Hostile files give one clear ValueError and take no more memory than allowed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 
 ROOM = 768
-"""MiB of address space that a reader has beyond what reading good files took."""
+"""MiB of address space that a reader has in addition to the peak for valid files."""
 
 CHILD = """
 import json, resource, sys
@@ -299,7 +299,7 @@ ARCHIVES = {
 }
 
 WRONG_VALUES = ("hello", 7, None, True, [1, 2], {"a": 1}, [[[1]]])
-"""Put in the place of every field of a result; not each of them is wrong for each field."""
+"""Values that replace every field of a result; some are valid for some fields (`ACCEPTED`)."""
 
 
 def field(name: str, value):
@@ -467,7 +467,7 @@ def test_one_value_error_and_little_memory(kind, folder, outcomes):
         assert is_value_error == [True], (name, error, said)
         assert "\n" not in said
         assert name in said or said.startswith("paths")
-        # MiB: what every file may need, the blocks that are read, and what was never given back.
+        # MiB: the limit of every small file, the blocks that are read, and memory not yet released.
         assert grown <= 3 * (reading.SMALL >> 20), (name, said)
 
 
@@ -478,7 +478,7 @@ def test_a_wide_table_takes_memory_by_its_size(folder, outcomes):
     assert grown < 40 * (folder / "large" / "wide.csv").stat().st_size / (1 << 20)
 
 
-# The same in this process ------------------------------------------------------------------------
+# Results in this process -------------------------------------------------------------------------
 
 NUMBERS = ("objective", "smooth_value", "penalty_value", "feasibility", "seconds")
 ACCEPTED = {
@@ -488,7 +488,7 @@ ACCEPTED = {
     **dict.fromkeys(["search", "features_excluded"], (None,)),
     "extra": ({"a": 1},),
 }
-"""Which of the wrong values a field of a result may have."""
+"""Values of `WRONG_VALUES` that are valid for a field of a result."""
 
 
 @pytest.mark.parametrize("name", ob.Result.__dataclass_fields__)

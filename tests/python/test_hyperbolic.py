@@ -108,7 +108,7 @@ def test_well_posedness():
     assert posed.finite
     assert not posed.attained
     assert ob.well_posedness(2.0 * np.eye(4) - np.outer(v, v) + posed.ridge * np.eye(4), j).attained
-    # Indefinite, but shifted by a λ it is positive semidefinite.
+    # The matrix is indefinite, but M − λJ is positive semidefinite for some λ.
     assert ob.well_posedness(np.diag([3.0, 3.0, -1.0, -1.0]), j).finite
     never = ob.well_posedness(np.diag([-1.0, 1.0, -1.0, 1.0]), j)
     assert not never.finite
@@ -117,7 +117,7 @@ def test_well_posedness():
 
 @pytest.mark.parametrize("side", ["rows", "columns", "both"])
 def test_an_infimum_that_is_not_attained_is_said(side):
-    # 2u → 0 along the boosts.
+    # F → 0 along the boosts.
     problem = ob.HyperbolicEigenvalueProblem(np.ones((1, 2)), [1, -1])
     result = ob.solve(problem, solver=ob.JOBCD(side=side))
     assert result.status is ob.Status.DIVERGED
@@ -206,7 +206,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
                 try:
                     result = ob.solve(problem, "random", solver=how, max_sweeps=50, seed=seed)
                 except ValueError:
-                    # Columns do not move by that update.
+                    # The Jacobi update does not move columns.
                     continue
                 if result.status not in ended:
                     continue
@@ -447,7 +447,7 @@ def test_bad_starts_and_options():
         ob.HyperbolicEigenvalueProblem(np.eye(4), signs(4, 2), sense="least")
     with pytest.raises(TypeError, match="solver"):
         ob.solve(problem, solver=ob.OBCD())
-    # Odd n in Jacobi: one row rests.
+    # For odd n a Jacobi matching leaves one row out.
     odd = ob.HyperbolicEigenvalueProblem(np.eye(5), signs(5, 2))
     result = ob.solve(odd, "random", solver=ob.JOBCD(update="jacobi"), max_sweeps=5)
     assert result.objective <= result.history["objective"][0]

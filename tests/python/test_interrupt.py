@@ -133,12 +133,12 @@ def test_the_choice_of_a_weight_keeps_its_time_limit(rng, n_jobs):
     pytest.importorskip("sklearn")
     X = rng.standard_normal((300, 200))
     for limit in (0.3, 1.0):
-        # Before the clock starts: scikit-learn is imported here.
+        # This call imports scikit-learn, before the clock starts.
         chosen = ob.SparsePCACV(5, max_time=limit, random_state=0, n_jobs=n_jobs)
         begun = time.perf_counter()
         chosen.fit(X)
         assert time.perf_counter() - begun <= 1.05 * limit + 0.1
-        # Every weight has a score, and the last fit an end.
+        # Every weight has a score, and the last fit has a result.
         assert np.isfinite(chosen.scores_).all()
         assert chosen.result_.feasibility < 1e-12
 

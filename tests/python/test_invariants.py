@@ -1,4 +1,4 @@
-"""What holds for every option: feasible, never rising, stationary, exact zeros."""
+"""Invariants for every option: feasible, never rising, stationary, exact zeros."""
 
 from __future__ import annotations
 

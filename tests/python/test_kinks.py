@@ -1,4 +1,4 @@
-"""Penalties with kinks: descents end at critical points, and rest on no multiple of I."""
+"""Penalties with kinks: descents end at critical points, and ignore multiples of I in C."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_scalar_curvature_depends_on_no_multiple_of_i(penalty):
     C, rule = -moments(6), ob.JOBCD(curvature="scalar", side="rows")
     sweeps = []
     for shift in (0.0, 1e3):
-        # C + cJ leaves f alone, as long as the pencil stays positive in its direction.
+        # C + cJ has the same f up to a constant, while the pencil stays positive in its direction.
         smooth = ob.Quadratic(C + shift * np.diag(signs))
         result = ob.solve(ob.JOrthogonalProblem(smooth, signs, n_components=6), "cs", solver=rule)
         assert result.converged

@@ -113,7 +113,7 @@ def test_the_adjusted_index_is_1_for_first_0_for_random_and_at_least_minus_1():
     assert ranking_of(last, counts).adjusted_mean_rank_index == pytest.approx(-1.0)
     drawn = ranking_of(rng.integers(1, counts + 1).astype(float), counts)
     assert abs(drawn.adjusted_mean_rank_index) < 0.03
-    # By the formula of Berrendorf and coauthors, as in PyKEEN.
+    # The formula is that of Berrendorf and coauthors, as in PyKEEN.
     expected = np.mean((counts + 1) / 2)
     index = 1 - (drawn.mean_rank - 1) / (expected - 1)
     assert drawn.adjusted_mean_rank_index == pytest.approx(index, rel=1e-12)
@@ -271,7 +271,7 @@ def test_refused(error, match, call, fitted):
     before = fitted.rank(GRAPH.test).ranks
     with pytest.raises(error, match=match):
         call(fitted)
-    # A call that raises changes nothing.
+    # A call that raises does not change the model.
     np.testing.assert_array_equal(fitted.rank(GRAPH.test).ranks, before)
 
 
@@ -401,7 +401,7 @@ def test_a_recipe_runs(data_dir, monkeypatch, capsys):
     if not (data_dir / "wn18rr_train.tsv.gz").exists():
         pytest.skip("wn18rr_train.tsv.gz is not there")
     monkeypatch.chdir(data_dir)
-    # In fewer dimensions, which takes seconds.
+    # With fewer dimensions the recipe takes seconds.
     small = recipe("wn18rr").replace("max_epochs=100", "max_epochs=1, seed=1")
     exec(small.replace("dim=128", "dim=48"), {"ob": ob})
     lines = capsys.readouterr().out.splitlines()

@@ -1,9 +1,9 @@
-"""Laws of every search, on a grid of problems that no search was tuned on.
+"""Laws of every search, on a grid of problems on which no search was tuned.
 
-(1) No search ends above a point that is simple to write down. (2) A larger limit on features
-never ends lower, nor one on nonzeros up to their number. (3) More counted work is never worse,
-where nonzeros or features are counted. (4) A limit that is none gives the principal axes. (5) A
-limit on nonzeros that brings gain is used.
+(1) No search ends above a simple point, see `laws`. (2) A larger limit on features never explains
+less variance, nor does a larger limit on nonzeros up to the number of features. (3) More counted
+work is never worse under a limit on nonzeros or features. (4) A limit that allows every X gives the
+principal axes. (5) A limit on nonzeros is used if nonzeros explain more variance.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ LARGE = [
 ]
 
 ROUNDING = 1e-9
-"""Relative difference of variances that is rounding: simple points are orthonormal up to 1e-9."""
+"""Relative rounding error of a variance, as simple points are orthonormal up to 1e-9."""
 
 CLOSE = 5e-3
-"""Share of the variance by which a limit that is hardly larger may end lower.
+"""Largest loss of variance, relative to that of the principal axes, if a limit is not doubled.
 
-The goal is 1e-3, which these sizes keep here within 0.05 units of work. On another processor a
-search may end elsewhere.
+The goal is 1e-3, which these sizes reach within 0.05 units of work on the machine of development.
+On another processor a search may end at another point.
 """
 
 OVERLAP = 2.5e-2
-"""The same for any larger limit if there are more nonzeros than features, so that supports overlap.
+"""Largest relative loss under any larger limit above the number of features (supports overlap).
 
-The goal is that of fewer nonzeros; within 0.05 units of work 1.7e-2 was met.
+The goal is the same as without overlap; within 0.05 units of work the loss is up to 1.7e-2.
 """
 
 USED = 0.8
-"""Share of a limit on nonzeros that is used where every nonzero brings something; 0.91 was met."""
+"""Least used share of a limit on nonzeros if every nonzero has a gain; 0.91 is reached."""
 
 
 def cases(sizes: list[tuple[int, int, int]]) -> list[Case]:

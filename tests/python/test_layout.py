@@ -1,4 +1,4 @@
-"""The rooms of the packages: imports make no circle, files and functions can be read at once."""
+"""The layers of the packages: imports have no cycle, files and functions are short."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOMS = (
     "cli",
     "__main__",
 )
-"""The rooms of the package from the ground up: each uses only those before it."""
+"""The modules of the package in order: each imports only modules before it."""
 
 FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
 
@@ -65,7 +65,7 @@ def graph_of(root: Path) -> dict[str, set[str]]:
         parts = list(path.relative_to(root.parent).with_suffix("").parts)
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         modules[name] = imported(ast.parse(path.read_text(encoding="utf-8")), parts[:-1])
-    # The package itself is what users import; modules below it may name it for its version.
+    # The root package is excluded: users import it, and modules may read its version.
     del modules[root.name]
     return {name: (uses & set(modules)) - {name} for name, uses in modules.items()}
 

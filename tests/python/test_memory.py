@@ -1,4 +1,4 @@
-"""Too little memory is a MemoryError that says how much is needed, never the end of the process."""
+"""Too little memory gives a MemoryError with the needed size, and never ends the process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits on address space")
 
 LIMITS = (1, 8, 30, 60, 100, 150, 220, 300, 400, 600)
-"""Megabytes beyond what the interpreter, the libraries and the problem take."""
+"""Megabytes in addition to the interpreter, the libraries and the problem."""
 
 PREPARED = """
 import resource, sys

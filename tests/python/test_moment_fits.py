@@ -175,7 +175,7 @@ def test_covariance_of_data_is_data(scale):
     pca = ob.SparsePCA(3, n_nonzero=12, scale=scale, random_state=0)
     pca.fit_covariance(S, len(X), X.mean(axis=0))
     np.testing.assert_allclose(pca.mean_, data.mean_, rtol=1e-12)
-    # Of the same point the same numbers; the searches need not end at the same.
+    # The attributes are right for the found point; the two searches may end at different points.
     second = pca.components_ @ (S / np.outer(pca.scale_, pca.scale_) if scale else S)
     variances = np.sum(second * pca.components_, axis=1)
     np.testing.assert_allclose(pca.explained_variance_, variances, rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Means far from zero: what is reported is that of the centred data."""
+"""Means far from zero: all reported values are those of the centred data."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_moments(kind):
     assert np.abs((gram - centred.T @ centred) / np.outer(scale, scale)).max() < 1e-12
     np.testing.assert_allclose(deviations(data), scale / np.sqrt(30), rtol=1e-12)
     x = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]
-    # A mean of 1e8 is known to 1e-8, a constant that no square notices.
+    # A mean of 1e8 has the rounding error 1e-8, a constant shift of the scores.
     np.testing.assert_allclose(moments.scores(x), centred @ x, atol=1e-7)
     w = np.random.default_rng(2).standard_normal(30)
     np.testing.assert_allclose(moments.transposed(w), centred.T @ w, atol=1e-6)
@@ -112,12 +112,12 @@ def test_estimators(kind, scale):
         if scale:
             np.testing.assert_allclose(pca.scale_, deviation, rtol=1e-12)
         assert pca.score(container(X)) == pytest.approx(variances.sum() / total, rel=1e-6)
-        # Attributes are rounded to 1e-16 of the means, which is all a score can lose.
+        # The error of a score is that of the attributes, which are rounded to 1e-16 of the means.
         np.testing.assert_allclose(
             pca.transform(container(X)), centred @ pca.components_.T, atol=1e-15 * SHIFT * 10
         )
     if not scale:
-        # Scaled features are all of one size: which are the largest is a matter of rounding.
+        # Scaled features have equal variances, so that rounding decides which are the largest.
         known = ob.lam_max(centred, 2)
         assert pca_of(container(X)).alpha_max_ == pytest.approx(known, rel=1e-9)
 
@@ -128,7 +128,7 @@ def pca_of(X):
 
 def test_components_do_not_depend_on_the_mean():
     X = np.random.default_rng(0).standard_normal((30, 8))
-    # Shifted by a power of two, the data lose a few bits and nothing else.
+    # A shift by a power of two only rounds the last bits of the data.
     shifted = X.astype(np.float32).astype(float) + 2.0**26
     first = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(shifted - 2.0**26)
     second = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(shifted)

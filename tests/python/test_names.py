@@ -118,7 +118,7 @@ def test_tables_shorten_names_and_count_from_0(things):
     assert heads == [str(k) for k in range(5)]
     assert heads == re.findall(r"component (\d+)", loadings._repr_html_())
     assert heads == [str(k) for k in sorted(set(loadings.to_frame()["component"]))]
-    # What is computed with has the whole names.
+    # Data for further computations has the whole names.
     assert set(loadings.to_frame()["feature"]) <= set(loadings.features)
     assert all(name in loadings.features for name, _ in loadings.of(0))
 

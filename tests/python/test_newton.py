@@ -60,7 +60,7 @@ def test_the_end_is_superlinear():
     assert result.objective == pytest.approx(BEST, rel=1e-13)
     assert slope(result.x) <= 1e-11
     assert f.products > 0
-    # The last steps gain ever more digits.
+    # The last steps converge superlinearly.
     slopes = [s for s in map(slope, f.values) if s > 1e-13]
     last = np.log10(np.minimum.accumulate(slopes))
     last = last[np.flatnonzero(np.diff(last, prepend=0.0))][-4:]

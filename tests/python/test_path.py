@@ -1,4 +1,4 @@
-"""The λ-path."""
+"""Continuation along a path of λ."""
 
 import numpy as np
 import pytest

@@ -178,7 +178,7 @@ def test_breakpoints_that_coincide_up_to_rounding_are_one(seed):
     directions = np.append(rng.uniform(0.0, 0.5 * np.pi, 2), 0.0)
     angles = rng.choice(directions, r) + 0.5 * np.pi * rng.integers(4, size=r)
     pair = rng.uniform(0.1, 1.0, r) * np.array([np.cos(angles), np.sin(angles)])
-    # Zeros of the axis are zero, or rounding; all entries are off by a few units in the last place.
+    # Zeros are exact or rounding errors; all entries have errors of a few units in the last place.
     pair[(np.abs(pair) < 1e-15) & (rng.random(pair.shape) < 0.5)] = 0.0
     pair *= 1.0 + rng.integers(-2, 3, pair.shape) * np.finfo(float).eps / 2
     x = np.zeros((n, r))
@@ -341,7 +341,7 @@ def test_sums():
 GAP = ob.PiecewiseQuadratic(
     [-0.9, -0.1, 0.2, 0.8], [(INF, 0, 0), (0, 0, 0), (INF, 0, 0), (0, 1, 0), (INF, 0, 0)]
 )
-"""-0.9 to -0.1, or 0.2 to 0.8 with the penalty x: no entry is 0."""
+"""Allows -0.9 to -0.1, and 0.2 to 0.8 with the penalty x; no entry can be 0."""
 
 
 @pytest.mark.parametrize("solver", [None, ob.OBCD(), ob.OBCD(update="jacobi")])

@@ -1,4 +1,4 @@
-"""Plots: what they draw, where, and what they refuse."""
+"""Plots draw the right data into the given axes, and refuse invalid arguments."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_equal_numbers_have_equal_moments(shape, spelling, center):
 def test_equal_numbers_have_equal_fits(make, precision, shape):
     X = counts(*shape)
     wanted = make(precision=precision).fit(X)
-    # A search takes a second: what it reads is compared for every spelling above.
+    # Searches take a second: only some spellings, as other tests compare the moments of each.
     some = list(SPELLINGS.items())[:: 4 if make in SEARCHES else 1]
     for spelling, given in some:
         got = make(precision=precision).fit(given(X))

@@ -48,7 +48,7 @@ def test_pages(page, tmp_path, monkeypatch):
             for name in re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)
             if importlib.util.find_spec(name) is None
         ]
-        if missing == ["torch"]:  # not among the packages that the tests install
+        if missing == ["torch"]:  # the tests do not install torch
             continue
         exec(compile(block, f"{page} block {index}", "exec"), names)
 
@@ -132,7 +132,7 @@ def test_every_argument_is_documented(name):
         for group in NAMES.findall(section)
         for argument in group.split(", ")
     }
-    if name != "Problem":  # a protocol: nobody calls it
+    if name != "Problem":  # a protocol has no constructor
         assert documented >= set(inspect.signature(thing).parameters)
 
 
@@ -150,7 +150,7 @@ def methods(thing: type) -> dict[str, object]:
 
 CLASSES = [name for name in PUBLIC if name[0].isupper()]
 ON_A_PAGE = {"from_jax", "from_torch"}
-"""Shown on the page of objectives: they need packages that the tests need not have."""
+"""Methods whose examples are on the page of objectives, because they need optional packages."""
 NEVER_RAISE = {"get_params", "nearest", "within", "without_limit"}
 """Methods that accept every value of their arguments."""
 SHOWN = "\n".join(map(examples_of, EXAMPLES))

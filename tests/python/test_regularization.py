@@ -1,4 +1,4 @@
-"""Regularisation paths, and the penalty from which on the answer is known."""
+"""Regularisation paths, and the penalty weight from which on the optimum is known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_lam_max(penalty, center, seed):
     above = solve(top * (1 + 1e-9))
     assert above.n_nonzero == r
     assert above.objective == pytest.approx(top * r - 0.5 * np.diag(C)[chosen].sum())
-    # For l0 it is the smallest; for l1 within the factor (1 + √2)/2 of the smallest.
+    # lam_max is the smallest such λ for l0; for l1 at most (1 + √2)/2 times the smallest.
     below = solve(top * (1 - 1e-6) if penalty == "l0" else top / 1.2072)
     assert below.n_nonzero > r
 
@@ -97,7 +97,7 @@ def test_sparse_data_and_dense_data_agree():
     np.testing.assert_allclose(csr.lams, dense.lams)
     C = A - A.mean(axis=0)
     for path in (dense, csr):
-        # At the top of the path the answer is known; below, every value is that of its point.
+        # The first point of a path is the known optimum; every value is that of its point.
         chosen = np.sort(np.sum(C**2, axis=0))[-3:].sum()
         assert path.objective[0] == pytest.approx(3 * path.lam_max - 0.5 * chosen, rel=1e-9)
         for lam, value, result in zip(path.lams, path.objective, path.results, strict=True):

@@ -1,4 +1,4 @@
-"""What a release needs: values in step, absolute links, pinned actions, reachable pages."""
+"""Requirements of a release: consistent values, absolute links, pinned actions, reachable pages."""
 
 from __future__ import annotations
 

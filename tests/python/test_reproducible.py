@@ -28,7 +28,7 @@ def run(smooth, penalty: str, solver: ob.OBCD, seed: int, n_threads: int) -> ob.
 @pytest.mark.parametrize("update", ["gauss-seidel", "jacobi"])
 @pytest.mark.parametrize("gram", [False, True])
 def test_same_bits_on_one_and_two_threads(penalty, update, gram):
-    # Large enough that work is really shared: n·r·n exceeds the parallel floor.
+    # n·r·n exceeds the least work that is done in parallel.
     A = np.random.default_rng(2).standard_normal((90, 450))
     smooth = ob.GramQuadratic(A) if gram else ob.Quadratic(-A.T @ A)
     solver = ob.OBCD(update=update)

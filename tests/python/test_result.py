@@ -1,4 +1,4 @@
-"""Results on disk and in words; what options mean; what is missing names itself."""
+"""Results in files and as text, meanings of options, and errors about missing extras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse rotation of loadings: what it keeps, hidden zeros, and spelling of the same loadings."""
+"""Sparse rotation of loadings: invariants, hidden zeros, and equal loadings in other forms."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_rows_of_almost_zero_do_not_matter(size):
     alone, _ = ob.rotate_loadings(V)
     loadings, _ = ob.rotate_loadings(whole)
     h = np.abs(loadings[:30]).sum()
-    # The entries of the further rows sum to no more than this.
+    # The second term bounds the sum of the entries of the further rows.
     assert h <= np.abs(alone).sum() * (1 + 1e-12) + 60 * 5 * size
 
 

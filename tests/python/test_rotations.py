@@ -121,7 +121,7 @@ def test_what_it_goes_with():
 
 @pytest.mark.parametrize("n", [3, 4, 5])
 def test_the_best_even_permutation(n):
-    # X >= 0 and det X = 1 leave the even permutations: exchanges of two rows lead out of them.
+    # X >= 0 and det X = 1 allow the even permutations; a swap of two rows makes one odd.
     even = [
         p for p in map(list, itertools.permutations(range(n))) if np.linalg.det(np.eye(n)[p]) > 0
     ]

@@ -1,4 +1,4 @@
-"""Sums over blocks of rows: equal numbers give equal moments however they are stored or cut."""
+"""Sums over blocks of rows: equal numbers give equal moments for any storage and blocks."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_transform_is_that_of_the_estimator(here, command, options, capsys):
     kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
     pca = kind(2, n_nonzero=6, scale=saved.settings["scale"], center=saved.settings["center"])
     pca = pca.fit(A)
-    # The estimator with the saved components, whatever its own search has found.
+    # The estimator gets the saved components, because its own search may find others.
     pca.components_ = saved.components
     np.testing.assert_allclose(pca.transform(NEW), expected, atol=1e-9)
     np.testing.assert_allclose(saved.transform(sparse.csr_array(NEW)), expected, atol=1e-9)

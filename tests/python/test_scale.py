@@ -1,4 +1,4 @@
-"""Results do not depend on the unit of the data, and CONVERGED means that no pair is left."""
+"""Results do not depend on the unit of the data; after CONVERGED no pair lowers F."""
 
 from __future__ import annotations
 

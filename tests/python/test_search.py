@@ -1,4 +1,4 @@
-"""What a search reports, counted work, plans."""
+"""Reports of a search, counted work, plans."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_runs_tell_how_the_point_came_about(penalty):
     assert result.search is not None
     runs = result.search.runs
     assert min(run.objective for run in runs) == result.objective
-    # The rest is what the runs begin with.
+    # The remaining work is the common preparation of the runs.
     assert 0.0 < sum(run.work for run in runs) <= result.work
     assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
     assert all(0.0 <= run.seconds <= result.seconds for run in runs)
@@ -61,7 +61,7 @@ def test_little_work_is_not_exceeded_where_one_step_is_a_slice(n, m, r):
     data = random.standard_normal((m, n)) * np.exp(-np.arange(m) / 10)[:, None]
     penalty = ob.L1(0.01 * np.max(np.sum(data**2, axis=0)))
     result = ob.solve(ob.SparsePCAProblem(data, r, penalty), max_work=0.1)
-    # What the runs begin with is done whatever the limit.
+    # The common preparation is not limited, so that only the work of the runs is compared.
     assert result.search is not None
     assert sum(run.work for run in result.search.runs) <= 2.0 * 0.1
 
@@ -88,7 +88,7 @@ def test_exchanges_find_the_best_support(seed):
     smooth = ob.SmoothFunction(lambda x: (0.5 * float(np.vdot(x, C @ x)), C @ x), n, 1)
     supports = (s for k in range(1, n + 1) for s in itertools.combinations(range(n), k))
     values = [0.5 * np.linalg.eigvalsh(C[np.ix_(s, s)])[0] + lam * len(s) for s in supports]
-    # From the worst row, which no pair may leave: the entry of any other costs lam at first.
+    # The start is the worst row; a pair alone may not leave it, as a second entry costs lam.
     x0 = np.eye(n)[:, [int(np.argmax(np.diag(C)))]]
     result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange", 4)
     assert "exchange" in {run.heuristic for run in result.search.runs}
@@ -103,7 +103,7 @@ def test_exchanges_leave_quadratic_trace_forms_to_others():
 
 @pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(1e-3), ob.L0(1e-3)], ids=repr)
 def test_renewed_columns_find_other_directions(penalty):
-    # -sum w_i <q_i, x_k>^4 / 4: least at the q_i of the r largest weights, others are local optima.
+    # -sum w_i <q_i, x_k>^4 / 4 is least at the q_i of the r largest weights; others are local.
     n, r = 9, 2
     Q = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
     weights = np.linspace(1.0, 2.0, n)[:, None]
@@ -116,7 +116,7 @@ def test_renewed_columns_find_other_directions(penalty):
     result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed", 12)
     assert result.search.profile["quadratic"] is False
     least = -0.25 * weights[-r:].sum()
-    most = 1e-3 * n * r  # of h at most, and of what it changes
+    most = 1e-3 * n * r  # largest h, and largest change of the optimum by h
     assert least - 1e-9 <= result.objective <= least + most
 
 

@@ -1,4 +1,4 @@
-"""ORTHOBCD_SIMD: vector instructions decide the last bits of a result, and nothing else."""
+"""ORTHOBCD_SIMD: vector instructions change only the last bits of a result."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_another_value_is_refused_at_import(level):
 @pytest.mark.skipif(sys.platform != "linux", reason="made for Linux")
 @pytest.mark.parametrize("cpu", ["avx2", "scalar"])
 def test_a_command_runs_capped_on_any_processor(cpu, tmp_path):
-    # where instructions cannot be hidden it runs all the same, with our kernels capped
+    # if instructions cannot be hidden, the command runs with only our kernels capped
     script = Path(__file__).parents[1] / "on_older_cpu.sh"
     capped = subprocess.run(
         [script, cpu, "sh", "-c", "echo $ORTHOBCD_SIMD; exit 3"],

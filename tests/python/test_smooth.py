@@ -58,7 +58,7 @@ def test_powers_of_two_and_a_given_start_change_no_bit(n, r):
         ob.solve(ob.StiefelProblem(ob.Quadratic(C * scale), ob.NoPenalty(), r), x0)
         for scale, x0 in ((1.0, None), (2.0**-60, None), (2.0**50, None), (1.0, "random"))
     ]
-    # For square X every point is optimal, the start too.
+    # For square X every point is optimal, including the start.
     for other in results[1:] if r < n else results[1:3]:
         assert np.array_equal(results[0].x, other.x)
 
@@ -179,5 +179,5 @@ def test_first_step_from_a_minimiser_of_f_is_short(n: int, lam: float) -> None:
 
     problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.L1(lam), 3)
     ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=3)
-    # Difference quotients at the door are shorter.
+    # Moves below 1e-4 are difference quotients of the check of the gradient.
     assert next(move for move in moves if move > 1e-4) <= 0.1

@@ -1,4 +1,4 @@
-"""Any smooth f: what solves reach, and what happens when the function misbehaves."""
+"""Any smooth f: objectives that solves reach, and errors of the function."""
 
 from __future__ import annotations
 
@@ -478,7 +478,7 @@ def test_a_constant_and_an_optimal_start_converge_at_once():
     again = ob.solve(problem, best.x)
     assert again.converged
     assert again.objective == pytest.approx(best.objective, rel=1e-12)
-    # Zero gradient at a minimum of zero value, where rounding is all there is.
+    # At a minimum of zero value and zero gradient all differences are rounding errors.
     near = ob.SmoothFunction(
         lambda x: (np.sum((x - np.eye(8, 2)) ** 2), 2 * (x - np.eye(8, 2))), 8, 2
     )

@@ -1,4 +1,4 @@
-"""What the OBCD papers claim, on small instances: plain NumPy beside the package.
+"""Claims of the OBCD papers on small instances, in plain NumPy and with the package.
 
 Numbers are those of the first version (P1), Corollary 3.2 and Theorem 3.7 those of the second (P2);
 docs/theory.md has the table of all claims.
@@ -85,8 +85,8 @@ def test_lemma_a3_the_cayley_retraction_is_confined_to_rotations():
             Q = np.linalg.solve(np.eye(n) + tau / 2 * A, np.eye(n) - tau / 2 * A)
             assert norm2(Q.T @ Q - np.eye(n)) < 1e-22
             assert np.linalg.det(Q) == pytest.approx(1.0)
-    # Example A of appendix C.1 has its minimum among the reflections: descent by Cayley steps from
-    # a rotation ends above it, one pair solve does not.
+    # The minimum of Example A of appendix C.1 is a reflection. Descent by Cayley steps from a
+    # rotation ends above the minimum, one pair solve does not.
     A = np.array([[1.0, 0.0], [-1.0, -1.0]])
     X = np.eye(2)
     for _ in range(300):
@@ -112,7 +112,7 @@ def test_lemmas_a1_and_a4_sums_over_all_blocks():
         total = sum(norm2(W[np.ix_(B, B)]) for B in blocks)
         expected = comb(n - 2, k - 2) * (norm2(W) - diagonal) + k / n * comb(n, k) * diagonal
         assert total == pytest.approx(expected, rel=1e-13)
-    # Lemma A.1: all coefficients are positive, so blocks that vanish leave nothing; k = 1 does not.
+    # Lemma A.1: all coefficients are positive for k > 1, so W = 0 if all blocks vanish.
     assert min(min(comb(n - 2, k - 2), k / n * comb(n, k)) for k in range(2, n + 1)) > 0
     assert all((W - np.diag(np.diag(W)))[i, i] == 0 for i in range(n))
 
@@ -199,7 +199,7 @@ def test_lemmas_c1_and_c2_the_curvature_of_a_block():
         assert np.allclose(2.5 * lift.T @ lift, np.kron(2.5 * Z @ Z.T, np.eye(k)), atol=1e-12)
         sigma = np.linalg.norm(Z @ H1 @ Z.T, 2) * np.linalg.norm(H2[np.ix_(B, B)], 2)
         assert np.linalg.eigvalsh(Q)[-1] == pytest.approx(sigma)
-        # The footnote of P2 has the factors exchanged: vec stacks columns, so H = D ⊗ C.
+        # The footnote of P2 swaps the factors: vec stacks columns, so H = D ⊗ C.
         V = orthogonal(rng, k)
         delta = moved(X, B, V) - X
         E = (V - np.eye(k)).ravel(order="F")
@@ -347,7 +347,7 @@ def test_theorem_3_7_cycles_of_larger_blocks_leave_block_2_stationary_points(k):
     for B in itertools.combinations(range(n), k):
         P = L[list(B)] @ result.x[list(B)].T
         assert -np.linalg.svd(P)[1].sum() - np.trace(P) > -1e-9
-    # The last block alone can move; a solve of fewer blocks than a cycle would not find it.
+    # Only the last block can move; a solve that ends before a whole cycle would miss this block.
     A = np.eye(n)
     A[-k:, -k:] = coupled(k, 1.01 / (k - 1))[1] * -1.0
     hidden = ob.solve(stiefel(C, -A), X, solver=solver)
@@ -439,7 +439,7 @@ def test_theorem_3_7_a_is_false_for_l1():
     Y = np.linalg.solve(np.eye(3) - 0.5 * t * omega, np.eye(3) + 0.5 * t * omega) @ X
     rate = (objective(C, L, X, "l1", 1.0) - objective(C, L, Y, "l1", 1.0)) / t
     assert rate == pytest.approx(0.88, abs=0.01)
-    # It refutes Lemma 4.4(b) and Theorem 4.6 for ℓ1: the constant sequence has c̃ = 0.
+    # The point refutes Lemma 4.4(b) and Theorem 4.6 for ℓ1: the constant sequence has c̃ = 0.
     certificate = ob.certify(stiefel(C, L, ob.L1(1.0)), X)
     assert certificate.block2_measure == 0.0
     assert certificate.criticality == pytest.approx(rate, abs=1e-3)

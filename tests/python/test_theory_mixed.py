@@ -1,4 +1,4 @@
-"""What the JOBCD paper claims, on small instances: plain NumPy beside the package."""
+"""Claims of the JOBCD paper on small instances, in plain NumPy and with the package."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_theorem_3_3_points_at_rest_are_critical_and_not_conversely():
     assert max(norm2(V - np.eye(2)) for V in moves) < 1e-14
     G = gradient(X)
     assert np.linalg.norm(G - (J3[:, None] * X) @ G.T @ X * J3) < 1e-5 * before
-    # The identity is critical for a diagonal quadratic form; exchanging two rows is better.
+    # The identity is critical for a diagonal quadratic form; a swap of two rows is better.
     form = ob.Quadratic(np.diag([1.0, 2.0, 3.0]), D=np.diag([1.0, 2.0, 1.0]))
     certificate = ob.certify(ob.JOrthogonalProblem(form, J3), np.eye(3))
     assert certificate.stationarity == 0.0
@@ -324,7 +324,7 @@ def test_theorem_4_11b_a_degenerate_minimum_on_the_hyperbola():
         X = V @ X
     rate = np.log(distances[1999] / distances[249]) / np.log(8.0)
     assert rate == pytest.approx(-0.5, abs=0.03)
-    # Theorem 4.9: of finite length all the same, that of the way from μ to 0.
+    # Theorem 4.9: the length is still finite, that of the path from μ to 0.
     way = np.trapezoid(np.sqrt(2.0 * np.cosh(2.0 * (t := np.linspace(0.0, mu, 1001)))), t)
     assert 0.8 * way < length < way * (1 + 1e-6)
 
@@ -346,7 +346,7 @@ def test_lemma_2_5_all_pairs_of_a_matching():
         size = sum(norm2(move - np.eye(2)) for move in V)
         assert norm2(Y - X) == pytest.approx(sum(map(norm2, parts)))
         assert norm2(Y - X) <= norm2(X) * size * (1 + 1e-12)
-        # (c): the largest norm of a block is not enough, cross terms are left out; L_f‖Z‖² is.
+        # (c): L_f‖Z‖² is a bound; the largest norm of a block is none, as it omits cross terms.
         h = rng.standard_normal(4)
         H = np.outer(h, h)
         blocks = max(block_size(X, B) * norm2(h[B]) for B in pairs)

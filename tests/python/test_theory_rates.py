@@ -115,7 +115,7 @@ def test_lemma_4_4_and_theorem_4_6_residuals_of_smooth_problems():
         start = objective(C, L, X, "none", 0.0)
         decrease = start - np.mean([objective(C, L, point, "none", 0.0) for point in ends])
         bound = gamma2 * phi**2 * 2.0 / alpha * decrease / len(residuals)
-        # Theorem 4.6, and it says something here.
+        # The bound of Theorem 4.6 holds and is not trivial here.
         assert 1e-3 * bound < min(residuals) <= bound
 
 
@@ -141,7 +141,7 @@ def test_theorem_4_11a_sharp_minima_are_reached_in_finitely_many_steps():
     for seed in range(5):
         result = ob.solve(problem, "random", solver=ob.OBCD(working_set="cyclic"), seed=seed)
         assert result.converged
-        # There, not near it: the other entries are exact zeros, and no further sweep moves X.
+        # The limit is reached exactly: other entries are exact zeros, and no further sweep moves X.
         assert np.count_nonzero(result.x) == 2
         again = ob.solve(problem, result.x, solver=ob.OBCD(working_set="cyclic"))
         assert (again.x == result.x).all()
@@ -166,7 +166,7 @@ def test_theorem_4_11b_smooth_eigenvalue_problems_converge_linearly():
         seen = np.log(values[values > floor])
         assert len(seen) > 20
         tail = np.diff(seen[5:])
-        # Neither faster nor slower: every sweep gains about the same factor.
+        # Linear convergence: every sweep gains about the same factor.
         assert (tail < -0.02).all()
         assert tail.min() > 2.0 * tail.max()
 
@@ -218,7 +218,7 @@ def test_theorem_4_10_finite_length():
     assert (e[t + 1] ** 2 <= kappa * e[t] * (varphi[t] - varphi[t + 1])).all()
     lengths = np.cumsum(e[:0:-1])[::-1]
     assert (lengths[1:] <= e[1:-1] + 2.0 * kappa * varphi[1:-1]).all()
-    # The length is that of the way, finite though the rate is only t^−½.
+    # The length is that of the path, finite although the rate is only t^−½.
     assert lengths[0] <= np.sqrt(2.0) * start
     assert lengths[0] >= np.sqrt(2.0) * 0.8 * start
 

@@ -25,17 +25,17 @@ REAL = {
     "knowledge_graph": "wn18rr_train.tsv.gz",
     "text_topics": "tdt2.csr.npz",
 }
-"""Those on data that scikit-learn does not ship, and what they need."""
+"""Tutorials on data that scikit-learn does not ship, with the files that they need."""
 
 
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
 
 ROUNDING = 1e-12
-"""Numbers below this are rounding errors: their size is not compared."""
+"""Largest magnitude of rounding errors, whose size is not compared."""
 
 
 SPREAD = {"knowledge_graph": (0.3, 0.05), "structural_probe": (0.2, 0.0)}
-"""Of a training whose end depends on last bits (CSDM: .54 or .62), relative and absolute."""
+"""Relative and absolute tolerance of tutorials whose training depends on the last bits."""
 
 
 def check_printed(found: str, shown: str, spread: tuple[float, float] = (0.05, 0.0)) -> None:

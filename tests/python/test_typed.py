@@ -1,4 +1,4 @@
-"""The types are true: documented calls pass mypy --strict and pyright, wrong ones do not."""
+"""The type hints are right: documented calls pass mypy --strict and pyright, wrong calls fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UltraE and the triples that it learns from."""
+"""UltraE and its training triples."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def sampled(triples, drawn):
     held = np.zeros(N_ENTITIES, dtype=int)
     for head, _, tail in TRAIN:
         held[list({head, tail})] += 1
-    # Which of the other triples of the batch hold it: none, in a draw without replacement.
+    # Probability that no other triple of the batch has the entity, in a draw without replacement.
     others, batch = len(TRAIN) - 1, len(triples) - 1
     none = np.array([comb(others - m, batch) / comb(others, batch) for m in held])
     return 1.0 - none * (1.0 - len(drawn) / N_ENTITIES)
@@ -281,7 +281,7 @@ def test_gradients_against_differences(loss):
 
 
 def test_steps_are_those_of_adam_with_decoupled_decay():
-    # One batch of all triples and all entities an epoch: nothing is drawn.
+    # An epoch is one batch of all triples and all entities, without random draws.
     options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
     options |= {"learning_rate": 0.03, "rate_decay": 0.5, "moment_decay": 0.6, "weight_decay": 4.0}
     estimator = model(max_epochs=0, **options).fit(TRAIN)
@@ -376,7 +376,7 @@ def test_checkpoint_gives_the_same_curve(tmp_path):
     model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
     resumed = model(max_epochs=7).fit(TRAIN, VALID, checkpoint=path)
     for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
-        # The seventh epoch is validated as the last; so was the fourth.
+        # The seventh epoch is validated because it is the last, as the fourth was.
         np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
     np.testing.assert_array_equal(resumed.entities_, whole.entities_)
     np.testing.assert_array_equal(resumed.relations_, whole.relations_)
@@ -407,17 +407,17 @@ def test_a_checkpoint_that_cannot_be_written_does_not_end_training(way, tmp_path
     whole = model().fit(TRAIN, VALID)
     with pytest.warns(RuntimeWarning, match="checkpoint") as caught:
         fitted = model(**options).fit(TRAIN, VALID, checkpoint=tmp_path / name)
-    # Tried again whenever it is due.
+    # Every due write is tried again.
     assert len(caught) == fitted.n_epochs_ == 6
     np.testing.assert_array_equal(fitted.entities_, whole.entities_)
     np.testing.assert_array_equal(fitted.relations_, whole.relations_)
     assert list(tmp_path.iterdir()) == []
-    # Where warnings are errors the model is one of the first epoch.
+    # If warnings are errors, the model is that of the first epoch.
     strict = model(**options)
     with pytest.raises(RuntimeWarning, match="checkpoint"):
         strict.fit(TRAIN, checkpoint=tmp_path / name)
     assert strict.score_triples(TRAIN).shape == (len(TRAIN),)
-    # The last write, after a callback that stops, is no other.
+    # The last write, after a callback that stops, warns too.
     with pytest.warns(RuntimeWarning, match="checkpoint"):
         stopped = model(**options).fit(
             TRAIN, checkpoint=tmp_path / name, checkpoint_every=4, callback=lambda event: True
@@ -734,7 +734,7 @@ def test_numbers_without_names_take_memory_by_the_files(tmp_path):
 
 
 def test_dense_core_by_hand():
-    # 5 hangs on 4, 4 on the square 0-3; of 1 and 3 (both of degree 2) 3 leaves.
+    # 5 is linked to 4, and 4 to the square 0-3; of 1 and 3 (both of degree 2) 3 is removed.
     square = [[0, 7, 1], [1, 7, 2], [2, 7, 3], [3, 7, 0], [0, 2, 2]]
     core, entities, relations = ob.dense_core([*square, [4, 7, 0], [5, 9, 4]], 4)
     assert core.tolist() == [[0, 1, 1], [1, 1, 2], [2, 1, 3], [3, 1, 0], [0, 0, 2]]

@@ -178,7 +178,7 @@ def test_probe_against_numpy(rng):
                 problem = ob.HyperbolicStructuralProbeProblem(D, j, given, radius, T_scale=1.0)
                 got, slope = problem.value_and_gradient(X)
                 assert got == pytest.approx(value, rel=1e-12)
-                # An entry may be what is left of much larger terms.
+                # An entry may be the difference of much larger terms.
                 size = np.abs(gradient).max()
                 np.testing.assert_allclose(slope, gradient, rtol=1e-10, atol=1e-11 * size)
 
@@ -201,7 +201,7 @@ def check_row(D, values):
     at_start, gradient = problem.value_and_gradient(reference_start(n, n // 2))
     got = (problem.value(np.eye(n)), at_start, np.linalg.norm(gradient), np.vdot(gradient, W))
     for ours, printed in zip(got, values, strict=True):
-        # To 1e-9, or to the last printed digit.
+        # Values agree to 1e-9, or to the last printed digit.
         digit = 0.5 * 10.0 ** -len(f"{printed!r}".split(".")[1])
         assert abs(ours - printed) <= max(1e-9 * abs(printed), 1.01 * digit)
 

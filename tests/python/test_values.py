@@ -82,7 +82,7 @@ def procrustes_successes(block_size: int) -> int:
 
 
 def test_procrustes_pairs():
-    # Pairs alone have local optima here: the paper's point in asking for larger blocks.
+    # Pairs alone end at local optima here, for which the paper proposes larger blocks.
     assert procrustes_successes(2) >= 165
 
 
@@ -196,7 +196,7 @@ def test_gram_equals_quadratic(rng):
         ]
         solver = ob.OBCD(working_set="cyclic")
         results = [ob.solve(problem, x, solver=solver, max_sweeps=3) for problem in problems]
-        # The points that one of them visits, seen by all.
+        # All problems have the same values at the points that any of them visits.
         for at in [x, *(result.x for result in results)]:
             expected = ob.certify(problems[0], at)
             for problem in problems:

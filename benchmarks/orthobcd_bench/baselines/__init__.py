@@ -1,16 +1,16 @@
-"""The competitors: every method the papers compare with, and the stronger ones users have.
+"""The competitors: every method the papers compare with, and stronger methods that users have.
 
 Each is a function ``method(problem, x0=None, *, max_time, seed, ...)`` that returns the same
-`orthobcd.Result` as `orthobcd.solve`. ``result.x`` is always truly feasible; how far the method's
-own last iterate was from that is in ``result.extra``: ``"objective_at_projection"`` (the papers'
-score) and ``"last_infeasibility"``. Scoring time is not charged to the methods, the default start
-is.
+`orthobcd.Result` as `orthobcd.solve`. ``result.x`` is always truly feasible. ``result.extra``
+describes the method's own last iterate: ``"last_infeasibility"`` and
+``"objective_at_projection"`` (the papers' score). The time of a method includes its default start
+and excludes scoring.
 
-| name | what it is | problems |
+| name | method | problems |
 |---|---|---|
 | ``ladmm`` | linearised ADMM | any |
 | ``spm`` | smoothing penalty method | any |
-| ``soc-admm`` | Lai and Osher's splitting | any |
+| ``soc-admm`` | Lai and Osher's three-copy ADMM | any |
 | ``radmm`` | Riemannian ADMM | any |
 | ``manpg`` | manifold proximal gradient | ℓ1, smooth |
 | ``manpg-diagonal`` | the same from the top diagonal | ℓ1, smooth |
@@ -32,20 +32,20 @@ is.
 | ``csdm`` | hyperbolic CS factors | J-orthogonal |
 | ``csdm-givens`` | the same with Givens rotations only | J-orthogonal |
 
-All have these parameters, and tuned settings of their own from `orthobcd_bench.baselines.settings`:
+All methods have these parameters, and tuned settings from `orthobcd_bench.baselines.settings`:
 
 problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
     With a penalty that the method can treat; under a hyperbolic constraint a `TraceProblem` or a
     ``HyperbolicEigenvalueProblem``.
 x0 : ndarray of shape (n, r), optional
     Start, XᵀX = I (n × n with XᵀJX = J under a hyperbolic constraint); the method's own by
-    default. Splitting and subgradient methods begin `recorder.NUDGE` away from it: nothing that
-    follows gradients and proximal maps leaves the zero pattern of a symmetric start. ManPG
-    descends, and stays where it starts if that is stationary.
+    default. ADMM and subgradient methods begin `recorder.NUDGE` away from the start: gradients
+    and proximal maps keep the zero pattern of a symmetric start. ManPG descends, and stays at a
+    stationary start.
 max_time : float, default 10.0
-    Seconds.
+    Time limit in seconds.
 seed : int, default 0
-    Of random starts and random choices, where the method has any.
+    Seed of random starts and random choices, where the method has any.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Annealed LADMM: linearised splitting whose penalty parameter grows while it runs.
+"""Annealed LADMM: linearised ADMM whose penalty parameter β grows during the run.
 
-The updates are those of `orthobcd_bench.baselines.splitting.ladmm`; β grows geometrically with the
-clock from a value at which the sparse copy Y is free to change its support to one at which X
-and Y agree. It starts at the varimax-rotated spectral solution and ends by projecting onto
-``{XᵀX = I, support of Y}``, or, for X ≥ 0, by rounding to a partition and alternating between
+The updates are those of `orthobcd_bench.baselines.splitting.ladmm`. β grows geometrically with the
+clock, from a value at which the sparse copy Y can change its support to one at which X and Y agree.
+A run starts at the varimax-rotated spectral solution and ends with a projection onto
+``{XᵀX = I, support of Y}``. For X ≥ 0 it ends with rounding to a partition and alternating between
 columns and owners. For concave f (PCA) the linearised X step needs no proximal term of its own.
 """
 
@@ -43,7 +43,7 @@ def annealed_ladmm(
         Start; the varimax-rotated spectral solution by default, with the signs of its columns
         turned towards positive sums for X ≥ 0.
     max_time : float, default 10.0
-        Seconds; β follows the clock.
+        Time limit in seconds; β grows with the elapsed time.
     seed : int, default 0
         Not used: the method is deterministic up to the clock.
     first_beta, last_beta : float, optional
@@ -51,8 +51,8 @@ def annealed_ladmm(
     inertia : float, default 0.0
         Proximal weight added to β in the X step, in units of L; 0 suits concave f.
     share : float, optional
-        Share of the time over which β grows: 0.8 for X ≥ 0, where the rest goes to perturbing
-        and polishing the partition, 0.95 otherwise.
+        Share of the time over which β grows: 0.8 for X ≥ 0, whose partition is perturbed and
+        polished in the remaining time, 0.95 otherwise.
 
     Returns
     -------
@@ -97,8 +97,8 @@ def annealed_ladmm(
 def beta_range(oracle: Oracle, x: FloatArray) -> tuple[float, float]:
     """Default first and last β.
 
-    The first is measured by how much curvature the r-th component sees (the smallest eigenvalue
-    of −Xᵀ∇f(X) at the spectral start), which can be far below L: on MNIST it is L/65.
+    The first β is relative to the curvature along the r-th component: the smallest eigenvalue of
+    −Xᵀ∇f(X) at the spectral start. This curvature can be far below L: on MNIST it is L/65.
     """
     seen = np.linalg.eigvalsh(symmetric_part(-x.T @ oracle.gradient(x)))
     floor = 4.0 * oracle.survival_weight

@@ -7,19 +7,19 @@ import numpy as np
 from orthobcd._internal.checks import FloatArray
 
 FIRST_RESIDUAL, LAST_RESIDUAL = 1e-2, 1e-6
-"""Relative residuals of the Gauss–Newton steps onto a support: the error itself, between these."""
+"""Bounds of the relative residual of a Gauss–Newton step, which is the error between these."""
 
 LEAST_NORM_STEPS, PRECONDITIONED_STEPS = 60, 200
-"""Conjugate gradients of a Gauss–Newton step onto a support, plain and preconditioned."""
+"""Most conjugate gradient iterations of a Gauss–Newton step, plain and preconditioned."""
 
 GAUSS_NEWTON_STEPS = 60
-"""Steps onto a support, at most."""
+"""Largest number of Gauss–Newton steps onto a support."""
 
 ORTHONORMAL = 1e-13
 """``‖XᵀX − I‖_F`` at which steps onto a support end."""
 
 LEAST_DIAGONAL = 1e-12
-"""Of the largest entry: what entries of a preconditioner are at least."""
+"""Smallest entry of a preconditioner, relative to the largest entry."""
 
 
 def symmetric_part(matrix: FloatArray) -> FloatArray:
@@ -30,9 +30,8 @@ def symmetric_part(matrix: FloatArray) -> FloatArray:
 def polar(x: FloatArray) -> FloatArray:
     """The orthonormal polar factor of x (n × r): the closest point of St(n, r).
 
-    Uses ``x (xᵀx)^{−½}`` from an r × r eigenvalue problem, followed by one Newton–Schulz step
-    that restores orthonormality to rounding, and the SVD when xᵀx is ill conditioned.
-    O(n r² + r³).
+    Uses ``x (xᵀx)^{−½}`` from an r × r eigenvalue problem, and one Newton–Schulz step that restores
+    orthonormality to rounding. If xᵀx is ill conditioned, uses the SVD. The cost is O(n r² + r³).
     """
     values, vectors = np.linalg.eigh(x.T @ x)
     if values[0] <= 1e-7 * values[-1] or not np.isfinite(values[-1]):
@@ -74,10 +73,10 @@ def multiplier_on_support(
     """The symmetric Λ with ``Xᵀ(M∘XΛ) + (M∘XΛ)ᵀX = residual``, by conjugate gradients.
 
     ``M`` is the 0/1 support mask. The operator is symmetric and positive semidefinite on
-    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²); a singular one gives the least-norm
-    solution of what is solvable. Preconditioned by its diagonal, which spreads where columns share
-    rows of small entries alone, it needs fewer iterations there, for a solution of larger norm if
-    it is singular. O(n r²) an iteration.
+    symmetric matrices (its quadratic form is 2‖M∘XΛ‖²). If the operator is singular, Λ is the
+    least-norm solution of the solvable part. The diagonal of the operator spreads if columns share
+    only rows of small entries. The diagonal as preconditioner then saves iterations, but the
+    solution of a singular system has a larger norm. An iteration costs O(n r²).
     """
     solution = np.zeros_like(residual)
     remaining = symmetric_part(residual)
@@ -114,16 +113,16 @@ def multiplier_on_support(
 def project_on_support(x: FloatArray, mask: FloatArray) -> FloatArray | None:
     """A point of ``{XᵀX = I, X = 0 outside the mask}`` close to x, or None if none was reached.
 
-    A few alternating projections (polar factor, mask) bring x near; Gauss–Newton steps of
-    least norm inside the mask, ``X ← X + M∘XΛ``, then converge quadratically where the
-    constraints are independent on the support; where they are nearly dependent, a few conjugate
-    gradients a step stay closer to x than exact steps. Where these do not get there, preconditioned
-    ones are tried. The result is orthonormal to rounding and its zeros are exact.
+    A few alternating projections (polar factor, mask) move x near the set. Gauss–Newton steps of
+    least norm inside the mask, ``X ← X + M∘XΛ``, then converge quadratically if the constraints
+    are independent on the support. If the constraints are nearly dependent, a few conjugate
+    gradients per step stay closer to x than exact steps. If these steps fail, preconditioned steps
+    are tried. The result is orthonormal to rounding and its zeros are exact.
 
     Parameters
     ----------
     x : ndarray of shape (n, r)
-        Where to start.
+        Start of the projections.
     mask : ndarray of shape (n, r)
         1.0 on the support, 0.0 outside.
     """
@@ -142,7 +141,7 @@ def project_on_support(x: FloatArray, mask: FloatArray) -> FloatArray | None:
 
 
 def _gauss_newton(x: FloatArray, mask: FloatArray, *, preconditioned: bool) -> FloatArray | None:
-    """What ``project_on_support`` says, with one kind of steps, on a support without empty rows."""
+    """`project_on_support` with one kind of steps, on a support without empty rows."""
     conjugate_gradients = PRECONDITIONED_STEPS if preconditioned else LEAST_NORM_STEPS
     current = mask * x
     identity = np.eye(x.shape[1])

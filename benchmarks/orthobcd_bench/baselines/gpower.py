@@ -1,4 +1,4 @@
-"""GPower with deflation, and the trivial rival: PCA, then a threshold.
+"""GPower with deflation, and the simplest competitor: PCA, then a threshold.
 
 References
 ----------
@@ -30,12 +30,12 @@ def gpower(
 ) -> Result:
     """Single-unit generalised power method, one component after another, with deflation.
 
-    For each component the thresholded power iteration ``x ← T(Σ_k x)/‖·‖`` runs from many unit
-    vectors at once (those of the largest variances that are left) on the deflated covariance
-    ``Σ_k = (I − XXᵀ)Σ(I − XXᵀ)``; the best one joins, and the set is finally projected onto
-    {XᵀX = I, support}. T keeps the entries whose removal would cost more than λ (ℓ0: g²/(2v) > λ
-    with v = xᵀΣ_k x) or soft-thresholds by λ (ℓ1). The thresholds' scale is varied while time is
-    left.
+    For each component the thresholded power iteration ``x ← T(Σ_k x)/‖·‖`` runs on the deflated
+    covariance ``Σ_k = (I − XXᵀ)Σ(I − XXᵀ)``, from many unit vectors at once: those of the largest
+    remaining variances. The best result becomes the component. At the end all components are
+    projected onto {XᵀX = I, support}. T keeps the entries whose removal would cost more than λ (ℓ0:
+    g²/(2v) > λ with v = xᵀΣ_k x) or soft-thresholds by λ (ℓ1). Further passes vary the scale of the
+    thresholds until the time limit.
 
     Parameters
     ----------
@@ -44,11 +44,11 @@ def gpower(
     x0 : ndarray of shape (n, r), optional
         Only scored as the start.
     max_time : float, default 10.0
-        Seconds.
+        Time limit in seconds.
     seed : int, default 0
-        Of the threshold scales after the first pass.
+        Seed of the threshold scales after the first pass.
     n_starts : int, default `GPOWER_STARTS`
-        Vectors iterated side by side.
+        Number of vectors that are iterated at once.
     """
     oracle = oracle_of(problem)
     penalty = oracle.penalty
@@ -139,16 +139,16 @@ def pca_threshold(
     max_time: float = 10.0,
     seed: int = 0,
 ) -> Result:
-    """Principal components, small entries dropped, made feasible again: what users do first.
+    """Principal components, with small entries dropped and projected to feasibility.
 
     Parameters
     ----------
     problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
         Any penalty.
     x0 : ndarray of shape (n, r), optional
-        Not used but as the scored start.
+        Only scored as the start.
     max_time, seed
-        As in every baseline; it needs one eigenvalue problem.
+        As in every baseline; the method solves one eigenvalue problem.
     """
     oracle = oracle_of(problem)
     recorder = Recorder(oracle, x0, principal_components, max_time=max_time, seed=seed)

@@ -2,8 +2,8 @@
 
 For any smooth f: Riemannian gradient with Cayley steps and Barzilai–Borwein lengths (from the left
 and from the right), and UMCM. For ``min tr(XᵀAX)``: ADMM, and CSDM, which moves the factors of the
-hyperbolic CS decomposition (all of them, or Givens rotations only). Infeasible methods are scored
-at the point that Newton's iteration for the constraint, ``X ← ½X(3I − JXᵀJX)``, leads to.
+hyperbolic CS decomposition (all of them, or Givens rotations only). An iterate of an infeasible
+method is scored at the limit of Newton's iteration for the constraint, ``X ← ½X(3I − JXᵀJX)``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .settings import CSDM_STEP, HYPERBOLIC_ADMM_RHO, UMCM_BETA
 from .steps import BarzilaiBorwein, Reference
 
 DIVERGED_NORM = 1e8
-"""‖X‖_F²/n beyond which a run ends as diverged (or its infimum is not attained)."""
+"""‖X‖_F²/n beyond which a run ends as diverged; its infimum may be finite but not attained."""
 
 
 class GroupProblem:
@@ -56,7 +56,7 @@ class GroupProblem:
         return float(np.linalg.norm(product))
 
     def diverges(self, x: FloatArray) -> bool:
-        """Whether ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is no number."""
+        """True if ‖X‖_F²/n exceeds `DIVERGED_NORM`, or is not a number."""
         return not float(np.vdot(x, x)) <= DIVERGED_NORM * x.shape[0]
 
 
@@ -125,11 +125,11 @@ class TraceProblem(GroupProblem):
 
 
 def trace_problem(problem: Any) -> TraceProblem:
-    """A `TraceProblem` from itself or from a hyperbolic eigenvalue problem.
+    """Returns ``problem`` if it is a `TraceProblem`, else one of a hyperbolic eigenvalue problem.
 
-    Anything with ``A``, ``signature``, ``sense`` and ``ridge`` (as
-    ``orthobcd.HyperbolicEigenvalueProblem`` has) is understood: the matrix is
-    ``±(AᵀA + ridge·I)``, minus for ``sense="max"``.
+    An eigenvalue problem has ``A``, ``signature``, ``sense`` and ``ridge``, as
+    ``orthobcd.HyperbolicEigenvalueProblem`` has. The matrix is ``±(AᵀA + ridge·I)``, minus for
+    ``sense="max"``.
     """
     if isinstance(problem, TraceProblem):
         return problem
@@ -142,7 +142,7 @@ def trace_problem(problem: Any) -> TraceProblem:
 
 
 def group_problem(problem: Any) -> GroupProblem:
-    """A `TraceProblem` where it is one, else a `SmoothProblem`."""
+    """The `TraceProblem` of an eigenvalue problem, else a `SmoothProblem`."""
     if hasattr(problem, "value_and_gradient") and not isinstance(problem, GroupProblem):
         return SmoothProblem(problem)
     return trace_problem(problem)
@@ -151,8 +151,8 @@ def group_problem(problem: Any) -> GroupProblem:
 def reference_start(signature: FloatArray) -> FloatArray:
     """The start of the reference values: J-orthogonal, rapidities ½·N(0, 1), always the same.
 
-    For a sorted signature (+1 first) it is their recipe: Haar factors U₁, U₂, V₁, V₂ drawn in this
-    order, then the rapidities. See `orthobcd.random_j_orthogonal` for other random ones.
+    For a sorted signature (+1 first) the Haar factors U₁, U₂, V₁, V₂ are drawn in this order, then
+    the rapidities. See `orthobcd.random_j_orthogonal` for other random J-orthogonal matrices.
     """
     plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
     rng = np.random.default_rng(1)
@@ -218,15 +218,15 @@ def cayley_gradient(
     """Riemannian gradient descent with Cayley steps and Barzilai–Borwein lengths.
 
     From the right ``X ← X·cay(τK)``, K = −½(B − JBᵀJ), B = Xᵀ∇f; from the left
-    ``X ← cay(τK)·X`` with B = ∇f Xᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` stays in
-    the group. Lengths and line search of `orthobcd_bench.baselines.steps`.
+    ``X ← cay(τK)·X`` with B = ∇f Xᵀ; ``cay(K) = (I − K/2)⁻¹(I + K/2)`` is in the group. Step
+    lengths and line search are those of `orthobcd_bench.baselines.steps`.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     side : {"right", "left"}, default "right"
-        Which side the group acts on.
+        Side on which the group acts.
     tolerance : float, default 1e-14
         Converged when ‖K‖_F is at most this times ‖A‖₂ ‖X‖_F².
 
@@ -337,7 +337,7 @@ def umcm(
         if group.diverges(trial) or not np.isfinite(trial_pull).all():
             diverged = True
         elif group.infeasibility(trial) > 0.5 * float(np.sqrt(x.shape[0])):
-            # outside the region where the multiplier makes sense: back, with a small step
+            # the closed-form multiplier is not valid here: return to the best point, small step
             mended = repair(best, group.signature)
             x = best if mended is None else mended
             pull = force(x)
@@ -359,7 +359,7 @@ def admm(
     seed: int = 0,
     rho: float = HYPERBOLIC_ADMM_RHO,
 ) -> Result:
-    """ADMM on the bilinear splitting XᵀJY = J, X = Y.
+    """ADMM on the bilinear constraints XᵀJY = J, X = Y.
 
     Both blocks are least-squares problems: ``(2A + ρNNᵀ + ρI) X = ρ(N(J − U)ᵀ + Y − V)`` with
     N = JY, then ``(PPᵀ + I) Y = P(J − U) + X + V`` with P = JX, and the scaled duals
@@ -370,7 +370,7 @@ def admm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     rho : float, optional
-        In units of ‖A‖, and at least −2.2 λ_min(A); `HYPERBOLIC_ADMM_RHO` by default.
+        ρ in units of ‖A‖; `HYPERBOLIC_ADMM_RHO` by default. ρ is at least −2.2 λ_min(A).
     """
     trace = trace_problem(problem)
     book = logbook(trace, x0, max_time, seed)
@@ -473,17 +473,17 @@ def csdm(
     """Gradient descent on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
 
     ``factors="full"`` moves U₁, U₂, V₁, V₂ by Cayley-like rotations (polar retraction) and the
-    rapidities; ``"givens"`` moves each orthogonal factor only by one Givens rotation per pair of
-    consecutive columns, as UltraE does, so it cannot reach every X.
+    rapidities. ``"givens"`` moves each orthogonal factor only by one Givens rotation per pair of
+    consecutive columns, as UltraE does, and cannot reach every X.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     factors : {"full", "givens"}, default "full"
-        What moves.
+        Moves of the orthogonal factors.
     step : float, optional
-        First step length; `CSDM_STEP` by default. It adapts: longer after every success.
+        First step length; `CSDM_STEP` by default. The step length grows after every success.
 
     References
     ----------
@@ -506,7 +506,7 @@ def csdm(
         left = scipy.linalg.block_diag(now.u1, now.u2)
         middle = boost_matrix(p, q, now.rapidity)
         inner = left.T @ matrix @ left
-        # f = tr(Bᵀ inner B); V drops out of the trace, so it never needs to move
+        # f = tr(Bᵀ inner B) does not depend on V, so V stays fixed
         image = 2.0 * inner @ middle
         value = 0.5 * float(np.vdot(middle, image))
         turn = 2.0 * inner @ (middle @ middle.T)

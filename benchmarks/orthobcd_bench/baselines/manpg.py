@@ -31,19 +31,19 @@ INNER_TOLERANCE = 1e-8
 """‖XᵀV + VᵀX‖_F at which the tangent problem counts as solved."""
 
 MAX_LINE_SEARCH = 30
-"""Trials of a step length; each but the first halves the bracket or better."""
+"""Most trials of a step length; each but the first at least halves the bracket."""
 
 SPARSE_MASK = 8.0
-"""Nonzeros of the mask per row below which the blocks W_k pay."""
+"""Nonzeros of the mask per row below which the blocks W_k are faster."""
 
 MAX_CONJUGATE = 300
-"""Conjugate gradient iterations for a Newton direction, at most."""
+"""Largest number of conjugate gradient iterations for a Newton direction."""
 
 
 CONTINUATION = 4.0 ** np.arange(-12, 1)
-"""Shares of t, in turn, for a tangent problem that Newton's method does not solve at once.
+"""Successive shares of t for a tangent problem that Newton's method does not solve at once.
 
-A small λt kills few entries of X + V, so that problem is easy, and Λ changes little with t.
+A problem with small λt is easy, because few entries of X + V vanish, and Λ changes little with t.
 """
 
 
@@ -83,9 +83,9 @@ def tangent_step(
 
     E(Λ) is the gradient of the convex dual function, piecewise linear. The Newton system
     ``2t(Xᵀ(M∘XD) + (M∘XD)ᵀX) + μD = −E``, M the derivative of the proximal map and μ
-    proportional to ‖E‖, is positive definite, so D descends. A full step is kept when it lowers ‖E‖
-    enough; otherwise the step length is a zero of the monotone slope ⟨E(Λ + αD), D⟩, to a
-    tenth: where λt is large most of M is zero and full steps overshoot.
+    proportional to ‖E‖, is positive definite, so D descends. A full step is kept if it lowers ‖E‖
+    enough. Otherwise the step length is a zero of the monotone slope ⟨E(Λ + αD), D⟩, to a tenth:
+    if λt is large, most of M is zero and full steps overshoot.
     """
     base = x - step * gradient
 
@@ -119,7 +119,7 @@ def tangent_step(
             if high == np.inf:
                 length *= 4.0
             else:
-                # the slope is piecewise linear: a chord, kept off the ends
+                # regula falsi, as the slope is piecewise linear, away from the ends
                 share = low_slope / (low_slope - high_slope)
                 length = low + min(max(share, 0.1), 0.9) * (high - low)
         multiplier = multiplier + length * newton
@@ -132,7 +132,7 @@ def _newton_direction(
 ) -> FloatArray:
     """Conjugate gradients on the regularised Newton system.
 
-    An iteration costs O(nr²). For a sparse M, where many are needed, column k of Xᵀ(M∘XD) is
+    An iteration costs O(nr²). A sparse M needs many iterations; column k of Xᵀ(M∘XD) is then
     formed as W_k D_k with W_k = Xᵀ diag(M_k) X: O(r²) once for each entry of M, then O(r³).
     """
     weights = mask.astype(np.float64)
@@ -239,7 +239,7 @@ def manpg(
                 break
             length *= 0.5
         else:
-            # no descent beyond rounding is left along the direction
+            # the direction lowers F by rounding at most
             converged = criticality <= 1e-4 * oracle.lipschitz
             break
         x, gradient, objective = trial, trial_gradient, trial_objective

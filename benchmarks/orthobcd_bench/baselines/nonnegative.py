@@ -24,10 +24,10 @@ Owners = np.ndarray[tuple[int], np.dtype[np.intp]]
 def polish_partition(oracle: Oracle, x: FloatArray, recorder: Recorder) -> FloatArray:
     """Improve a partition-like point until neither columns nor owners change.
 
-    Columns: nonnegative power steps on the rows that each owns (`_settle`). Owners: the change
-    of the objective by moving a row to another column is estimated to second order for all
-    rows and columns at once (`_move_gains`); the most promising moves are tried together, then
-    half of them, down to one, and kept when the settled columns are better.
+    Columns: nonnegative power steps on the rows that each column owns (`_settle`). Owners: the
+    change of the objective by moving a row to another column is estimated to second order for all
+    rows and columns at once (`_move_gains`). The moves of largest estimated gain are tried
+    together, then half of them, down to one, and kept if the converged columns are better.
     """
     x, value, gradient = _settle(oracle, x, recorder, 1e-8)
     while not recorder.out_of_time:
@@ -54,10 +54,10 @@ def polish_partition(oracle: Oracle, x: FloatArray, recorder: Recorder) -> Float
 def _settle(
     oracle: Oracle, x: FloatArray, recorder: Recorder, tolerance: float
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Power steps of the columns, owners fixed, until the objective settles.
+    """Power steps of the columns, with fixed owners, until the objective converges.
 
-    ``x_k ← normalise(max(−∇f_k, 0))`` on the rows of column k never raises a concave f; when it
-    does (f not concave), the step is shortened by adding L x_k.
+    ``x_k ← normalise(max(−∇f_k, 0))`` on the rows of column k never raises a concave f. If a step
+    raises another f, adding L x_k shortens the step.
     """
     value, gradient = oracle.value_and_gradient(x)
     shift = 0.0
@@ -82,10 +82,10 @@ def _settle(
 def _move_gains(oracle: Oracle, x: FloatArray, gradient: FloatArray) -> tuple[FloatArray, Owners]:
     """For each row the best other column and the estimated fall of f when the row moves there.
 
-    Leaving: column k without its row i keeps (v_k − 2 x_ik g_ik + d_i x_ik²)/(1 − x_ik²), with
-    v_k its eigenvalue, g = −∇f and d the diagonal of −C. Joining: the leading eigenvalue of the
-    2 × 2 compression to span(x_k, e_i), if g_ik > 0. Exact for f = ½⟨X, C X⟩ with the other
-    entries only rescaled.
+    Without its row i, column k of eigenvalue v_k keeps the value
+    (v_k − 2 x_ik g_ik + d_i x_ik²)/(1 − x_ik²), with g = −∇f and d the diagonal of −C. With row i
+    its value is the leading eigenvalue of the 2 × 2 compression to span(x_k, e_i), if g_ik > 0.
+    Both are exact for f = ½⟨X, C X⟩ if the other entries are only rescaled.
     """
     rows = np.arange(oracle.n)
     diagonal = -oracle.diagonal[:, np.newaxis]
@@ -106,15 +106,15 @@ def _move_gains(oracle: Oracle, x: FloatArray, gradient: FloatArray) -> tuple[Fl
 def _power_step(
     x: FloatArray, gradient: FloatArray, owner: Owners, shift: float = 0.0
 ) -> FloatArray:
-    """One projected power step of every column on the rows it owns."""
+    """One projected power step of every column on the rows that the column owns."""
     return partition_point(shift * x - gradient, owner)
 
 
 def keep_improving(oracle: Oracle, x: FloatArray, recorder: Recorder, seed: int) -> FloatArray:
-    """Perturb the partition and polish it again until time is up; the best point is kept.
+    """Perturb and polish the partition in turn until the time limit; the best point is kept.
 
-    A perturbation gives a random share of the rows (1 to 10 %) to the column that asks for
-    them most among the columns that do not own them.
+    A perturbation moves a random share of the rows (1 to 10 %). Each row moves to the column of
+    the largest −∇f among the columns that do not own the row.
     """
     rng = np.random.default_rng(seed)
     value = oracle.smooth_value(x)
@@ -148,9 +148,9 @@ def alternating_partition(
     x0 : ndarray of shape (n, r), optional
         Start; the varimax-rotated spectral solution, rounded, by default.
     max_time : float, default 10.0
-        Seconds; what is left after the first local optimum goes to perturbations.
+        Time limit in seconds; the time after the first local optimum is for perturbations.
     seed : int, default 0
-        Of the perturbations.
+        Seed of the perturbations.
 
     References
     ----------
@@ -177,8 +177,8 @@ def ep4orth(
 ) -> Result:
     """Exact penalty in the manner of EP4Orth+, then rounding and polishing.
 
-    Columns are kept nonnegative and of unit norm; orthogonality is asked for by the penalty
-    ``σ(‖X v‖² − 1)`` with v = (1, …, 1)/√r, which is nonnegative there and zero exactly where
+    Columns are kept nonnegative and of unit norm. The penalty for orthogonality is
+    ``σ(‖X v‖² − 1)`` with v = (1, …, 1)/√r, nonnegative for such X and zero exactly where
     XᵀX = I. σ grows geometrically with the clock; each stage runs projected gradient steps with
     Barzilai–Borwein lengths and a nonmonotone line search.
 
@@ -189,15 +189,15 @@ def ep4orth(
     x0 : ndarray of shape (n, r), optional
         Start; the varimax-rotated spectral solution by default.
     max_time : float, default 10.0
-        Seconds.
+        Time limit in seconds.
     seed : int, default 0
-        Of the perturbations at the end.
+        Seed of the perturbations at the end.
     sigma_range : (float, float), optional
         First and last σ/(r L).
     stages : int, default 30
         Number of values of σ.
     share : float, default 0.85
-        Share of the time for the penalty stages; the rest polishes the rounded point.
+        Share of the time for the penalty stages; then the rounded point is polished.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""A problem as first-order methods see it: values, gradients, proximal maps, curvature.
+"""First-order access to a problem: values, gradients, proximal maps, curvature.
 
-Every baseline works from the same `Oracle`, so that they differ in their updates alone and pay
-the same cost of a gradient: one product with C (n × n), or with A and its transpose.
+Every baseline uses the same `Oracle`, so that baselines differ only in their updates. A gradient
+costs each of them the same: one product with C (n × n), or with A and its transpose.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from orthobcd.objectives import Smooth
 from orthobcd.penalties import Penalty
 
 COUNT_TOLERANCE = 1e-6
-"""The papers count an entry as nonzero when its magnitude is above this; we do so only for the
-score "at the projection", never for a point that is called feasible."""
+"""Magnitude above which the papers count an entry as nonzero. The bench uses this only for the
+score "at the projection", never for a feasible point."""
 
 CONCAVE = 1e-6
-"""Eigenvalues of C up to this part of ‖C‖ above zero are rounding, and f is concave."""
+"""Largest eigenvalue of C of a concave f, relative to ‖C‖; eigenvalues up to this are rounding."""
 
 __all__ = ["COUNT_TOLERANCE", "Oracle", "Problem", "oracle_of"]
 
@@ -93,7 +93,7 @@ class _GramPart:
 
 
 class _CallablePart:
-    """A function that has a value and a gradient, no more."""
+    """A function of which only value and gradient are known."""
 
     def __init__(self, smooth: SmoothFunction) -> None:
         self.smooth = smooth
@@ -122,7 +122,7 @@ class _CallablePart:
 
 
 class Oracle:
-    """First-order access to ``f + h``, with what the methods need to choose their steps.
+    """First-order access to ``f + h``, with the bounds by which methods choose their steps.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class Oracle:
 
     @property
     def is_nonnegative(self) -> bool:
-        """Whether h is the constraint X ≥ 0."""
+        """True if h is the constraint X ≥ 0."""
         return isinstance(self.penalty, NonNegative)
 
     def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
@@ -209,9 +209,9 @@ class Oracle:
 
     @property
     def survival_weight(self) -> float:
-        """The β from which on a unit vector survives ``prox_{h/β}`` well: 4λ for ℓ0, 2λ for ℓ1.
+        """The β from which on ``prox_{h/β}`` changes a unit vector little: 4λ for ℓ0, 2λ for ℓ1.
 
-        Below it a splitting method's sparse copy is driven to zero, whatever ``‖C‖`` is.
+        Below this β the sparse copy of an ADMM method converges to zero for any ``‖C‖``.
         """
         if isinstance(self.penalty, L0):
             return 4.0 * float(np.max(self.penalty.lam))
@@ -257,14 +257,14 @@ class Oracle:
             if isinstance(smooth, Quadratic) and smooth.D is not None:
                 largest *= float(np.linalg.norm(smooth.D, 2))
             if isinstance(smooth, Quadratic) and smooth.linear is not None:
-                # on the manifold a linear term bends f as much as its own norm
+                # on the manifold a linear term adds up to its norm to the curvature of f
                 largest = max(largest, float(np.linalg.norm(smooth.linear, 2)))
             self._lipschitz = max(largest, np.finfo(float).tiny)
         return self._lipschitz
 
     @property
     def is_concave(self) -> bool:
-        """Whether f is concave, to rounding: C has no eigenvalue above `CONCAVE` ‖C‖."""
+        """True if f is concave, to rounding: C has no eigenvalue above `CONCAVE` ‖C‖."""
         if self._concave is None:
             smooth = self.smooth
             if isinstance(smooth, SmoothFunction):
@@ -277,7 +277,7 @@ class Oracle:
                 largest = float(np.linalg.eigvalsh(smooth.C)[-1])
                 self._concave = largest <= CONCAVE * self.lipschitz
             else:
-                # a Cholesky factor of −C + CONCAVE ‖C‖ I exists exactly then
+                # f is concave exactly if −C + CONCAVE ‖C‖ I has a Cholesky factor
                 shifted = -smooth.C
                 shifted[np.diag_indices(self.n)] += CONCAVE * self.lipschitz
                 self._concave = scipy.linalg.lapack.dpotrf(shifted, overwrite_a=1)[1] == 0
@@ -310,7 +310,7 @@ class Oracle:
     def smooth_floor(self) -> float:
         """A bound below f on the manifold: for a concave quadratic f half of the trace of C.
 
-        Less what eigenvalues up to `CONCAVE` ‖C‖ may add to the trace; −∞ for any other f.
+        The trace is reduced by the most that eigenvalues up to `CONCAVE` ‖C‖ add; −∞ for other f.
         """
         smooth = self.smooth
         if isinstance(smooth, SmoothFunction) or not self.is_concave:
@@ -347,7 +347,7 @@ def oracle_of(problem: Problem) -> Oracle:
     Raises
     ------
     TypeError
-        If ``problem`` is none, or its penalty is not known here.
+        If ``problem`` is not a problem on the Stiefel manifold, or its penalty is not supported.
     """
     if not isinstance(problem, Problem) or problem.signature is not None:
         raise TypeError(

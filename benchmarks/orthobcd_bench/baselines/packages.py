@@ -1,6 +1,6 @@
-"""Real packages as rivals, each imported only when called: pymanopt and scikit-learn.
+"""Other packages as competitors, each imported only when called: pymanopt and scikit-learn.
 
-`available` says which are there.
+`available` tells which packages are installed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .starts import principal_components, varimax_spectral
 
 
 def available() -> dict[str, bool]:
-    """Which optional packages can be imported."""
+    """For each optional package by name, True if it can be imported."""
     return {name: importlib.util.find_spec(name) is not None for name in ("pymanopt", "sklearn")}
 
 
@@ -47,7 +47,7 @@ def pymanopt_smoothed(
     seed : int, default 0
         Not used.
     epsilons : tuple of float
-        Smoothing of ``√(x² + ε²)``, in turn.
+        Successive values of ε in the smoothing ``√(x² + ε²)``.
     """
     import pymanopt
     from pymanopt.manifolds import Stiefel
@@ -98,8 +98,8 @@ def sklearn_sparse_pca(
 ) -> Result:
     """scikit-learn's ``SparsePCA``, its components scaled to unit norm and then projected.
 
-    Its components are not orthogonal: ``extra["package_infeasibility"]`` is ‖VVᵀ − I‖_F of what
-    it returns. Its own weight α is searched on a short grid while time is left.
+    The components V of the package are not orthogonal: ``extra["package_infeasibility"]`` is
+    ‖VVᵀ − I‖_F. The package's weight α is searched on a short grid until the time limit.
 
     Parameters
     ----------

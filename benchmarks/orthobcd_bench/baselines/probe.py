@@ -1,7 +1,7 @@
 """Baselines for a smooth f on the J-orthogonal matrices, of which only the gradient is known.
 
-They are for structural probes, whose gradient has no Lipschitz constant. ADMM with a linearised
-step, and CSDM on all factors of the hyperbolic CS decomposition.
+The baselines are ADMM with a linearised step, and CSDM on all factors of the hyperbolic CS
+decomposition. Both solve structural probes, whose gradient has no Lipschitz constant.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def linearised_admm(
     rho: float = PROBE_ADMM[0],
     curvature: float = PROBE_ADMM[1],
 ) -> Result:
-    """ADMM on the bilinear splitting XᵀJY = J, X = Y, with ∇f instead of f.
+    """ADMM on the bilinear constraints XᵀJY = J, X = Y, with ∇f instead of f.
 
     As `orthobcd_bench.baselines.admm`, but the X-step minimises
     ``⟨∇f(Z), X⟩ + L/2‖X − Z‖²`` for f, Z being the last X.
@@ -96,7 +96,7 @@ def csdm_factors(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`, with ``value_and_gradient`` and ``signature``.
     factors : {"full", "givens"}, default "full"
-        What moves, as in `orthobcd_bench.baselines.csdm`.
+        Moves of the orthogonal factors, as in `orthobcd_bench.baselines.csdm`.
     step : float, optional
         First step length; `PROBE_CSDM_STEP` by default.
 

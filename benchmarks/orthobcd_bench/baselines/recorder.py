@@ -1,9 +1,8 @@
 """The clock and the logbook of a baseline run.
 
-Scoring a point (projecting it to feasibility) is not part of any competitor's algorithm, so
-the clock stands still meanwhile: rivals are never charged for our bookkeeping. Checkpoints are
-taken at geometrically growing times, and the best feasible point seen at any of them, or at the
-end, is what a method returns.
+The clock is paused while a point is scored (projected to feasibility), because scoring is not part
+of any competitor's algorithm. Points are scored at checkpoints, whose times grow geometrically,
+and at the end. A method returns the best feasible point of all scored points.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ NUDGE = 1e-3
 """Distance by which `Recorder.nudged_start` moves each column, unless told otherwise."""
 
 HELD = 1e-2
-"""Relative distance from the start below which a point is still there; above `NUDGE`."""
+"""Relative distance from the start below which a point counts as the start; above `NUDGE`."""
 
 
 class Stopwatch:
@@ -78,18 +77,18 @@ def checked_start(oracle: Oracle, x0: object) -> FloatArray:
 
 @dataclass(frozen=True)
 class Judge:
-    """How points of a problem are scored; the Stiefel manifold's rules by default.
+    """Functions that score points of a problem.
 
     Attributes
     ----------
     best_feasible : callable
-        ``(x, sparse, thorough)`` to a feasible point.
+        Maps ``(x, sparse, thorough)`` to a feasible point.
     infeasibility, at_projection : callable
-        A point to its constraint violation and its score at the projection.
+        Map a point to its constraint violation and to its score at the projection.
     smooth_value, penalty_value : callable
         f and h of a point.
     surrogate : callable or None
-        A point to another score of itself, feasible or not.
+        Maps a point, feasible or not, to the surrogate objective.
     """
 
     best_feasible: Callable[[FloatArray, FloatArray | None, bool], FeasiblePoint]
@@ -118,13 +117,13 @@ class Logbook:
     Parameters
     ----------
     judge : Judge
-        How points are scored.
+        Functions that score points.
     start : callable
-        Makes the start; its time counts, and row 0 of the history is its score.
+        Makes the start; its time counts, and row 0 of the history is the score of the start.
     max_time : float
-        Seconds.
+        Time limit in seconds.
     seed : int
-        Reported in the result.
+        Seed, which the result reports.
     """
 
     FIRST_CHECKPOINT = 0.02
@@ -153,7 +152,7 @@ class Logbook:
 
     @property
     def seconds(self) -> float:
-        """Seconds the method has worked."""
+        """Seconds that the method has run, without pauses."""
         return self.watch.seconds
 
     @property
@@ -163,7 +162,7 @@ class Logbook:
 
     @property
     def out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
+        """True if the time limit has passed."""
         return self.seconds >= self.max_time
 
     def step(self, x: FloatArray, sparse: FloatArray | None = None) -> bool:
@@ -189,13 +188,13 @@ class Logbook:
         return point.objective
 
     def _as_it_is(self, x: FloatArray) -> FeasiblePoint:
-        """The start itself if it is feasible, else what scoring makes of it."""
+        """The start itself if it is feasible, else the best feasible point near it."""
         if self.judge.infeasibility(x) > FEASIBLE * (1.0 + float(np.vdot(x, x))):
             return self.judge.best_feasible(x, None, False)
         return FeasiblePoint(x, self.judge.smooth_value(x) + self.judge.penalty_value(x))
 
     def _log(self, point: FeasiblePoint, x: FloatArray) -> FeasiblePoint:
-        """Keep ``point``, made of x, if it is the best, and write a row of the history."""
+        """Keep ``point``, the projection of x, if it is the best; write a row of the history."""
         self.watch.pause()
         if self.judge.surrogate is not None:
             self._surrogates.append(self.judge.surrogate(x))
@@ -301,17 +300,17 @@ class Recorder(Logbook):
         )
 
     def nudged_start(self, distance: float = NUDGE) -> FloatArray:
-        """The start with every column moved by about ``distance``: no symmetry holds the iterates.
+        """The start with every column moved by about ``distance``, to break symmetries.
 
-        Gradients and proximal maps keep a row of X at zero for ever when C couples it to no
-        nonzero row: from unit vectors inside one diagonal block of C (the identity start of w1a:
-        34 of its 300 columns) a first-order method would never see the other blocks.
+        Gradients and proximal maps keep a row of X at zero if C couples the row to no nonzero row.
+        From unit vectors inside one diagonal block of C a first-order method would never reach the
+        other blocks. The identity start of w1a is such a start: 34 of the 300 columns.
         """
         noise = np.random.default_rng(self.seed).standard_normal(self.x0.shape)
         return polar(self.x0 + (distance / np.sqrt(self.oracle.n)) * noise)
 
     def is_at_start(self, x: FloatArray) -> bool:
-        """Whether x is within `HELD` of the start, relatively."""
+        """True if x is within `HELD` of the start, relatively."""
         return float(np.linalg.norm(x - self.x0)) <= HELD * float(np.linalg.norm(self.x0))
 
 

@@ -1,4 +1,4 @@
-"""Which baseline solves which problem, under which name."""
+"""The baselines by name, with the problems that each can solve."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Baseline:
     solve : callable
         ``solve(problem, x0, max_time=..., seed=...)``.
     penalties : tuple of type
-        Penalties it can treat.
+        Penalties that the method supports.
     own_start : bool
-        Whether it makes its own start (a strong heuristic) instead of taking the row's.
+        Whether the method makes its own start (a strong heuristic) instead of using the row's.
     package : str or None
-        The package it needs.
+        The package that the method needs.
     """
 
     solve: Solve
@@ -89,7 +89,7 @@ PROBE_METHODS: dict[str, Solve] = {
     "csdm": partial(csdm_factors, factors="full"),
     "csdm-givens": partial(csdm_factors, factors="givens"),
 }
-"""The same for a structural probe."""
+"""Baselines under a hyperbolic constraint, for a structural probe."""
 
 
 def methods_for(penalty: Penalty) -> dict[str, Baseline]:

@@ -1,14 +1,14 @@
 """Fair scores for points that are not feasible.
 
-Splitting and penalty methods return an X that is orthonormal but only nearly sparse or
-nonnegative, or the reverse. Two scores are reported for it:
+ADMM and penalty methods return an X that is orthonormal but only nearly sparse or nonnegative, or
+the reverse. Two scores are reported for X:
 
 * *at the projection*, as the papers do: the polar factor of X, entries up to 1e-6 counted as
   zeros, a negative part ignored;
 * *at the best truly feasible point*: the lowest objective over the points of
-  ``{XᵀX = I, X = 0 outside a support}`` that thresholding X leads to, or, for X ≥ 0, over the
-  partition-like points (one nonzero a row) that rounding leads to. It is exact: orthonormal to
-  rounding, zeros stored as zeros. Methods are ranked by this one.
+  ``{XᵀX = I, X = 0 outside a support}`` that thresholding X gives. For X ≥ 0 they are the
+  partition-like points (one nonzero a row) that rounding gives. The point is exact: orthonormal
+  to rounding, zeros stored as zeros. Methods are ranked by this score.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .geometry import orthonormality_error, polar, project_on_support
 from .oracle import COUNT_TOLERANCE, Oracle
 
 FEASIBLE = 1e-9
-"""A point counts as feasible when its constraint violation is below this."""
+"""Largest constraint violation of a feasible point."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ def score_at_projection(oracle: Oracle, x: FloatArray) -> float:
 
 
 SURROGATE_WEIGHT = 1000.0
-"""Weight of what is negative in the second paper's surrogate objective."""
+"""Weight of the negative part in the second paper's surrogate objective."""
 
 
 def surrogate(oracle: Oracle, x: FloatArray) -> float:
     """``f(P) + 1000‖min(0, P)‖_F`` for the polar factor P of x (second paper, section G.3).
 
-    Its minimum may be below that of X ≥ 0: an entry ε beside an entry a of its row is made up for
-    by an entry of about −aε elsewhere, which costs 1000aε; it gains ε times the slope of f.
+    The minimum of the surrogate may be below that of X ≥ 0. An entry ε beside an entry a of its
+    row needs an entry of about −aε elsewhere: f gains ε times its slope, and the penalty is 1000aε.
     """
     nearest = polar(x)
     outside = float(np.linalg.norm(np.minimum(nearest, 0.0)))
@@ -67,7 +67,7 @@ def surrogate(oracle: Oracle, x: FloatArray) -> float:
 def best_feasible(
     oracle: Oracle, x: FloatArray, *, thorough: bool = True, sparse: FloatArray | None = None
 ) -> FeasiblePoint:
-    """The best truly feasible point that x leads to.
+    """The best truly feasible point that thresholding or rounding of x gives.
 
     Parameters
     ----------
@@ -76,10 +76,9 @@ def best_feasible(
     x : ndarray of shape (n, r)
         Any point.
     thorough : bool, default True
-        Try a whole ladder of thresholds; otherwise the two most promising ones.
+        Try all thresholds; otherwise two of them, or three for ℓ0.
     sparse : ndarray of shape (n, r), optional
-        A second copy of the variable (splitting methods have one), whose zeros suggest a
-        support.
+        A second copy of the variable, as ADMM methods have, whose zeros suggest a support.
     """
     if oracle.is_nonnegative:
         return round_to_partition(oracle, x)
@@ -93,7 +92,7 @@ def best_feasible(
         best = FeasiblePoint(single, objective)
     for mask in _supports(oracle, closest, sparse, thorough):
         if isinstance(oracle.penalty, L0):
-            # all that f can gain is less than what the entries cost
+            # no point with this support is better: a lower bound of f plus its penalty
             least = oracle.smooth_floor + float(np.sum(oracle.penalty.lam * mask))
             if least >= best.objective:
                 continue
@@ -117,7 +116,7 @@ def _one_entry_each(x: FloatArray) -> FloatArray:
 def _supports(
     oracle: Oracle, x: FloatArray, sparse: FloatArray | None, thorough: bool
 ) -> list[FloatArray]:
-    """0/1 masks worth trying: the zeros of ``sparse`` and thresholds of x."""
+    """0/1 masks of candidate supports, from the zeros of ``sparse`` and from thresholds of x."""
     magnitude = np.abs(x)
     masks: list[FloatArray] = []
     if sparse is not None:
@@ -142,10 +141,10 @@ def _supports(
 def round_to_partition(oracle: Oracle, x: FloatArray) -> FeasiblePoint:
     """The better of two partition-like points near x for ``X ≥ 0``.
 
-    Each row keeps its largest positive entry only (St(n, r) ∩ {X ≥ 0} has at most one nonzero
-    a row), columns are scaled to unit norm; the other point weighs a row's entries by how much
-    of f's gradient they serve. An empty column takes the row, from a column that keeps others,
-    where its entry of x is largest.
+    Each row keeps only its largest positive entry, as St(n, r) ∩ {X ≥ 0} has at most one nonzero a
+    row, and columns are scaled to unit norm. The other point weights the entries of a row by the
+    gradient of f. An empty column takes the row of its largest entry of x, from a column that has
+    other rows.
     """
     candidates = [x, np.maximum(x, 0.0) * np.maximum(-oracle.gradient(np.maximum(x, 0.0)), 0.0)]
     best: FeasiblePoint | None = None

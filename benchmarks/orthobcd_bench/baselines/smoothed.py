@@ -1,8 +1,8 @@
 """Riemannian gradient descent on a smoothed penalty, with continuation in the smoothing.
 
-``|x|₀`` is replaced by ``x²/(x² + ε²)`` and ``|x|`` by ``√(x² + ε²) − ε``; the smooth problem on
-St(n, r) is minimised by gradient steps with alternating Barzilai–Borwein lengths, a polar
-retraction and the nonmonotone line search of Zhang and Hager, while ε falls geometrically.
+``|x|₀`` is replaced by ``x²/(x² + ε²)`` and ``|x|`` by ``√(x² + ε²) − ε``, and ε falls
+geometrically. The smooth problem on St(n, r) is minimised by gradient steps with alternating
+Barzilai–Borwein lengths, a polar retraction and the nonmonotone line search of Zhang and Hager.
 
 References
 ----------
@@ -109,7 +109,7 @@ class Descent:
 
 @dataclass(frozen=True)
 class Continuation:
-    """How ε falls in one cycle of `smoothed_gradient`, in units of the problem's own ε.
+    """Schedule of ε in one cycle of `smoothed_gradient`, in units of the problem's own ε.
 
     Attributes
     ----------
@@ -118,12 +118,12 @@ class Continuation:
     stages : int
         Number of values, geometrically spaced.
     steps : int
-        Most gradient steps per value.
+        Largest number of gradient steps per value.
     final : tuple of float
-        Values of ε at which the best point of all cycles is finished.
+        Values of ε for the final descents from the best point of all cycles.
     kick : float
-        Size of the random rotation of the columns that starts a cycle when the last one
-        brought nothing.
+        Size of the random rotation of the columns that starts a cycle if the cycle before had no
+        gain.
     """
 
     first: float
@@ -135,10 +135,10 @@ class Continuation:
 
 
 CONTINUATION_L0 = Continuation(2.0, 0.3, 20, 400, (0.1, 0.02), 0.05)
-"""For ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops."""
+"""Schedule for ℓ0; the unit is √(2λ/L), the largest entry that a proximal step drops."""
 
 CONTINUATION_L1 = Continuation(0.3, 0.03, 4, 200, (0.01, 1e-3), 0.02)
-"""For ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector."""
+"""Schedule for ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector."""
 
 
 def smoothed_gradient(
@@ -150,7 +150,7 @@ def smoothed_gradient(
     continuation: Continuation | None = None,
     share: float = 0.8,
 ) -> Result:
-    """Smoothed Riemannian gradient with BB steps, continuation, and reheating while time lasts.
+    """Smoothed Riemannian gradient with BB steps; repeated continuation until the time limit.
 
     Parameters
     ----------
@@ -159,13 +159,13 @@ def smoothed_gradient(
     x0 : ndarray of shape (n, r), optional
         Start; the varimax-rotated spectral solution by default.
     max_time : float, default 10.0
-        Seconds.
+        Time limit in seconds.
     seed : int, default 0
-        Of the rotations that restart a cycle.
+        Seed of the rotations that restart a cycle.
     continuation : Continuation, optional
         `CONTINUATION_L0` or `CONTINUATION_L1` by default.
     share : float, default 0.8
-        Share of the time for the cycles; the rest finishes the best point at the last ε.
+        Share of the time for the cycles; then the best point descends at the last ε.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def smoothed_gradient(
 
 
 def is_smooth(oracle: Oracle) -> bool:
-    """Whether there is no penalty, or one of weight 0."""
+    """True if there is no penalty, or one of weight 0."""
     return not isinstance(oracle.penalty, (L0, L1)) or not np.any(oracle.weight)
 
 
@@ -230,7 +230,7 @@ def descend(
     steps: int | None,
     deadline: float,
 ) -> bool:
-    """Gradient steps until ‖grad‖ ≤ tolerance·L (then True), too many of them, or the deadline."""
+    """Gradient steps until ‖grad‖ ≤ tolerance·L (then True), ``steps`` steps, or the deadline."""
     threshold = tolerance * recorder.oracle.lipschitz
     done = 0
     while recorder.progress < deadline and (steps is None or done < steps):

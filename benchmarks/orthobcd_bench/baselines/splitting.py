@@ -1,13 +1,13 @@
-"""The splitting and penalty methods that the papers compare with: LADMM, SPM, SOC-ADMM, RADMM.
+"""The ADMM and penalty methods that the papers compare with: LADMM, SPM, SOC-ADMM, RADMM.
 
-The papers name them without formulas; the updates are reconstructed from the works cited in
-each function. Penalty parameters are given in units of the Lipschitz constant L of ∇f, and the
-defaults are those of `orthobcd_bench.baselines.settings`, tuned on a row that is not reported.
-They begin a thousandth away from the given start, and again farther away if that holds them.
+The papers give no formulas; the updates are reconstructed from the works cited in each function.
+Penalty parameters are given in units of the Lipschitz constant L of ∇f. The defaults are those of
+`orthobcd_bench.baselines.settings`, tuned on a row that is not reported. A method begins a
+thousandth away from the given start, and begins again farther away if it stays at the start.
 
-Where f is concave (every PCA problem) its linearisation at X is an upper bound, so the
-linearised X steps need no proximal term besides β: that is faster than the textbook step
-1/(L + β), which is used otherwise.
+The linearisation of a concave f (every PCA problem) at X is an upper bound, so that linearised X
+steps need no proximal term besides β. Such a step is faster than the textbook step 1/(L + β),
+which is used for other f.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ DENSE_SOLVE_LIMIT = 2500
 """SOC-ADMM factorises C + 2βI up to this n and takes linearised steps beyond it."""
 
 TRIAL_SHARE = 0.2
-"""Share of the time in which LADMM tries its values of β."""
+"""Share of the time for trials of values of β in LADMM."""
 
 AGAIN = 3.0
-"""A method that its start holds begins again this far away from it, from an almost random point."""
+"""Distance from the start of a new run of a method that stays there: an almost random point."""
 
 PATIENCE = 100
-"""Iterations after which a method still at its start begins again.
+"""Iterations after which a method that is still at its start begins again.
 
-A large β (SOC-ADMM needs β > ½ L, and a large λ any method) has a threshold that holds the sparse
-copy of unit vectors where it is.
+For a large β the proximal map keeps the sparse copy of unit vectors unchanged. SOC-ADMM needs
+β > ½ L, and every method needs a large β for a large λ.
 """
 
 DIVERGED_NORM = 1e6
-"""A run ends as diverged when its scaled dual, in the units of X, is this large."""
+"""Size of the scaled dual, in the units of X, at which a run ends as diverged."""
 
 State = tuple[FloatArray, ...]
 """The orthonormal copy, the sparse copy, further copies, and the scaled duals last."""
@@ -66,10 +66,10 @@ def ladmm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, a random start.
     beta : float, optional
-        Penalty parameter in units of L. By default `LADMM_BETA` and a fifth and a
-        twenty-fifth of it are tried for a short while each and the best goes on: ‖C‖ can be
-        far above the curvature that the later components see. A trial that ends at the start
-        makes the next begin farther away.
+        Penalty parameter in units of L. By default short trials of `LADMM_BETA`, a fifth and a
+        twenty-fifth of it choose the value, because ‖C‖ can be far above the curvature along the
+        later components. After a trial that ends at the start, the next trial begins farther
+        away.
 
     References
     ----------
@@ -118,8 +118,8 @@ def spm(
 ) -> Result:
     """Smoothing (quadratic) penalty method: LADMM without multiplier, β growing.
 
-    ``X ← polar(X − η(∇f(X) + β(X − Y)))``, ``Y ← prox_{h/β}(X)``, which minimises
-    f plus the Moreau envelope of h; β grows geometrically with the clock.
+    ``X ← polar(X − η(∇f(X) + β(X − Y)))``, ``Y ← prox_{h/β}(X)``: alternating minimisation of
+    f plus the Moreau envelope of h. β grows geometrically with the clock.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def soc_admm(
     seed: int = 0,
     beta: float | None = None,
 ) -> Result:
-    """Splitting of orthogonality constraints with three copies (Lai and Osher).
+    """Lai and Osher's ADMM with three copies of X, one of them orthonormal.
 
     X is unconstrained and minimises ``f(X) + β/2‖X − Q + P‖² + β/2‖X − R + B‖²`` exactly (one
     Cholesky factor of C + 2βI), ``Q = prox_{h/β}(X + P)``, ``R = polar(X + B)``, with the scaled
@@ -165,7 +165,7 @@ def soc_admm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, a random start.
     beta : float, optional
-        In units of L, above ½; `SOC_BETA` by default.
+        β in units of L, above ½; `SOC_BETA` by default.
 
     References
     ----------
@@ -258,9 +258,9 @@ def _iterate(
     state: State | None = None,
     until: float = 1.0,
 ) -> State:
-    """Updates from ``state``, or a nudged start, until a share of the time is used or it diverges.
+    """Updates from ``state`` or a nudged start until a share of the time is used, or divergence.
 
-    A method that its start holds for `PATIENCE` iterations begins again, `AGAIN` away from it.
+    A method that stays at its start for `PATIENCE` iterations begins again `AGAIN` away from it.
     """
     if state is None:
         state = begin(recorder.nudged_start())

@@ -1,4 +1,4 @@
-"""Starting points that users of sparse PCA know: spectral, varimax, top-diagonal, partition."""
+"""Common starting points of sparse PCA: spectral, varimax, top-diagonal, partition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def varimax_spectral(oracle: Oracle) -> FloatArray:
 def top_diagonal(oracle: Oracle) -> FloatArray:
     """Unit vectors at the r smallest diagonal entries of C (the largest variances).
 
-    It is the exact optimum for a large ℓ0 or ℓ1 weight.
+    This point is the exact optimum for a large ℓ0 or ℓ1 weight.
     """
     order = np.argsort(oracle.diagonal, kind="stable")[: oracle.r]
     x = np.zeros((oracle.n, oracle.r))

@@ -17,11 +17,11 @@ MEMORY = 0.85
 """Weight of the past in the reference value: 0 is a monotone search, 1 the plain average."""
 
 ARMIJO = 1e-4
-"""Share of the predicted decrease that a step must bring."""
+"""Smallest decrease of an accepted step, as a share of the predicted decrease."""
 
 
 class BarzilaiBorwein:
-    """The next trial length, the long and the short one in turn.
+    """The next trial length: the long and the short Barzilai–Borwein length in turn.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class BarzilaiBorwein:
         self._long = True
 
     def update(self, moved: FloatArray, turned: FloatArray) -> None:
-        """From the last move and the change of the gradient along it."""
+        """Computes the length from the last move and the change of the gradient along it."""
         inner = abs(float(np.vdot(moved, turned)))
         if inner > 0.0:
             ends = moved if self._long else turned
@@ -48,7 +48,7 @@ class BarzilaiBorwein:
 
 
 class Reference:
-    """What a step's value is compared with: an average of the past values.
+    """Reference value of the line search: an average of the past values.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ class Reference:
         self._average, self._mass = value, 1.0
 
     def accepts(self, value: float, predicted: float) -> bool:
-        """Whether ``value`` is low enough, given the decrease that the slope predicts."""
+        """True if ``value`` is low enough, given the decrease that the slope predicts."""
         return value <= self._average - ARMIJO * predicted
 
     def update(self, value: float) -> None:
-        """Take in the value of an accepted step."""
+        """Add the value of an accepted step to the average."""
         mass = MEMORY * self._mass + 1.0
         self._average = (MEMORY * self._mass * self._average + value) / mass
         self._mass = mass

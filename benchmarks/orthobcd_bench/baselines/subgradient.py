@@ -39,7 +39,7 @@ def riemannian_subgradient(
 
     Notes
     -----
-    Geometrically diminishing steps are the fastest rule of Li et al.; τ = c/√t was slower on the
+    Geometrically diminishing steps are the fastest rule of Li et al.; τ = c/√t is slower on the
     tuning row.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
@@ -60,8 +60,8 @@ def rssm(
 ) -> Result:
     """Randomised submanifold subgradient method: a random block of columns moves.
 
-    The block X_S stays orthonormal and orthogonal to the other columns: its subgradient is
-    projected onto that submanifold's tangent space, a step taken, and the polar factor
+    The block X_S stays orthonormal and orthogonal to the other columns. A step follows the
+    subgradient, projected onto the tangent space of this submanifold, and the polar factor
     restores the block.
 
     Parameters
@@ -69,14 +69,14 @@ def rssm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
     block : int, optional
-        Columns in a block; half of them by default.
+        Columns in a block; half of all columns by default.
     first_step, last_step : float, optional
         Range of the distance τ of a step; `RSSM` by default.
 
     Notes
     -----
-    Column blocks are our reading of "submanifold": any two columns meet in some block, so the
-    blocks reach everything. A full gradient is formed, so an iteration costs as much as a step
+    "Submanifold" is read as blocks of columns. Any two columns are in some block, so that the
+    blocks reach every point. A full gradient is formed, so an iteration costs as much as a step
     of `riemannian_subgradient`.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)

@@ -1,7 +1,7 @@
 """Components on disjoint supports: greedy forward selection and GPower with deflation.
 
-When the supports of the columns are disjoint, orthogonality costs nothing: each column is the
-leading eigenvector of its own principal submatrix of the covariance.
+Columns with disjoint supports are orthogonal: each column is the leading eigenvector of its own
+principal submatrix of the covariance.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ def covariance(oracle: Oracle) -> FloatArray:
 
 
 GROUP = 3
-"""Most columns emptied together."""
+"""Largest number of columns that are emptied together."""
 
 JITTER = 0.3
 MAX_BATCHED_SUPPORT = 24
-"""Supports grow from many seeds side by side up to this size, from the best two beyond it."""
+"""Size of supports up to which they grow from many seeds at once; beyond it, from the best two."""
 
 
 class _Column:
@@ -65,7 +65,7 @@ class _Column:
         return column
 
     def copy(self) -> _Column:
-        """A copy that can grow on its own."""
+        """An independent copy."""
         return _Column.of(np.asarray(self.rows), self.vector, self.value, self.image)
 
     def capped(self, size: int, sigma: FloatArray) -> _Column:
@@ -108,7 +108,7 @@ def forward_selection(
     max_time: float = 10.0,
     seed: int = 0,
 ) -> Result:
-    """PathSPCA-style forward selection of disjoint supports, re-optimised until time is up.
+    """PathSPCA-style forward selection of disjoint supports, repeated until the time limit.
 
     Parameters
     ----------
@@ -117,22 +117,22 @@ def forward_selection(
     x0 : ndarray of shape (n, r), optional
         Only scored as the start; the supports grow from single rows.
     max_time : float, default 10.0
-        Seconds.
+        Time limit in seconds.
     seed : int, default 0
-        Order of the perturbations.
+        Seed of the order of the perturbations.
 
     Returns
     -------
     Result
-        ``extra["n_rounds"]``: how often a component was emptied and grown anew.
+        ``extra["n_rounds"]``: number of components that were emptied and grown anew.
 
     Notes
     -----
-    Column after column grows on the rows that are left: from each of many seed rows, the row
-    that raises the leading eigenvalue most (by the 2 × 2 compression to span(x, e_i)) joins
-    while that pays for the penalty, and the best seed wins. Then single columns are emptied and
-    regrown with the others fixed, and rows dropped or added, as long as the objective falls;
-    then random groups of columns are emptied together and the better of old and new kept.
+    Column after column grows on the free rows, from each of many seed rows, and the best is kept.
+    A step adds the row that raises the leading eigenvalue most (by the 2 × 2 compression to
+    span(x, e_i)) while the objective falls. Then single columns are emptied and regrown with the
+    others fixed, and rows are dropped or added, as long as the objective falls. Then random groups
+    of columns are emptied and regrown, and the better of old and new columns is kept.
 
     References
     ----------
@@ -148,7 +148,7 @@ def forward_selection(
         recorder.submit(grower.matrix(columns), thorough=False)
     best, n_rounds = grower.improve(min(starts, key=grower.cost))
     grower.jitter = JITTER
-    # both ways to regrow a group are tried; the one that has succeeded more is tried more
+    # of both ways to regrow a group, the more successful one is tried more often
     tried, succeeded = np.full(2, 4.0), np.array([2.0, 0.5])
     while not recorder.out_of_time and oracle.r > 1:
         size = int(rng.integers(2, min(oracle.r, GROUP) + 1))
@@ -217,7 +217,7 @@ class _Grower:
         active: list[int],
         free: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None,
     ) -> list[_Column]:
-        """Rows join the active columns, best gain first, while the gain pays."""
+        """Adds rows to the active columns, best gain first, while the objective falls."""
         free = self.free_rows(columns) if free is None else free.copy()
         for column in columns:
             free[column.rows] = False
@@ -248,7 +248,7 @@ class _Grower:
     def best_column(self, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> _Column:
         """The best column that greedy growth finds on the free rows, over many seed rows.
 
-        All seeds grow side by side; they are thinned out as the supports get larger.
+        All seeds grow at once; larger supports are grown from fewer seeds.
         """
         noise = 1.0 + self.jitter * self.rng.standard_normal(self.oracle.n)
         order = np.argsort(np.where(free, -self.diagonal * noise, np.inf), kind="stable")
@@ -299,7 +299,7 @@ class _Grower:
         return self.swapped(best, free)
 
     def swapped(self, column: _Column, free: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> _Column:
-        """Exchange one row of the column for one free row (or none) while that pays."""
+        """Swap one row of the column for one free row (or drop it) while the objective falls."""
         sigma = self.sigma
         while 2 <= len(column.rows) <= MAX_BATCHED_SUPPORT and not self.recorder.out_of_time:
             rows = np.asarray(column.rows)
@@ -345,7 +345,7 @@ class _Grower:
         return free
 
     def grow_all(self) -> list[_Column]:
-        """One column after another on the rows that are left; n ≥ r leaves a row for each."""
+        """Grows one column after another on the free rows; n ≥ r leaves a row for each."""
         columns: list[_Column] = []
         for index in range(self.oracle.r):
             free = self.free_rows(columns)
@@ -358,9 +358,9 @@ class _Grower:
         return columns
 
     def grow_together(self) -> list[_Column]:
-        """All columns at once from the r largest diagonal entries, best gain first.
+        """Grows all columns at once from the r largest diagonal entries, best gain first.
 
-        Better than one after another where a few strong components would take every row.
+        The result is better than that of `grow_all` if a few strong components take every row.
         """
         order = np.argsort(-self.diagonal, kind="stable")[: self.oracle.r]
         columns = [_Column(self.sigma, int(row)) for row in order]
@@ -394,12 +394,12 @@ class _Grower:
         return kept
 
     def trade(self, columns: list[_Column]) -> list[_Column]:
-        """Drop rows that do not pay, move rows to the column that gains most from them."""
+        """Drop rows, then add free rows to the column of largest gain, if the objective falls."""
         columns = [column.copy() for column in columns]
         for index, column in enumerate(columns):
             if len(column.rows) < 2 or not self.is_l0:
                 continue
-            # without row i the compression of the rest loses about d-weighted x_i²
+            # without row i the eigenvalue falls by about d-weighted x_i²
             weakest = int(np.argmin(column.vector**2))
             trial = column.copy()
             del trial.rows[weakest]
@@ -412,7 +412,7 @@ class _Grower:
     def improve(
         self, columns: list[_Column], only: list[int] | None = None
     ) -> tuple[list[_Column], int]:
-        """Regrow one column after another, and trade rows, until nothing improves."""
+        """Regrow one column after another, and `trade` rows, while the objective falls."""
         rounds = 0
         changed = True
         while changed and not self.recorder.out_of_time:

@@ -33,7 +33,7 @@ def write_npz(
 ) -> None:
     """Writes named arrays as `numpy.savez` does, and closes the archive after an error too.
 
-    NumPy 1.23 leaves that to the garbage collector, which prints a traceback if the disk is full.
+    NumPy 1.23 leaves the closing to the garbage collector, which prints a traceback on a full disk.
     """
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, array in arrays.items():
@@ -79,7 +79,7 @@ def read_json(path: str | os.PathLike[str], kind: str) -> Any:
 
 
 def portable(value: Any) -> bool:
-    """Whether `write_tree` can write a value."""
+    """True if `write_tree` can write a value."""
     if isinstance(value, dict):
         return all(isinstance(k, str) and portable(v) for k, v in value.items())
     if isinstance(value, (list, tuple)):
@@ -142,7 +142,7 @@ def conforming(value: Kept) -> Kept:
 
 
 def _is_a(value: Any, kind: Any) -> bool:
-    """Whether a value has a type, given as an annotation of one of our dataclasses."""
+    """True if a value has a type, given as an annotation of one of our dataclasses."""
     origin, parts = typing.get_origin(kind), typing.get_args(kind)
     if kind is Any:
         return True

@@ -1,4 +1,4 @@
-"""Checkpoints of solves: checks of the arguments, and what identifies a solve."""
+"""Checkpoints of solves: checks of the arguments, and texts that identify a solve."""
 
 from __future__ import annotations
 

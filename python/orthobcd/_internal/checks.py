@@ -69,12 +69,12 @@ def summary(value: Any) -> str:
 
 
 def is_sparse(value: object) -> bool:
-    """Whether ``value`` is a scipy sparse matrix or array; does not import scipy."""
+    """True if ``value`` is a scipy sparse matrix or array; does not import scipy."""
     return hasattr(value, "tocsc") and hasattr(value, "nnz")
 
 
 def is_number(text: str) -> bool:
-    """Whether Python can convert ``text`` to a float."""
+    """True if Python can convert ``text`` to a float."""
     try:
         float(text)
     except ValueError:

@@ -57,7 +57,7 @@ def side_by_side(
     Parameters
     ----------
     call : callable
-        The function. Ctrl-C on this thread, or any exception, ends the solves in it.
+        The function. Ctrl-C on this thread, or any exception, ends its solves.
     items : iterable
         Arguments of the function, one per call.
     workers : int or None
@@ -82,8 +82,8 @@ def side_by_side(
 class CtrlC:
     """Context that decides whether Ctrl-C raises a `KeyboardInterrupt` or only sets a flag.
 
-    It has no effect outside the main thread and where the program has its own handler of SIGINT; a
-    `KeyboardInterrupt` that such a handler raises still ends a call.
+    The context has no effect outside the main thread, or if the program has its own handler of
+    SIGINT; a `KeyboardInterrupt` that such a handler raises still ends a call.
 
     Parameters
     ----------
@@ -156,8 +156,8 @@ class CtrlC:
 class Terminations(ExitStack):
     """Context in which SIGTERM and SIGHUP end a solve as Ctrl-C does.
 
-    It has no effect outside the main thread, on a signal with a handler, or on one that is ignored,
-    as SIGHUP is under nohup.
+    The context has no effect outside the main thread, on a signal with a handler, or on an ignored
+    signal, such as SIGHUP under nohup.
 
     Attributes
     ----------

@@ -119,7 +119,7 @@ class Moments:
 
     @property
     def pending(self) -> bool:
-        """Whether ``offset`` is not zero."""
+        """True if ``offset`` is not zero."""
         return bool(self.offset.any())
 
     @property

@@ -58,7 +58,7 @@ def _common(first: str, last: str) -> int:
 
 
 def _alike(short: dict[str, str]) -> list[list[str]]:
-    """Groups of names that are shortened to the same."""
+    """Groups of names with the same short form."""
     groups: dict[str, list[str]] = {}
     for name, text in short.items():
         groups.setdefault(text, []).append(name)

@@ -28,8 +28,8 @@ SMALL = 1 << 26
 EXPANSION = 500
 """Bytes of memory per byte of a larger file.
 
-Deflate compresses zeros by a factor 1030, a dense matrix of counts with one nonzero in 200 entries
-by 340, numbers with noise by less than 10.
+Deflate compresses zeros by a factor of 1030, and numbers with noise by less than 10. The factor is
+340 for a dense matrix of counts with one nonzero in 200 entries.
 """
 
 PER_BYTE = 4
@@ -144,7 +144,7 @@ class Source:
     is_packed : bool
         Whether the file is compressed by gzip.
     is_named : bool
-        Whether it is a regular file, whose name shows its format.
+        Whether the source is a regular file, whose name shows its format.
     """
 
     path: str
@@ -163,7 +163,7 @@ class Source:
         check_need(what, need, self.size)
 
     def starts_with(self, *starts: bytes) -> bool:
-        """Whether the contents begin with one of ``starts``; rewinds the stream."""
+        """True if the contents begin with one of ``starts``; rewinds the stream."""
         start = self.stream.read(max(map(len, starts)))
         self.stream.seek(0)
         return start.startswith(starts)
@@ -176,9 +176,9 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Source]:
     Raises
     ------
     ValueError
-        If it is a device other than a terminal.
+        If the path is a device other than a terminal.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     name = os.fspath(path)
     with contextlib.ExitStack() as stack:

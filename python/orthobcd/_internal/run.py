@@ -40,7 +40,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Run:
-    """Limits, seed and threads of a solve; its checkpoint, and what identifies the solve there."""
+    """Limits, seed, threads and checkpoint of a solve, with the texts that identify the solve."""
 
     max_time: float | None = None
     max_sweeps: int | None = None
@@ -82,7 +82,7 @@ class Run:
         )
 
     def of(self, **values: Any) -> Run:
-        """The same run of a solve with these arguments, by which its checkpoint knows it."""
+        """The same run, with the arguments by which its checkpoint identifies the solve."""
         if self.checkpoint is None:
             return self
         own = {name: getattr(self, name) for name in ("max_work", *SHARED)}

@@ -81,7 +81,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> N
 
 
 def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to the same existing file, also by links."""
+    """True if two paths lead to the same existing file, also by links."""
     with contextlib.suppress(OSError):
         return os.path.samefile(path, other)
     return False
@@ -143,7 +143,7 @@ def _clean(target: Path, stem: str, ending: str) -> None:
 
 
 def _alive(process: int) -> bool:
-    """Whether a process exists; True if unknown."""
+    """True if a process exists, or if its existence is unknown."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

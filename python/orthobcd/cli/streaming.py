@@ -22,7 +22,7 @@ class Timed:
     Attributes
     ----------
     seconds : float
-        From the first block to the last, with all that was done to the blocks.
+        Time from the first block to the last, including the work on the blocks.
     """
 
     def __init__(self, stream: Stream) -> None:

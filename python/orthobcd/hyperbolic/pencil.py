@@ -21,7 +21,7 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
     """Transforms groups of columns of X, without changing f, so that XᵀMX becomes diagonal.
 
     A group is the columns of one sign and one weight, which may be rotated, or all columns of
-    weight 0, which may be boosted too: ``tr(W XᵀMX)`` does not change. At a minimum XᵀMX has
+    weight 0, which may be boosted too. Neither changes ``tr(W XᵀMX)``. At a minimum XᵀMX has
     zeros outside of the blocks of the groups.
 
     Parameters

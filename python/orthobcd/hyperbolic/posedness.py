@@ -19,7 +19,7 @@ largest one."""
 
 @dataclass(frozen=True)
 class WellPosedness:
-    """Whether ``inf tr(XᵀMX)`` over ``XᵀJX = J`` is finite and attained.
+    """Finiteness and attainment of ``inf tr(XᵀMX)`` over ``XᵀJX = J``.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class WellPosedness:
 
 
 def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
-    """Whether ``inf tr(XᵀMX)`` over ``XᵀJX = J`` is finite, and whether it is attained.
+    """Decide whether ``inf tr(XᵀMX)`` over ``XᵀJX = J`` is finite, and whether it is attained.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
 
 
 def _is_definite(M: FloatArray) -> bool:
-    """Whether the smallest eigenvalue is above rounding, by a Cholesky factorization."""
+    """True if the smallest eigenvalue is above rounding, by a Cholesky factorization."""
     noise = ATTAINED_TOLERANCE * float(np.linalg.norm(M, np.inf))
     try:
         np.linalg.cholesky(M - noise * np.eye(len(M)))

@@ -64,7 +64,7 @@ def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
 
 
 def samples(problem: Problem) -> bool:
-    """Whether `VRJOBCD` can sample the terms of f."""
+    """True if `VRJOBCD` can sample the terms of f."""
     smooth = problem.smooth
     bounded = isinstance(smooth, FiniteSum) and smooth.lipschitz is not None
     return bounded or (isinstance(smooth, FiniteSum) and isinstance(problem.penalty, NoPenalty))
@@ -192,7 +192,7 @@ def _check(problem: Problem) -> WellPosedness | None:
     if not isinstance(problem, PencilProblem):
         return None
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
-        # Unbounded unless trivial; the solve finds a pair.
+        # Unbounded unless A = 0; the solve finds an unbounded pair.
         return None
     if not problem.weights.any():
         # The objective is constant for every matrix.

@@ -24,9 +24,9 @@ __all__ = [
 ]
 
 DISTANCE_EPSILON = 1e-8
-"""With ``z = |⟨x, y⟩|/ρ²``, distance and gradient are set to zero where ``|z − 1|`` is at most this
-(the gradient is infinite at z = 1), and the gradient where z is at most this (it jumps at z = 0).
-"""
+"""Distance of ``z = |⟨x, y⟩|/ρ²`` from 1 or 0 up to which values are set to zero. Near z = 1, where
+the gradient is infinite, distance and gradient are set to zero; near z = 0, where the gradient
+jumps, only the gradient."""
 
 
 def inner(

@@ -173,7 +173,7 @@ def put_components(
 
 
 def _jsonable(value: Any) -> Any:
-    """A value of JSON for one that JSON does not know."""
+    """A JSON value for an object that JSON does not support."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
@@ -238,7 +238,7 @@ def read_components(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     UnreadableFile
-        If the file holds neither.
+        If the file holds neither components nor a matrix.
     """
     name = os.fspath(path)
     if name.lower().endswith(".npz") and os.path.isfile(name):

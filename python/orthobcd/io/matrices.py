@@ -60,9 +60,9 @@ def read_matrix(
         The file, with samples in rows: a NumPy array (.npy, or .npz with one array or one called X,
         A or data), a scipy.sparse matrix (.npz as ``scipy.sparse.save_npz`` writes it), a table
         (.csv, .tsv, or .txt and .dat that are not svmlight, with an optional header; .parquet), a
-        MatrixMarket file (.mtx), or an svmlight file. Each may be compressed by gzip (.gz). "-" is
-        the standard input. The format of the standard input, of pipes and of files without ending
-        is found from the contents.
+        MatrixMarket file (.mtx), or an svmlight file. A file may be compressed by gzip (.gz). "-"
+        is the standard input. The format of the standard input, of pipes and of files without
+        ending is found from the contents.
     min_rows : int, default 2
         Smallest allowed number of rows.
     columns, drop : sequence of int or str, optional
@@ -243,7 +243,7 @@ def _read_matrix_market(source: Source, selection: Selection) -> Named:
         raise ValueError("it must begin with %%MatrixMarket and have a line of sizes")
     source.stream.seek(0)
     plain = source.is_named and not source.is_packed
-    # Not the stream: SciPy's reader ends the process when it cannot go back in a file.
+    # SciPy's reader gets no stream: it ends the process if it cannot seek backwards.
     data = need("files", "scipy.io").mmread(
         source.path if plain else io.BytesIO(source.stream.read())
     )
@@ -294,4 +294,4 @@ STARTS: dict[bytes, Reader] = {
     b"PAR1": _read_parquet,
     b"%%MatrixMarket": _read_matrix_market,
 }
-"""First bytes that tell a kind."""
+"""First bytes of a file, with the reader of its format."""

@@ -1,7 +1,7 @@
 """Text tables of numbers, with or without header, separated by commas, semicolons, tabs or blanks.
 
-Pyarrow's CSV reader parses tables of up to `WIDE` columns. It needs about 10 kB of memory per
-column and block, so wider tables are parsed by rows, with memory proportional to the file size.
+Pyarrow's CSV reader parses tables of up to `WIDE` columns. The reader needs about 10 kB of memory
+per column and block; wider tables are parsed by rows, with memory proportional to the file size.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _split(line: str, separator: str) -> list[str]:
 def _is_header(
     path: str, first: str, second: str, cells: list[str], following: list[str], decimal: str
 ) -> bool:
-    """Whether the first line names the columns."""
+    """True if the first line names the columns."""
     if not all(is_number(cell.replace(decimal, ".")) or cell in MISSING for cell in cells):
         return True
     # Numbers are names if they are quoted, or consecutive while those of the next line are not.
@@ -152,7 +152,7 @@ def _is_header(
 
 
 def _rises_by_one(cells: Sequence[str]) -> bool:
-    """Whether the cells are k, k + 1, k + 2, …, like column numbers or years."""
+    """True if the cells are k, k + 1, k + 2, …, like column numbers or years."""
     if len(cells) < (3 if cells[:1] == ["0"] else 4) or not all(
         re.fullmatch(r"\d+", cell) for cell in cells
     ):
@@ -161,7 +161,7 @@ def _rises_by_one(cells: Sequence[str]) -> bool:
 
 
 def _is_index(cells: Texts) -> bool:
-    """Whether an unnamed column is a row index: distinct whole numbers, or words."""
+    """True if an unnamed column is a row index: distinct whole numbers, or words."""
     if all(cell is not None and re.fullmatch(r"-?\d+", cell) for cell in cells):
         return len(set(cells)) == len(cells)
     return not all(cell is None or is_number(cell) for cell in cells)

@@ -153,7 +153,7 @@ class Model:
 
     @property
     def status_(self) -> Status:
-        """Why training ended."""
+        """Reason for the end of training."""
         return self._training.status
 
     def score_triples(self, triples: Triples) -> FloatArray:

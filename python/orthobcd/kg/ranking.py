@@ -78,8 +78,8 @@ class Ranking:
     def adjusted_mean_rank_index(self) -> float:
         """Adjusted mean rank index: 1 for first ranks only, 0 for random scores, at least −1.
 
-        It is ``1 − (mean rank − 1)/(E − 1)``, where E is the mean rank of random scores. NaN if
-        there are no triples, or all candidates are the true entities.
+        The index is ``1 − (mean rank − 1)/(E − 1)``, where E is the mean rank of random scores;
+        NaN if there are no triples, or all candidates are the true entities.
         """
         candidates = np.concatenate([self.head_candidates, self.tail_candidates])
         expected = _mean((candidates - 1.0) / 2.0)

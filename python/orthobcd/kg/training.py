@@ -53,7 +53,7 @@ class Training:
 
     @property
     def is_validated(self) -> bool:
-        """Whether a validation has been done."""
+        """True if a validation has been done."""
         return bool(np.isfinite(self.best_mrr))
 
     def epoch(self, state: Embedding, loss: float, seconds: float) -> dict[str, float]:

@@ -51,10 +51,10 @@ class UltraE(Model):
     """Embedding of a knowledge graph on the pseudo-hyperboloid, with an isometry per relation.
 
     The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``. d is
-    `orthobcd.hyperbolic.distance`, ``E = φ(Z)`` are the points of the entities, b and c their
-    biases as head and as tail, and R_r is a J-orthogonal matrix per relation. The entities of a
-    batch and some drawn entities are the candidates for head and tail of every triple of the batch;
-    two matrix products give all their scores. Adam updates Z and the biases of the candidates.
+    `orthobcd.hyperbolic.distance`. Entities have points ``E = φ(Z)``, biases b as head and biases
+    c as tail, and every relation has a J-orthogonal matrix R_r. The entities of a batch and some
+    drawn entities are the candidates for head and tail of every triple of the batch; two matrix
+    products give all their scores. Adam updates Z and the biases of the candidates.
     J-JOBCD updates the relation matrices: one random matching of rows per batch, with every pair
     solved to its global minimum.
 
@@ -81,8 +81,8 @@ class UltraE(Model):
         Loss of the scores x of the candidates for head or tail, x₊ the score of the true entity.
         "softmax": ``log Σ w exp x − x₊``. "logistic": ``½ softplus(−x₊) + (k/2N) Σ w softplus(x)``,
         the sum over the other candidates, N = ``n_entities``. An entity that is a candidate with
-        probability p has the weight w = 1/p (the two of the triple itself w = 1), so that the sums
-        are unbiased estimates of those over all entities. The expectation of "logistic" is that of
+        probability p has the weight w = 1/p; the two entities of the triple have w = 1. The sums
+        are unbiased estimates of sums over all entities. The expectation of "logistic" is that of
         the loss of the UltraE paper with k uniform negatives per triple. Both losses are summed
         over head and tail and averaged over the triples.
     learning_rate : float, default 0.02
@@ -286,9 +286,9 @@ class UltraE(Model):
             training and validation triples.
         checkpoint : path, optional
             File for the state of training. If the file exists, training resumes from it and gives
-            the same numbers as training without a stop. It must come from a model with the same
-            options (``max_epochs``, ``patience`` and names may differ) and the same triples. If it
-            cannot be written, `fit` warns and tries again when it is next due.
+            the same numbers as training without a stop. The file must come from a model with the
+            same options (``max_epochs``, ``patience`` and names may differ) and the same triples.
+            If the file cannot be written, `fit` warns and tries again at the next due write.
         checkpoint_every : int, default 1
             Epochs between writes of the checkpoint, which is replaced atomically.
         callback : callable, optional
@@ -418,7 +418,7 @@ class UltraE(Model):
         return run.epoch(state, loss, time.perf_counter() - started)
 
     def _validate(self, ctrl_c: CtrlC, held: IntArray) -> float | None:
-        """The MRR of the validation triples; None if Ctrl-C ended it."""
+        """The MRR of the validation triples; None if Ctrl-C ended the ranking."""
         started = time.perf_counter()
         run = self._training
         ranks = ctrl_c.during(self._rank, run.state, held, run.known)

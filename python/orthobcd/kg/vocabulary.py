@@ -14,7 +14,7 @@ from .._internal.checks import IntArray, as_int
 from .triples import TripleFiles, as_triples
 
 Triples: TypeAlias = "ArrayLike | TripleFiles"
-"""Triples by number or by name; of files all splits."""
+"""Triples by number or by name; of `TripleFiles` all splits."""
 
 Names: TypeAlias = "tuple[str, ...] | None"
 Counts: TypeAlias = "tuple[int | None, int | None]"
@@ -121,7 +121,7 @@ class Vocabulary:
         Raises
         ------
         ValueError, TypeError
-            If there is none.
+            If there is no such entity or relation.
         """
         if isinstance(value, str):
             return self._numbered(name, value, kind)

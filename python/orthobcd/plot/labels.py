@@ -31,8 +31,8 @@ CROSSING, TURNING = 12.0, 9.0
 def add_labels(ax: Axes, tips: FloatArray, names: Sequence[str], unnamed: int) -> None:
     """Adds names at the tips of arrows from the origin; longer arrows are named first.
 
-    The names are placed anew in every drawing, because the layout of the figure, its size and the
-    limits of the axes may change until then. A name without room inside the axes is not shown.
+    Every drawing places the names anew, because the layout of the figure, its size and the limits
+    of the axes may have changed. A name that does not fit inside the axes is not shown.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _place(
     unnamed: int,
     renderer: Any,
 ) -> None:
-    """Places the names, and hides those without room."""
+    """Places the names, and hides names that do not fit."""
     unit = 72.0 / ax.figure.dpi
     at = ax.transData.transform(tips) * unit
     origin = ax.transData.transform((0.0, 0.0)) * unit
@@ -129,7 +129,7 @@ def _candidates(direction: FloatArray, half: FloatArray) -> tuple[FloatArray, Fl
 
 
 def _overlaps(boxes: FloatArray, placed: FloatArray) -> FloatArray:
-    """Whether each of the boxes meets each of those that are placed."""
+    """A matrix of bool: True where box i overlaps placed box j."""
     apart = (boxes[:, np.newaxis, :2] >= placed[np.newaxis, :, 2:]) | (
         boxes[:, np.newaxis, 2:] <= placed[np.newaxis, :, :2]
     )

@@ -61,8 +61,8 @@ def biplot(
     components : (int, int), default (0, 1)
         The components, from 0. A single component is drawn along the horizontal axis.
     n_labels : int, default 30
-        Largest number of names; those of the longest arrows are written, as far as there is room.
-        A note above the plot says how many are not.
+        Largest number of names. The longest arrows have names, as far as the names fit into the
+        axes. A note above the plot has the number of arrows without a name.
     feature_names : sequence of str, optional
         Names of the features; by default those of the fit, or ``x0``, ``x1``, …
 
@@ -207,7 +207,7 @@ def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     Bars are shares of the variance; the line is their sum. Of a fit with ``certify=True`` and
     ``n_nonzero`` a dashed line is the certified bound: no orthonormal components with as many
     nonzero loadings explain more. With X a dotted line is the sum for as many principal components,
-    which nothing exceeds.
+    an upper bound for all orthonormal components.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def _points(ax: Axes, points: FloatArray, groups: ArrayLike | None) -> None:
 
 
 def _legend(ax: Axes, columns: int) -> None:
-    """Adds a legend to the right of the axes, which leave room for it."""
+    """Adds a legend to the right of the axes, and narrows the axes by its width."""
     legend = ax.legend(
         frameon=False,
         fontsize=9,

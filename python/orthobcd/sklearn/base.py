@@ -113,8 +113,8 @@ class OrthonormalPCA(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C. Its attribute ``result`` is the best `Result` so far, or None before the
-            search. If there is a result, the fitted attributes are set from it.
+            After Ctrl-C. The attribute ``result`` of the exception is the best `Result` so far, or
+            None before the search. If there is a result, the fitted attributes are set from it.
         """
         with Fitting(self, checkpoint, checkpoint_every) as fitting:
             limit = as_bytes("max_memory", self.max_memory)
@@ -145,7 +145,7 @@ class OrthonormalPCA(Components):
             return self._fitted(fitting, moments, deviation, total, r, precision)
 
     def _reads_whole(self, X: Any) -> bool:
-        """Whether a fit loads X although its rows can be sliced: wide data and missing values."""
+        """True if a fit loads X although its rows can be sliced: wide data and missing values."""
         return is_sliced(X) and (is_wide(X) or self.missing is not None)
 
     def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
@@ -387,8 +387,8 @@ class OrthonormalPCA(Components):
     def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
         """Prepares a fit to a subsample; returns this estimator.
 
-        If it searches, the search starts at the components of ``whole``, with the work limit
-        ``work``. Otherwise nothing changes.
+        If the estimator searches, the search starts at the components of ``whole``, with the work
+        limit ``work``. Otherwise the estimator stays unchanged.
         """
         if self.solver is None or isinstance(self.solver, Auto):
             self.warm_start, self._work, self.solver = True, work, self.solver or Auto()
@@ -396,7 +396,7 @@ class OrthonormalPCA(Components):
         return self
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
-        """The components of the previous fit as a start, if they are wanted and fit."""
+        """The components of the previous fit as a start; None if not wanted or of another shape."""
         if not self.warm_start or not hasattr(self, "components_"):
             return None
         return self.components_.T if self.components_.shape == (r, n) else None

@@ -177,12 +177,12 @@ def blocks_of(X: Any) -> Blocks | None:
 
 
 def is_in_memory(X: Any) -> bool:
-    """Whether X is a sparse matrix or a NumPy array other than a memory map."""
+    """True if X is a sparse matrix or a NumPy array other than a memory map."""
     return (isinstance(X, np.ndarray) and not isinstance(X, np.memmap)) or is_sparse(X)
 
 
 def is_sliced(X: Any) -> bool:
-    """Whether slicing X reads its rows, as for memory maps, h5py, zarr and AnnData."""
+    """True if slicing X reads its rows, as for memory maps, h5py, zarr and AnnData."""
     if isinstance(X, np.memmap):
         return X.ndim == 2
     shape, kind = getattr(X, "shape", None), getattr(X, "dtype", None)

@@ -44,7 +44,7 @@ TRIANGLES = 4e9
 
 
 def is_lazy(X: Any) -> bool:
-    """Whether X is a Dask collection, or an xarray array of one."""
+    """True if X is a Dask collection, or an xarray array of one."""
     dask = sys.modules.get("dask")
     return dask is not None and bool(dask.is_dask_collection(X))
 
@@ -79,7 +79,7 @@ def as_array(X: Any) -> Any:
 
 
 def example_of(X: Any) -> Any:
-    """What scikit-learn checks of a collection: an empty table, or a row of zeros, of its width."""
+    """Stand-in for a collection in scikit-learn's checks: an empty table or a row of zeros."""
     if hasattr(X, "npartitions") and hasattr(X, "columns"):
         return X._meta
     return np.zeros((1, as_array(X).shape[1]))
@@ -152,7 +152,7 @@ class Rule:
 class Source:
     """The tasks that make a chunk from the values of other tasks.
 
-    This is a class because Dask searches tuples and lists for tasks, and not objects.
+    A class, because Dask searches tuples and lists for tasks, but not objects.
     """
 
     def __init__(self, tasks: dict[Any, Any], key: Any, given: list[Any]) -> None:
@@ -359,7 +359,7 @@ def _inlined(
 
 
 def _is_task(node: Any) -> bool:
-    """Whether a value of a graph is computed from others, or loads data."""
+    """True if a value of a graph is computed from others, or loads data."""
     if isinstance(node, tuple):
         return bool(node) and callable(node[0])
     return type(node).__name__ in ("Task", "Alias")
@@ -407,7 +407,7 @@ def transformed(
 ) -> Any:
     """A Dask array with the row chunks of X: ``function`` of every chunk and ``arguments``.
 
-    It has ``width`` columns, or one dimension of integers if ``width`` is None.
+    The array has ``width`` columns, or one dimension of integers if ``width`` is None.
     """
     return mapped(X, Mapped(function, arguments, example_checked(estimator, X)), width)
 

@@ -94,8 +94,8 @@ def gaussian_of(
     r : int
         Number of factors.
     begin : mean and covariance, optional
-        Where the iteration begins, as returned for another number of factors; by default at the
-        moments with the mean in place of missing values.
+        Start of the iteration, as returned for another number of factors; by default the moments
+        with the mean in place of missing values.
     tolerance : float
         Relative change of the covariance at which the iteration ends.
 

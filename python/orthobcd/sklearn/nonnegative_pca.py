@@ -44,9 +44,9 @@ class NonnegativePCA(OrthonormalPCA):
         The solver; `Auto` by default.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. Without it the work of a fit is counted and bounded, the same on every
-        machine (a second or two up to 1000 features, about ten from 4000 on); ``result_.status`` is
-        ``MAX_WORK`` if that bound ended the fit.
+        moments leave. Without ``max_time`` the work is counted and bounded, the same on every
+        machine: a second or two up to 1000 features, about ten seconds from 4000 on. If this bound
+        ended the fit, ``result_.status`` is ``MAX_WORK``.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None

@@ -97,8 +97,8 @@ class OrthogonalNMF(
         The solver; `Auto` by default.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. Without it the work of a fit is counted and bounded, the same on every
-        machine.
+        moments leave. Without ``max_time`` the work of a fit is counted and bounded, the same on
+        every machine.
     tol : float, default 1e-10
         Largest decrease of the objective, relative to its magnitude, that counts as none.
     random_state : int, RandomState or None, default None
@@ -342,7 +342,7 @@ class OrthogonalNMF(
         return memberships(self._likeness_of(X), self.components_)
 
     def predict(self, X: DataLike) -> IntArray:
-        """The cluster of each sample: that whose profile has the smallest angle to the sample.
+        """The cluster of each sample: the one whose profile has the smallest angle to the sample.
 
         Parameters
         ----------

@@ -50,7 +50,7 @@ PrecisionName = Literal["auto", "fast", "exact"]
 
 
 def is_exact(precision: str, m: int, n: int) -> bool:
-    """Whether sums over m samples of n features are exact with this ``precision``."""
+    """True if sums over m samples of n features are exact with this ``precision``."""
     as_choice("precision", precision, get_args(PrecisionName))
     return precision == "exact" or (precision == "auto" and m * n * (n + SCALING) <= EXACT_WORK)
 
@@ -65,8 +65,8 @@ def moments_of(
 ) -> tuple[Moments | SecondMoments, FloatArray | None, Precision]:
     """Moments of data, its standard deviations with ``scale`` (else None), and the precision.
 
-    Second moments are formed by sums over the samples if this is fast, and for weights, as centred
-    sparse data supports weights in no other way. Otherwise the moments refer to the data.
+    Second moments are formed by sums over the samples for exact sums, and for dense or weighted
+    data of up to 4096 features that is not wide. Otherwise the moments refer to the data.
     """
     m, n = data.shape
     exact = is_exact(precision, m, n)
@@ -217,7 +217,7 @@ def as_covariance(S: ArrayLike) -> FloatArray:
 
 
 def is_definite(matrix: FloatArray, least: float) -> bool:
-    """Whether all eigenvalues of a symmetric matrix exceed ``least``, by a Cholesky factorization.
+    """True if all eigenvalues of a symmetric matrix exceed ``least``, by a Cholesky factorization.
 
     The factor is written over the upper triangle, which then is restored from the lower one.
     """

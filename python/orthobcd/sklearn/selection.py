@@ -247,7 +247,7 @@ class ComponentChoice:
 
     @property
     def at_most(self) -> bool:
-        """Whether the choice is the largest number considered, so that more may be supported."""
+        """True if the choice is the largest number considered; the data may support more."""
         return self.n_components == len(self.values)
 
     def __repr__(self) -> str:
@@ -317,8 +317,8 @@ def choose_n_components(
     Returns
     -------
     ComponentChoice
-        The choice; ``n_components`` is at least 1. If it is ``most``, ``at_most`` is True, and a
-        larger ``most`` may give more.
+        The choice; ``n_components`` is at least 1. If ``n_components`` is ``most``, ``at_most`` is
+        True, and a larger ``most`` may give more components.
 
     Warns
     -----

@@ -42,7 +42,7 @@ class SparseFit:
         self.problem = problem
         self.warm = warm
         self.options = pca._options(fitting)
-        # Every stage of the path is a descent, for any solver that starts at its end.
+        # Descents solve the stages of the path, for any solver that starts at the end of the path.
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
         self.searches = pca.solver is None or isinstance(pca.solver, Auto)
 

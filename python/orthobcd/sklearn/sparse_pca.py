@@ -41,9 +41,9 @@ class SparsePCA(OrthonormalPCA):
         Penalty on the number of nonzero loadings, or on their absolute values.
     alpha : float, optional
         Weight of the penalty, 0.1 by default. With ``alpha_scale="relative"`` in units of
-        ``alpha_max_``; from this weight on every component is a single feature, because no pair of
-        features improves on that. With "absolute" the λ of `orthobcd.L0` or `orthobcd.L1`. None
-        with ``n_nonzero`` or ``n_features``, which replace the weight.
+        ``alpha_max_``; from ``alpha_max_`` on every component is a single feature, because no pair
+        of features lowers the objective. With "absolute" the λ of `orthobcd.L0` or `orthobcd.L1`.
+        None with ``n_nonzero`` or ``n_features``, which replace the weight.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int or sequence of int, optional
@@ -76,18 +76,18 @@ class SparsePCA(OrthonormalPCA):
         the explained variance do not change. Other components stay correlated
         (``score_correlation_``), because a rotation would add loadings. Not for "l1".
     missing : {"em"}, optional
-        By default missing values (NaN) are an error. With "em" (dense data only) the means and
-        second moments are those of the EM algorithm of probabilistic PCA with ``n_components``
-        factors (Tipping and Bishop 1999), with features divided by their standard deviations.
-        `transform` replaces a missing value by its mean given the other entries of its row.
+        By default missing values (NaN) are an error. With "em" (dense data only) the EM algorithm
+        of probabilistic PCA with ``n_components`` factors (Tipping and Bishop 1999) gives the means
+        and second moments, from features divided by their standard deviations. `transform`
+        replaces a missing value by its mean given the other entries of its row.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
         The solver; `Auto` by default. `OBCD` solves along the regularisation path, and
         `Continuation` starts from this path too.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. Without it the work of a fit is counted and bounded, the same on every
-        machine (a second or two up to 1000 features, about ten from 4000 on); ``result_.status`` is
-        ``MAX_WORK`` if that bound ended the fit.
+        moments leave. Without ``max_time`` the work is counted and bounded, the same on every
+        machine: a second or two up to 1000 features, about ten seconds from 4000 on. If this bound
+        ended the fit, ``result_.status`` is ``MAX_WORK``.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -105,14 +105,14 @@ class SparsePCA(OrthonormalPCA):
         bound can take ``max_time`` once more.
     precision : {"auto", "fast", "exact"}, default "auto"
         How the second moments of up to 4096 features are formed. "exact": every sum is rounded
-        once, so that the order of the samples, blocks and integer weights instead of repeated
-        samples do not change the result unless means are above 3,000 deviations; takes two to five
-        times as long as "fast". "fast": by products of centred data in double precision. "auto":
-        "exact" for n_samples · n_features · (n_features + 200) ≤ 4e9, which takes up to a quarter
-        of a second, else "fast". In every case equal numbers of another type (float32, integers)
-        give the same fit. Data in memory is used without forming second moments, "fast", if it has
-        more than 4096 features, if n_features ≥ 8 n_samples and "exact" is not given, or if it is
-        sparse without weights and "fast".
+        once; takes two to five times as long as "fast". Unless means are above 3,000 deviations,
+        the order of the samples, blocks, and integer weights instead of repeated samples do not
+        change the result of "exact". "fast": by products of centred data in double precision.
+        "auto": "exact" for n_samples · n_features · (n_features + 200) ≤ 4e9, which takes up to a
+        quarter of a second, else "fast". In every case equal numbers of another type (float32,
+        integers) give the same fit. Data in memory is used without forming second moments, "fast",
+        if it has more than 4096 features, if n_features ≥ 8 n_samples and "exact" is not given, or
+        if it is sparse without weights and "fast".
     max_memory : float or str, optional
         Largest number of bytes, or a text such as "2GB", for the second moments and their copy in
         the search: 16 n_features² bytes. A fit that needs more raises an error before it begins.

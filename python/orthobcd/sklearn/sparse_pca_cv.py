@@ -73,8 +73,8 @@ class SparsePCACV(Components):
         Maletić-Savatić (2011), ``log(‖A − AXXᵀ‖²/(mn)) + ‖X‖₀ log(mn)/(mn)``. "ebic": the BIC plus
         ``2 log C(nr, ‖X‖₀)/(mn)``, for the number of supports of that size (Chen and Chen 2008).
     rule : {"one_se", "best"}, default "one_se"
-        With "cv" choose the largest weight whose held-out variance is within a standard error of
-        the best ("one_se"), or the weight of the best ("best").
+        Choice with "cv". "one_se": the largest weight whose held-out variance is within a standard
+        error of the best. "best": the weight of the best held-out variance.
     cv : int, cross-validation generator or iterable, default 5
         The folds, as in scikit-learn.
     center : bool, default True
@@ -82,8 +82,8 @@ class SparsePCACV(Components):
     scale : bool, default False
         Divide by the standard deviations.
     max_time : float, optional
-        Time limit in seconds, none by default: half of it for the choice of the weight, the rest
-        for the last fit.
+        Time limit in seconds, none by default: half of it for the choice of the weight, the
+        remaining time for the last fit.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None

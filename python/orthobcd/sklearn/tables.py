@@ -44,12 +44,12 @@ def _filled(batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _dataset_batches(X: Any, rows: int) -> Iterator[Any]:
-    # Fragments are read one at a time: by default sixteen batches of four are in memory.
+    # Fragments are read one at a time: by default sixteen batches of four fragments are in memory.
     yield from X.to_batches(batch_size=rows, batch_readahead=1, fragment_readahead=1)
 
 
 def _duckdb_batches(X: Any, rows: int) -> Iterator[Any]:
-    # A selection is a relation of its own: the reader of a relation can be used once.
+    # A selection is a new relation, because the reader of a relation can be used only once.
     chosen = X.select("*")
     make = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch
     reader = make(rows)
@@ -82,7 +82,7 @@ def _check_polars(X: Any) -> None:
 
 
 def _check_columns(columns: Sequence[tuple[str, bool, str]]) -> None:
-    """Raises a TypeError for the first column, of name, whether numeric, type, without numbers."""
+    """Raises a TypeError for the first of the columns (name, is numeric, type) without numbers."""
     for name, numeric, kind in columns:
         if not numeric:
             raise TypeError(
