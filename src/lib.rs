@@ -46,7 +46,7 @@
 //! * second moments of data that do not fit in memory, in one pass: [`Moments`]
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
-//! What a solve is made of: the 2×2 problem ([`pair`]), exact sweeps inside a [`block`](mod@block) of rows, and
+//! Parts of a solve: the 2×2 problem ([`pair`]), exact sweeps inside a [`block`](mod@block) of rows, and
 //! the [`working_set`] rule that says which rows come next. The feature `serde` makes options, statuses and
 //! results writable and readable.
 //!

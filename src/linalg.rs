@@ -7,8 +7,8 @@ use ndarray::{Array1, Array2, ArrayView2};
 
 use crate::rows::Rows;
 
-/// What `body` makes of A as `faer` sees it: in place where A is stored by rows or by columns without
-/// gaps, as a copy elsewhere.
+/// Returns the result of `body` on A as a matrix of `faer`: in place if A is stored by rows or by columns
+/// without gaps, otherwise as a copy.
 fn in_faer<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -> T {
     let (rows, columns) = a.dim();
     if let Some(entries) = a.to_slice() {
@@ -115,8 +115,9 @@ pub(crate) fn conjugate_gradients(
     solution
 }
 
-/// What `body` makes of A divided by the power of two that its largest magnitude has, and that power. `faer` decides by
-/// fixed thresholds: a matrix of size 1e-18 would be decomposed to four digits, and 2ᵏA to other bits than A.
+/// Returns the result of `body` on A divided by the power of two of its largest magnitude, and that power.
+/// `faer` decides by fixed thresholds: it would decompose a matrix of size 1e-18 to four digits, and 2ᵏA to
+/// other bits than A.
 fn at_unit_size<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -> (T, f64) {
     /// Bits of the exponent of a double.
     const EXPONENT: u64 = 0x7ff << 52;

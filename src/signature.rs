@@ -48,12 +48,12 @@ impl Signature {
         self.signs.len()
     }
 
-    /// Whether there are no rows; never true of a signature made by [`Signature::new`].
+    /// Returns whether there are no rows; never true of a signature made by [`Signature::new`].
     pub fn is_empty(&self) -> bool {
         self.signs.is_empty()
     }
 
-    /// Whether all signs are equal, so that XᵀJX = ±XᵀX.
+    /// Returns whether all signs are equal, so that XᵀJX = ±XᵀX.
     pub fn is_definite(&self) -> bool {
         self.definite
     }

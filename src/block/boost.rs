@@ -8,7 +8,7 @@ use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2};
 use crate::penalty::Form;
 use crate::signature::Signature;
 
-/// What a block has to know about a mixed signature.
+/// State of a block under a mixed signature.
 #[derive(Debug, Clone)]
 pub(super) struct Mixed {
     /// Signs of all rows of X; empty when all signs are equal.
@@ -19,7 +19,7 @@ pub(super) struct Mixed {
     pub(super) light: Vec<f64>,
     /// The pair and direction along which the objective was found to be unbounded.
     pub(super) recession: Option<Recession>,
-    /// What boosts may add to ‖X‖², and whether one would have added more.
+    /// Bound on the growth of ‖X‖² by boosts, and true if a boost would have exceeded it.
     pub(super) room: f64,
     pub(super) left: bool,
 }
@@ -38,7 +38,7 @@ impl Default for Mixed {
 }
 
 impl Mixed {
-    /// Whether a sweep ends here.
+    /// Returns whether a sweep ends here.
     #[inline(always)]
     pub(super) fn ends(&self) -> bool {
         self.recession.is_some() || self.left
@@ -50,7 +50,7 @@ impl Mixed {
         self.signs.get(i).map_or(1.0, |&sign| sign.into())
     }
 
-    /// Whether global rows i and j move on a hyperbola.
+    /// Returns whether global rows i and j move on a hyperbola.
     #[inline(always)]
     pub(super) fn opposite(&self, i: usize, j: usize) -> bool {
         !self.signs.is_empty() && self.signs[i] != self.signs[j]
@@ -75,17 +75,18 @@ impl Block {
         (self.mixed.room, self.mixed.left) = (room, false);
     }
 
-    /// What is left of the room.
+    /// Returns the growth of ‖X‖² that is left to boosts.
     pub(crate) fn room(&self) -> f64 {
         self.mixed.room
     }
 
-    /// Whether the last sweep ended before a boost for which there is no room.
+    /// Returns whether the last sweep ended before a boost that would exceed the bound on ‖X‖².
     pub(crate) fn has_left(&self) -> bool {
         self.mixed.left
     }
 
-    /// Whether there is room for a boost of rows i and j to the new rows of `step`, which takes it.
+    /// Charges the growth of ‖X‖² by a boost of rows i and j to the new rows of `step`; returns whether the
+    /// bound allows the boost.
     #[inline(always)]
     pub(super) fn has_room<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> bool {
         if self.frozen || self.mixed.room == f64::INFINITY {

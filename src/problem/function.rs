@@ -1,5 +1,4 @@
-//! Whether an f that a caller evaluates can be solved from a start: its size, and whether value and gradient belong together
-//! where nothing else would tell.
+//! Checks of a caller's f at a start: its size, and whether its gradient is that of its value.
 
 use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;

@@ -47,7 +47,7 @@ pub(crate) struct JacobiRound {
     pub(crate) off: f64,
     /// A pair of columns along which f is unbounded below; nothing moved after it.
     pub(crate) recession: Option<Recession>,
-    /// Whether this was the last round of a sweep.
+    /// True if this was the last round of a sweep.
     pub(crate) last: bool,
 }
 

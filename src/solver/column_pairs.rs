@@ -23,7 +23,7 @@ pub(super) struct ColumnPairs {
     rapidity_bound: Option<f64>,
     /// The proximal weight.
     pub(super) proximal: f64,
-    /// Whether pairs are solved without moving.
+    /// True if pairs are solved without moving.
     pub(super) frozen: bool,
     sweep: Option<PairSweep>,
 }

@@ -24,7 +24,7 @@ const DIAGONAL: f64 = 1e-9;
 /// matrix the quotients are rounding noise that never gets small.)
 const POLISH: u32 = 5;
 
-/// How columns move.
+/// Method that moves columns.
 #[derive(Debug, Clone)]
 pub(crate) enum ColumnMethod {
     /// J-Jacobi with weights w.

@@ -47,7 +47,7 @@ pub(super) struct GradientSteps {
     /// The largest ‖G‖ met.
     pub(super) steepest: f64,
     pub(super) secants: Secants,
-    /// Whether the steps have converged or stalled.
+    /// True if the steps have converged or stalled.
     pub(super) converged: bool,
 }
 

@@ -66,7 +66,7 @@ pub(super) struct Majorised {
     trial: Option<TournamentTrial>,
     /// The largest ‖∇f‖ met.
     steepest: f64,
-    /// Whether no pair can lower the model at X by more than the tolerance.
+    /// True if no pair can lower the model at X by more than the tolerance.
     pub(super) verified: bool,
 }
 

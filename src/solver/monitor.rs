@@ -21,7 +21,7 @@ const RECORD_SHARE: u32 = 20;
 const MANY_RECORDS: usize = 1000;
 const LONG_PAUSE: Duration = Duration::from_millis(10);
 
-/// Whether to go on.
+/// Decision of a monitor: continue or stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     /// Go on.

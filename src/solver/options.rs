@@ -14,7 +14,7 @@ pub const DEFAULT_TILE: usize = 64;
 /// count by the time they take.
 pub const WORK_UNIT: f64 = crate::budget::RATE;
 
-/// How pairs are updated.
+/// Update rule of the pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Update {
@@ -97,9 +97,9 @@ pub struct Options {
     /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound an objective that is
     /// unbounded below is lowered until ‖X‖ leaves its [bounds](super::DIVERGENCE).
     pub rapidity_bound: Option<f64>,
-    /// Whether the Jacobi update adapts its curvature.
+    /// True if the Jacobi update adapts its curvature.
     pub adaptive: bool,
-    /// Whether all pairs are verified before the solve has converged. Without verification,
+    /// True if all pairs are verified before a solve counts as converged. Without verification,
     /// [`Status::Converged`](super::Status::Converged) means that a sweep lowered F by at most the tolerance:
     /// enough for an intermediate point.
     pub verify: bool,
@@ -195,7 +195,7 @@ impl Options {
         blocks.map_or(pairs(n), |blocks| blocks * pairs(self.block_size))
     }
 
-    /// Whether work is counted: without a time limit, and where work is limited too.
+    /// Returns whether work is counted: without a time limit, and where work is limited too.
     pub(crate) fn counts_work(&self) -> bool {
         self.max_time.is_none() || self.max_work.is_some()
     }

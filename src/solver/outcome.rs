@@ -5,7 +5,7 @@ use ndarray::Array2;
 use crate::pair::Recession;
 use crate::stored::{Stored, stored};
 
-/// Why a solve ended.
+/// Reason why a solve ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -70,7 +70,7 @@ pub struct Solution {
     pub penalty_value: f64,
     /// ‖XᵀJX − X₀ᵀJX₀‖_F plus the distance from the penalty's domain.
     pub feasibility: f64,
-    /// Why the solve ended.
+    /// Reason why the solve ended.
     pub status: Status,
     /// Pairs visited.
     pub iterations: u64,

@@ -24,9 +24,9 @@ pub(super) struct Pairwise {
     proximal: f64,
     /// The decrease of F in the current sweep.
     gained: f64,
-    /// Whether the current sweep met a decrease that could be rounding.
+    /// True if the current sweep met a decrease that could be rounding.
     unresolved: bool,
-    /// Whether a sweep found no decrease.
+    /// True if a sweep found no decrease.
     pub(super) converged: bool,
 }
 

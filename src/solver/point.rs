@@ -37,10 +37,11 @@ pub struct Point<'a> {
     shift: f64,
     pub(super) constant: f64,
     pub(super) tracker: Box<dyn Tracker + 'a>,
-    /// Whether the tracker has followed moves since it was evaluated, and whether X moved without it.
+    /// True if the tracker has followed moves since it was evaluated.
     updated: bool,
+    /// True if X moved without the tracker.
     stale: bool,
-    /// Whether the tracker holds only values of a quadratic form.
+    /// True if the tracker holds only values of a quadratic form.
     adopted: bool,
     /// Counts events that invalidate copies of rows of X and of the gradient, except moves of blocks.
     pub(super) version: u64,

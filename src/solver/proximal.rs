@@ -32,7 +32,7 @@ const RESIDUAL: f64 = 0.05;
 #[derive(Default)]
 pub(super) struct Proximal {
     descent: Option<ProximalDescent>,
-    /// Whether something else has moved X.
+    /// True if something else has moved X.
     moved: bool,
     secants: Secants,
     converged: bool,

@@ -15,7 +15,7 @@ pub(super) struct Smooth {
     pub(super) gradient: GradientSteps,
     /// None once f has provided no product with its Hessian, or Newton's method has failed.
     newton: Option<Newton>,
-    /// Whether something else has moved X.
+    /// True if something else has moved X.
     moved: bool,
 }
 

@@ -55,9 +55,9 @@ enum Stage {
 pub(super) struct MoverStages<'m> {
     /// The mover requested by the options or the caller.
     own: &'m mut (dyn Mover + 'm),
-    /// Whether `own` moves tiles of a quadratic form, so that tangent steps may follow.
+    /// True if `own` moves tiles of a quadratic form, so that tangent steps may follow.
     tiled: bool,
-    /// Whether `own` verifies its passes itself.
+    /// True if `own` verifies its passes itself.
     verifies: bool,
     columns: Option<ColumnMover>,
     stage: Stage,
@@ -314,7 +314,7 @@ impl<'m> MoverStages<'m> {
 /// The side that moves next, and the gain of each side.
 #[derive(Debug, Clone, Copy)]
 struct SideSchedule {
-    /// Whether columns are moving.
+    /// True if columns are moving.
     columns: bool,
     alternate: bool,
     gain: [f64; 2],

@@ -115,9 +115,9 @@ pub(crate) struct Visit {
     pub(crate) pairs: Option<Pairs>,
     /// Pairs proved stationary, which count as visited with this visit.
     pub(crate) skipped: u64,
-    /// Whether the rows are those of the last visit.
+    /// True if the rows are those of the last visit.
     pub(crate) again: bool,
-    /// Whether F has fallen by more than the tolerance since the last visit: set by the caller.
+    /// True if F has fallen by more than the tolerance since the last visit: set by the caller.
     pub(crate) moved: bool,
 }
 
@@ -165,7 +165,7 @@ struct Tiles {
     groups: Vec<Vec<usize>>,
     /// Number of rows that were nonzero at the start of the pass.
     support: usize,
-    /// Whether this pass, and the next one, skip the zero rows.
+    /// True if this pass, and the next one, skip the zero rows.
     support_only: bool,
     next_support_only: bool,
     ended: Option<Pass>,
