@@ -213,7 +213,7 @@ pub(super) struct Survey {
     pub(super) distance: f64,
     /// Number of all pairs, and of the unvisited pairs of zero rows among them.
     pub(super) pairs: u64,
-    pub(super) resting: u64,
+    pub(super) unvisited: u64,
 }
 
 /// Solves all pairs of rows and moves none: a sweep over groups without commit. None if `go_on` ends it.
@@ -274,6 +274,6 @@ pub(super) fn survey(
         pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
         distance: found.distance,
         pairs: count(n),
-        resting: count(zero.len()),
+        unvisited: count(zero.len()),
     })
 }

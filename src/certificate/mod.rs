@@ -141,7 +141,7 @@ pub(crate) fn certify_while(
         return Ok(certificate);
     };
     (certificate.block2_gap, certificate.block2_pair) = (rows.gap, rows.pair);
-    (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.resting);
+    (certificate.pairs, certificate.proved_pairs) = (rows.pairs, rows.unvisited);
     if problem.signature.is_definite() {
         certificate.block2_measure = rows.distance / rows.pairs as f64;
     } else if let Some(columns) = column_gap_while(problem, &x.to_owned(), threads, go_on) {

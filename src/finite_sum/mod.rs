@@ -35,7 +35,7 @@ use crate::threads::Threads;
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
-pub use options::{FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST};
+pub use options::{CONVERGED_PASSES, FiniteSumOptions, FiniteSumSolution};
 pub use page::Page;
 pub use rule::CurvatureRule;
 pub use solve::minimize_finite_sum;

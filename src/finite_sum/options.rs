@@ -23,7 +23,7 @@ use crate::solver::{Limits, Side, Solution};
 /// | `max_time` | none | seconds |
 /// | `target` | none | F at which the solve stops, checked every `look` iterations |
 /// | `look` | one pass over the data | iterations between evaluations of F, which are not counted |
-/// | `tol` | 0 | relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged |
+/// | `tol` | 0 | relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -57,7 +57,7 @@ pub struct FiniteSumOptions {
     pub target: Option<f64>,
     /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
     pub look: Option<usize>,
-    /// Relative decrease of F over [`PASSES_AT_REST`] passes at which the solve has converged.
+    /// Relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged.
     pub tol: f64,
     /// Seed of all random choices.
     pub seed: u64,
@@ -94,7 +94,7 @@ impl Default for FiniteSumOptions {
 /// curvature L (if known) and no proximal term. If no pair lowers its model by more than `tol`·|F|, the solve
 /// has [converged](crate::Status::Converged). Otherwise the solve continues from the best point with exact
 /// gradients.
-pub const PASSES_AT_REST: u32 = 3;
+pub const CONVERGED_PASSES: u32 = 3;
 
 /// The result of a variance-reduced solve.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::rule::{Model, Trial};
-use super::{FiniteSum, FiniteSumOptions, FiniteSumSolution, PASSES_AT_REST, Page};
+use super::{CONVERGED_PASSES, FiniteSum, FiniteSumOptions, FiniteSumSolution, Page};
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::error::{Error, Result};
 use crate::objective::{DenseColumns, GramQuadratic};
@@ -55,7 +55,7 @@ struct Pass {
     evaluations: u64,
     iterations: u64,
     value: f64,
-    at_rest: u32,
+    converged: u32,
 }
 
 /// The state of a solve.
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
                 if control == Control::Stop {
                     return Ok(Status::Interrupted);
                 }
-                if self.settles() {
+                if self.has_converged() {
                     return Ok(Status::Converged);
                 }
             } else if !self.domain.is_bounded(&self.x) {
@@ -289,7 +289,7 @@ impl<'a> Run<'a> {
 
     /// Returns whether the solve has converged, checked at the end of a pass: N component gradients and n − 1
     /// iterations.
-    fn settles(&mut self) -> bool {
+    fn has_converged(&mut self) -> bool {
         let components = self.sum.components() as u64;
         let (evaluations, iterations) = (self.page.evaluations, self.iterations);
         if evaluations < self.pass.evaluations + components
@@ -299,14 +299,18 @@ impl<'a> Run<'a> {
         }
         let value = self.ledger.objective;
         let threshold = self.options.tol.max(self.sum.precision()) * value.abs();
-        let rests = self.pass.value - value <= threshold;
+        let stationary = self.pass.value - value <= threshold;
         self.pass = Pass {
             evaluations,
             iterations,
             value,
-            at_rest: if rests { self.pass.at_rest + 1 } else { 0 },
+            converged: if stationary {
+                self.pass.converged + 1
+            } else {
+                0
+            },
         };
-        if !(self.options.tol > 0.0 && self.pass.at_rest >= PASSES_AT_REST) {
+        if !(self.options.tol > 0.0 && self.pass.converged >= CONVERGED_PASSES) {
             return false;
         }
         let Model::Majorised { bound, .. } = self.model else {
@@ -319,7 +323,7 @@ impl<'a> Run<'a> {
             self.page.evaluations += components;
             return true;
         }
-        self.pass.at_rest = 0;
+        self.pass.converged = 0;
         self.page.make_exact();
         (self.page.gradient, self.page.known) = (gradient, true);
         (self.x, self.latest) = (self.best.clone(), value);

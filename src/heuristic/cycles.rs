@@ -97,12 +97,12 @@ impl Heuristic for Cycles {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match profile.kind {
+        let success = match profile.kind {
             Kind::Nonnegative => 1.0,
             Kind::Smooth => 0.0,
             _ => 0.3,
         };
-        (improve && profile.rotations && profile.rows > 2).then(|| Prior::new(hope, 30.0))
+        (improve && profile.rotations && profile.rows > 2).then(|| Prior::new(success, 30.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

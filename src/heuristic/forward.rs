@@ -444,13 +444,13 @@ impl Heuristic for Forward {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match (profile.is_dense(), improve) {
+        let success = match (profile.is_dense(), improve) {
             (false, true) => 0.9,
             (false, false) => 0.8,
             _ => 0.03,
         };
         let fits = profile.columns && profile.kind == Kind::Count;
-        fits.then(|| Prior::new(hope, 50.0))
+        fits.then(|| Prior::new(success, 50.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

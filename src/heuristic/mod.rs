@@ -55,16 +55,16 @@ pub(crate) use sharpen::TANGENT_STEPS;
 /// The prior of a heuristic, and the least work it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// Expected success from 0 to 1; heuristics run in descending order of `hope`.
-    pub hope: f64,
+    /// Expected success from 0 to 1; heuristics run in descending order of `success`.
+    pub success: f64,
     /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,
 }
 
 impl Prior {
-    /// Creates a prior with its hope and least number of iterations.
-    pub fn new(hope: f64, least: f64) -> Self {
-        Self { hope, least }
+    /// Creates a prior with its success and least number of iterations.
+    pub fn new(success: f64, least: f64) -> Self {
+        Self { success, least }
     }
 }
 

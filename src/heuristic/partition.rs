@@ -363,12 +363,12 @@ impl Heuristic for Partition {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match (profile.kind, improve) {
+        let success = match (profile.kind, improve) {
             (Kind::Nonnegative, true) => 1.0,
             (Kind::Nonnegative, false) => 0.9,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(hope, 40.0))
+        (!profile.mixed).then(|| Prior::new(success, 40.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

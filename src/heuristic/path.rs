@@ -41,17 +41,17 @@ impl Heuristic for Path {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match (profile.is_dense(), profile.kind) {
+        let success = match (profile.is_dense(), profile.kind) {
             (true, _) => 0.3,
             (false, Kind::Count) => 0.7,
             (false, _) => 0.5,
         };
-        let hope = if self.random { 0.5 * hope } else { hope };
+        let success = if self.random { 0.5 * success } else { success };
         // Every stage visits the pairs of rows.
         let pairs = (profile.rows * profile.rows * profile.components) as f64;
         let least = 20.0 * pairs / profile.step.max(1.0);
         (!profile.mixed && profile.has_strength && !(improve && self.random))
-            .then(|| Prior::new(hope, least))
+            .then(|| Prior::new(success, least))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -378,14 +378,14 @@ impl Heuristic for Smoothed {
     }
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
-        let hope = match (profile.kind, profile.is_dense()) {
+        let success = match (profile.kind, profile.is_dense()) {
             (Kind::Sparse, _) => 1.0,
             (Kind::Count, true) => 0.9,
             (Kind::Count, false) => 0.5,
             (Kind::Smooth, _) => 0.7,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(hope, 150.0))
+        (!profile.mixed).then(|| Prior::new(success, 150.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -419,13 +419,13 @@ impl Heuristic for Reheated {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match (profile.kind, improve) {
+        let success = match (profile.kind, improve) {
             (Kind::Sparse, true) if profile.is_dense() => 0.9,
             (Kind::Sparse, false) if profile.is_dense() => 0.5,
             (Kind::Sparse, true) => 0.4,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(hope, 150.0))
+        (!profile.mixed).then(|| Prior::new(success, 150.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -18,11 +18,11 @@ impl Heuristic for Spectral {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match profile.kind {
+        let success = match profile.kind {
             Kind::Smooth | Kind::Other => 1.0,
             _ => 0.0,
         };
-        (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
+        (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -43,12 +43,12 @@ impl Heuristic for Varimax {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match profile.kind {
+        let success = match profile.kind {
             Kind::Smooth | Kind::Nonnegative => 0.0,
             Kind::Other => 0.9,
             _ => 0.2,
         };
-        (!profile.mixed && !improve).then(|| Prior::new(hope, 0.0))
+        (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -65,11 +65,11 @@ impl Heuristic for Dense {
     }
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
-        let hope = match profile.kind {
+        let success = match profile.kind {
             Kind::Smooth | Kind::Other => 0.6,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(hope, 50.0))
+        (!profile.mixed).then(|| Prior::new(success, 50.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

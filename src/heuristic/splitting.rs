@@ -53,14 +53,14 @@ impl Heuristic for Splitting {
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let fits = profile.is_sparse() || profile.kind == Kind::Nonnegative;
-        let hope = match (profile.kind, profile.is_dense()) {
+        let success = match (profile.kind, profile.is_dense()) {
             (Kind::Count, true) => 1.0,
             (Kind::Count, false) => 0.9,
             // For dictionaries (−‖AX‖₄⁴ with ℓ1) ADMM ends above smoothing.
             (Kind::Sparse, true) if !profile.quadratic => 0.4,
             _ => 0.6,
         };
-        (!profile.mixed && fits).then(|| Prior::new(hope, 60.0))
+        (!profile.mixed && fits).then(|| Prior::new(success, 60.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

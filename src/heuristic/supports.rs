@@ -51,13 +51,13 @@ impl Heuristic for Supports {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let hope = match (profile.kind, profile.is_dense()) {
+        let success = match (profile.kind, profile.is_dense()) {
             (Kind::Nonnegative, _) => 0.95,
             (Kind::Count, false) => 1.0,
             (Kind::Count, true) if improve => 0.2,
             _ => 0.6,
         };
-        (profile.whole && profile.is_disjoint()).then(|| Prior::new(hope, 30.0))
+        (profile.whole && profile.is_disjoint()).then(|| Prior::new(success, 30.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -45,7 +45,7 @@ impl Chosen {
 
 /// `orthobcd.Cardinality`.
 #[derive(FromPyObject)]
-struct Budget {
+struct AnyCardinality {
     count: Count,
     nonnegative: bool,
     include: Chosen,
@@ -54,9 +54,9 @@ struct Budget {
 
 /// A problem with an `orthobcd.Cardinality`.
 #[derive(FromPyObject)]
-pub(super) struct BudgetProblem<'py> {
+pub(super) struct CardinalityProblem<'py> {
     smooth: AnySmooth<'py>,
-    penalty: Budget,
+    penalty: AnyCardinality,
     shape: (usize, usize),
 }
 
@@ -65,21 +65,21 @@ pub(super) struct BudgetProblem<'py> {
 #[pyo3(signature = (problem, x0, project_x0, _solver, run, callback))]
 pub(super) fn solve_cardinality<'py>(
     py: Python<'py>,
-    problem: BudgetProblem<'py>,
+    problem: CardinalityProblem<'py>,
     x0: Option<StartPoint<'py>>,
     project_x0: bool,
     _solver: Option<Py<PyAny>>,
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
-    let (budget, r) = (problem.penalty, problem.shape.1);
-    let restriction = few(budget.count.clone(), budget.nonnegative);
-    let count: Cardinality = budget.count.into();
+    let (cardinality, r) = (problem.penalty, problem.shape.1);
+    let restriction = few(cardinality.count.clone(), cardinality.nonnegative);
+    let count: Cardinality = cardinality.count.into();
     let sparsity = Sparsity::new(count)
-        .with_nonnegative(budget.nonnegative)
-        .with_include(budget.include.entries(r))
-        .with_exclude(budget.exclude.entries(r));
-    let start = (x0, budget.nonnegative, project_x0);
+        .with_nonnegative(cardinality.nonnegative)
+        .with_include(cardinality.include.entries(r))
+        .with_exclude(cardinality.exclude.entries(r));
+    let start = (x0, cardinality.nonnegative, project_x0);
     let whole = (&problem.smooth, problem.shape, restriction);
     solved(
         py,

@@ -11,7 +11,7 @@ pub(super) const MIXED_STARTS: usize = 4;
 pub(super) const MIXED_WORK: usize = 64_000;
 
 /// A heuristic with a lower prior runs only if the plan names it.
-pub(super) const HOPELESS: f64 = 0.05;
+pub(super) const LOW_PRIOR: f64 = 0.05;
 
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
@@ -28,7 +28,7 @@ pub(super) struct Arm {
 }
 
 /// Returns the heuristics that fit, highest prior first.
-pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Vec<Arm> {
+pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_prior: f64) -> Vec<Arm> {
     let compact = rounds.compact.as_ref();
     let spaces: &[bool] = match compact.map(|compact| compact.complete) {
         None => &[false],
@@ -40,7 +40,7 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Ve
         let profile = rounds.profile(restricted);
         for (heuristic, h) in rounds.heuristics.iter().enumerate() {
             if let Some(prior) = h.fits(profile, improve)
-                && prior.hope >= least_hope
+                && prior.success >= least_prior
             {
                 arms.push(Arm {
                     heuristic,
@@ -52,7 +52,7 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_hope: f64) -> Ve
     }
     // A cheaper iteration raises the rank of an arm.
     let step = |restricted| rounds.profile(restricted).step.max(f64::MIN_POSITIVE);
-    let rank = |arm: &Arm| arm.prior.hope * (step(spaces[0]) / step(arm.restricted)).sqrt();
+    let rank = |arm: &Arm| arm.prior.success * (step(spaces[0]) / step(arm.restricted)).sqrt();
     arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     arms
 }
@@ -94,7 +94,7 @@ pub(super) fn from_scratch(
             arms
         }
         Entries::Hopeful(count) => {
-            let mut arms = fitting(rounds, false, HOPELESS);
+            let mut arms = fitting(rounds, false, LOW_PRIOR);
             arms.truncate(auto.starts.unwrap_or(*count));
             arms
         }
@@ -110,7 +110,7 @@ pub(super) fn from_scratch(
             named.copied().collect()
         }
         Entries::Fitting => {
-            let mut arms = fitting(rounds, false, HOPELESS);
+            let mut arms = fitting(rounds, false, LOW_PRIOR);
             let profile = &rounds.whole.profile;
             if profile.mixed {
                 let affordable = MIXED_WORK / (profile.rows * profile.rows * profile.components);

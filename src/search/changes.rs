@@ -1,6 +1,6 @@
 //! Improvement phases: rounds of heuristics that start from the incumbent.
 
-use super::arms::{self, Arm, HOPELESS};
+use super::arms::{self, Arm, LOW_PRIOR};
 use super::candidate::GAIN;
 use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase};
@@ -39,7 +39,7 @@ impl Search<'_, '_> {
         };
         let mut arms = match phase.entries {
             Entries::Named(_) => arms::fitting(&self.rounds, true, 0.0),
-            _ => arms::fitting(&self.rounds, true, HOPELESS),
+            _ => arms::fitting(&self.rounds, true, LOW_PRIOR),
         };
         arms.retain(named);
         if arms.is_empty() {
@@ -50,7 +50,7 @@ impl Search<'_, '_> {
             false if self.free && phase.rounds == usize::MAX => FREE_IDLE_ROUNDS,
             false => IDLE_ROUNDS,
         };
-        let priors: Vec<f64> = arms.iter().map(|arm| arm.prior.hope).collect();
+        let priors: Vec<f64> = arms.iter().map(|arm| arm.prior.success).collect();
         let mut select = Select::new(&priors);
         let rounds = phase.rounds;
         let mut slice = match phase.rounds {

@@ -325,7 +325,7 @@ impl Admm {
     }
 
     /// Returns whether both relative residuals are at most `tolerance`.
-    pub(super) fn rests(&self, c: &Array2<f64>, tolerance: f64) -> bool {
+    pub(super) fn has_converged(&self, c: &Array2<f64>, tolerance: f64) -> bool {
         let (primal, dual) = self.relative(c);
         primal.max(dual) <= tolerance
     }

@@ -26,7 +26,7 @@ const EVALUATED: usize = 10;
 const STEPS: usize = 1000;
 
 /// Largest residual, relative to Y or C, of a relaxation that has converged.
-const AT_REST: f64 = 1e-6;
+const CONVERGED: f64 = 1e-6;
 
 /// Largest n, and largest number of ways to share the nonzeros among the columns, for branch and bound.
 const BRANCHED_ROWS: usize = 512;
@@ -232,8 +232,8 @@ impl<'a> Search<'a> {
             let before = Instant::now();
             admm.step(c);
             self.work += STEP * cube;
-            let rests = admm.rests(c, AT_REST);
-            if admm.steps().is_multiple_of(EVALUATED) || rests {
+            let converged = admm.has_converged(c, CONVERGED);
+            if admm.steps().is_multiple_of(EVALUATED) || converged {
                 let value = own(admm.bound(c));
                 self.work += EIGEN * cube;
                 if value > best {
@@ -241,7 +241,7 @@ impl<'a> Search<'a> {
                     self.evaluate(c, &admm, constant);
                 }
             }
-            self.relaxed = rests || admm.steps() >= STEPS;
+            self.relaxed = converged || admm.steps() >= STEPS;
             self.pace = Some(before.elapsed().as_secs_f64());
         }
         self.relaxation = Some(admm);
