@@ -63,6 +63,15 @@ def test_the_largest_loading_is_positive(make):
 
 
 @pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_samples_explain_no_more_than_all(make, seed):
+    sample = np.random.default_rng(seed).standard_normal(10)
+    pca = make(random_state=0).fit(np.tile(sample[[0, 1, 2, 1, 2, 1, 6, 0, 8, 8]], (3, 1)))
+    assert (pca.explained_variance_ratio_ <= 1.0).all()
+    assert (pca.explained_variance_ratio_ >= 0.0).all()
+
+
+@pytest.mark.parametrize("make", BOTH)
 def test_attributes(make):
     X = load_digits().data
     pca = make(random_state=0).fit(X)

@@ -368,7 +368,9 @@ class OrthonormalPCA(Components):
         self.result_ = result
         self.components_ = np.ascontiguousarray(x.T) + 0.0
         self.explained_variance_ = variances[order]
-        self.explained_variance_ratio_ = variances[order] * (weight - 1.0) / moments.total
+        # Both variances are rounding if all samples are equal.
+        share = variances[order] * (weight - 1.0) / moments.total
+        self.explained_variance_ratio_ = np.minimum(share, 1.0)
         self.score_correlation_ = correlation(moments.second(x))
         self.n_nonzero_ = int(np.count_nonzero(x))
         self.objective_ = 0.0 if result is None else result.objective
