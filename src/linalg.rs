@@ -59,13 +59,16 @@ pub(crate) fn square(a: &Array2<f64>) -> f64 {
 pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<f64> {
     let (rows, columns) = (a.nrows(), b.ncols());
     let mut out = Rows::zeros((rows, columns));
-    in_faer(a, |a| {
-        in_faer(b, |b| {
-            let out = MatMut::from_row_major_slice_mut(out.entries_mut(), rows, columns);
-            matmul(out, Accum::Replace, a, b, 1.0, Par::Seq);
-        });
-    });
+    add_product(a, b, out.entries_mut());
     out.into_array()
+}
+
+/// `target += A B`, with the rows of `target` one after the other.
+pub(crate) fn add_product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, target: &mut [f64]) {
+    let target = MatMut::from_row_major_slice_mut(target, a.nrows(), b.ncols());
+    in_faer(a, |a| {
+        in_faer(b, |b| matmul(target, Accum::Add, a, b, 1.0, Par::Seq));
+    });
 }
 
 /// The number c if A = cI.

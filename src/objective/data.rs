@@ -9,6 +9,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
+use crate::linalg::product;
 use crate::rows::{Rows, rows_of};
 use crate::threads::CHUNK_ROWS;
 
@@ -292,7 +293,7 @@ impl Products for DenseProducts<'_> {
     fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner) {
         let into = |out: &mut Vec<f64>, a: &Array2<f64>, b: &Array2<f64>| {
             out.clear();
-            out.extend(&a.dot(&b.t()));
+            out.extend(&product(a.view(), b.t()));
         };
         if !same {
             self.lead = self.at.select(Axis(0), lead);

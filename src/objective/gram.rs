@@ -123,6 +123,14 @@ impl<'a> GramQuadratic<'a> {
         }
     }
 
+    /// Writes row `k` of the gradient to `target`.
+    fn gradient_row(&self, k: usize, w: &Rows, moments: &Moments, target: &mut [f64]) {
+        target.fill(0.0);
+        self.data
+            .add_transposed_row(k, self.scale, w.entries(), target);
+        self.center_row(k, moments, target);
+    }
+
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Rows {
         Rows::from(self.data.times(x, go_on))
     }
@@ -242,9 +250,10 @@ impl QuadraticForm for GramQuadratic<'_> {
         2.0 * self.data.stored() as f64
     }
 
-    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, _threads: &Threads) -> Box<dyn Tracker + 'a> {
+    fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         Box::new(GramTracker {
             objective: self,
+            threads: threads.clone(),
             w: self.times(x, &|| true),
             moments: self.moments(x),
             products: self.data.products(),
@@ -263,8 +272,12 @@ struct Lead {
     fresh: bool,
 }
 
+/// Rows of a block's gradient per parallel piece.
+const GRADIENT_ROWS: usize = 16;
+
 struct GramTracker<'a> {
     objective: &'a GramQuadratic<'a>,
+    threads: Threads,
     w: Rows,
     moments: Moments,
     products: Box<dyn Products + 'a>,
@@ -318,15 +331,19 @@ impl Tracker for GramTracker<'_> {
         }
 
         // Gradient.
-        let keep = same && self.lead.fresh;
-        for (k, &row) in rows.iter().enumerate() {
-            let target = model.gradient_row(k);
-            if k < lead && keep {
-                target.copy_from_slice(&self.lead.gradient[k * r..(k + 1) * r]);
-            } else {
-                self.gradient_row(row, target);
-            }
+        let kept = if same && self.lead.fresh { lead } else { 0 };
+        for (k, row) in self.lead.gradient.chunks_exact(r).take(kept).enumerate() {
+            model.gradient_row(k).copy_from_slice(row);
         }
+        let (stride, moments, w) = (model.stride, &self.moments, &self.w);
+        let work = (b - kept) * r * objective.data.stored() / objective.data.features();
+        let targets = &mut model.gradient[kept * stride..b * stride];
+        (self.threads).for_chunks(targets, GRADIENT_ROWS * stride, work, |piece, targets| {
+            let rows = &rows[kept + piece * GRADIENT_ROWS..];
+            for (&row, target) in rows.iter().zip(targets.chunks_exact_mut(stride)) {
+                objective.gradient_row(row, w, moments, &mut target[..r]);
+            }
+        });
         if !same {
             self.lead.rows.clear();
             self.lead.rows.extend_from_slice(lead_rows);
@@ -363,12 +380,8 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
-        let objective = self.objective;
-        target.fill(0.0);
-        objective
-            .data
-            .add_transposed_row(row, objective.scale, self.w.entries(), target);
-        objective.center_row(row, &self.moments, target);
+        self.objective
+            .gradient_row(row, &self.w, &self.moments, target);
     }
 
     fn gradient(&self, threads: &Threads) -> Array2<f64> {

@@ -4,10 +4,10 @@
 //! C that is not stored), a commit one product of n×|B| with |B|×r. If few entries of ΔX are nonzero (sparse
 //! iterates), only the columns of Y with such entries are updated.
 
-use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView1, ArrayView2, s};
+use ndarray::{Array2, ArrayView2, s};
 
 use super::{GoOn, QuadraticForm};
+use crate::linalg::add_product;
 use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 
@@ -127,9 +127,8 @@ pub(super) fn multiply_add(
             return;
         }
         let from = piece * CHUNK_ROWS;
-        let mut target = rows_of(target, r);
-        let a = a.slice(s![from..from + target.nrows(), ..]);
-        general_mat_mul(1.0, &a, &x, 1.0, &mut target);
+        let a = a.slice(s![from..from + target.len() / r, ..]);
+        add_product(a, x, target);
     });
 }
 
@@ -140,7 +139,8 @@ pub(super) struct ImageTracker<'a, Q: QuadraticForm + ?Sized> {
     metric: Option<ArrayView2<'a, f64>>,
     lines: Lines<'a>,
     y: Rows,
-    panel: Array2<f64>,
+    /// Columns of C, in pieces of [`CHUNK_ROWS`] rows.
+    panel: Vec<f64>,
 }
 
 /// Columns of C, equal to its rows by symmetry.
@@ -173,7 +173,7 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
                 None => Lines::Filled(Vec::new(), Rows::zeros((0, form.order()))),
             },
             y: Rows::from(form.apply(x, threads)),
-            panel: Array2::zeros((0, 0)),
+            panel: Vec::new(),
         }
     }
 }
@@ -205,9 +205,11 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         }
         for (k, &row) in rows.iter().enumerate() {
             let c = self.lines.line(row, k, n);
-            let curvature = &mut model.curvature[k * b..(k + 1) * b];
-            for (target, &column) in curvature.iter_mut().zip(rows) {
-                *target = c[column];
+            // Entries of C are far apart, those of C_BB are not.
+            for l in k..b {
+                let entry = c[rows[l]];
+                model.curvature[k * b + l] = entry;
+                model.curvature[l * b + k] = entry;
             }
             self.gradient_row(row, model.gradient_row(k));
         }
@@ -262,19 +264,18 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
             });
             return;
         }
-        // Gather the rows of C (columns, by symmetry) once, then one product per piece.
-        if self.panel.dim() != (moved.len(), n) {
-            self.panel = Array2::zeros((moved.len(), n));
-        }
-        for (k, mut target) in self.panel.outer_iter_mut().enumerate() {
-            target.assign(&ArrayView1::from(line(k)));
-        }
-        let panel = self.panel.view();
-        threads.for_chunks(y, CHUNK_ROWS * r, n * delta.len(), |piece, target| {
-            let from = piece * CHUNK_ROWS;
-            let mut target = rows_of(target, r);
-            let columns = panel.slice(s![.., from..from + target.nrows()]);
-            general_mat_mul(1.0, &columns.t(), &delta, 1.0, &mut target);
+        // Each chunk of Y gathers its part of the columns of C of rows that moved, then makes one product.
+        let m = moved.len();
+        self.panel.resize(m * n, 0.0);
+        let targets = y.chunks_mut(CHUNK_ROWS * r);
+        let mut pieces: Vec<_> = targets.zip(self.panel.chunks_mut(CHUNK_ROWS * m)).collect();
+        threads.for_chunks(&mut pieces, 1, n * delta.len(), |piece, pair| {
+            let (target, panel) = &mut pair[0];
+            let (from, rows) = (piece * CHUNK_ROWS, target.len() / r);
+            for (k, part) in panel.chunks_exact_mut(rows).enumerate() {
+                part.copy_from_slice(&line(k)[from..from + rows]);
+            }
+            add_product(rows_of(panel, rows).t(), delta, target);
         });
     }
 

@@ -7,6 +7,7 @@
 
 mod arcs;
 mod boost;
+mod bounded;
 mod derived;
 mod entry_penalty;
 mod even;

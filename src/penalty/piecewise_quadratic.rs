@@ -4,6 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 
 use pulp::Simd;
 
+use super::bounded::Bounded;
 use super::entry_penalty::{EntryPenalty, OUTSIDE};
 use super::even::Even;
 use super::{
@@ -35,6 +36,8 @@ enum Solver {
     Nonnegative(f64, f64),
     /// Functions of |x| that jump up from 0 and are linear beyond.
     Jump,
+    /// Fast forms with bounds on either side of 0.
+    Bounded(Bounded),
     /// All others.
     Any,
 }
@@ -53,6 +56,9 @@ impl Solver {
             None if *breakpoints == [0.0] && all.all(EntryPenalty::jump_up) => return Self::Jump,
             None if !plain => return Self::Any,
             None => {}
+        }
+        if let Some(bounded) = Bounded::new(breakpoints, phi) {
+            return Self::Bounded(bounded);
         }
         match (breakpoints, &phi.pieces[..], &phi.at[..]) {
             ([0.0], [OUTSIDE, [a, b, _]], [at]) if a.is_finite() => Self::Nonnegative(*b, a - at),
@@ -361,6 +367,7 @@ impl PiecewiseQuadratic {
             Solver::Even(even) => even.pair_work(),
             Solver::Nonnegative(..) => 1.0,
             Solver::Jump => JUMP_WORK,
+            Solver::Bounded(bounded) => bounded.pair_work(),
             Solver::Any => exact::pair_work(&self.breakpoints),
         }
     }
@@ -529,6 +536,10 @@ impl Form for PiecewiseQuadratic {
                 let weights = |row, column| self.jump_and_slope(row, column);
                 jump::circle(weights, simd, pair, scratch)
             }
+            Solver::Bounded(bounded) => match bounded.circle(simd, pair, scratch) {
+                Some(best) => best,
+                None => exact::circle(self, pair, scratch),
+            },
             Solver::Any => exact::circle(self, pair, scratch),
         }
     }
