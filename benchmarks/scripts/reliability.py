@@ -217,12 +217,13 @@ READERS = {
     "triples": "load_triples",
     "names": "load_triples, names",
     "loadings": "Loadings.load",
+    "matrix": "read_matrix",
 }
 
 
 def files() -> bool:
     """Prints the table of hostile files; returns whether each was one ValueError of one line."""
-    from tests.python.test_hostile_files import read_files, write_files
+    from tests.python.test_hostile_files import kind_of, read_files, write_files
 
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder))
@@ -232,8 +233,8 @@ def files() -> bool:
     for name, (grown, _, said, *is_value_error) in outcomes.items():
         if name != "wide.csv":
             refused = is_value_error == [True] and "\n" not in said
-            reader = READERS.get(name.partition("-")[0], "read_matrix")
-            rows.setdefault(reader, []).append((grown - sizes[name] / 2**20, refused))
+            row = (grown - sizes[name] / 2**20, refused)
+            rows.setdefault(READERS[kind_of(name)], []).append(row)
     print("| reader | hostile files | one line, ValueError | most memory beyond the file, MiB |")
     print("|---|---|---|---|")
     for reader, found in rows.items():
