@@ -9,10 +9,10 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::budget::Clock;
 use crate::certificate::top_rows;
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
+use crate::limits::Clock;
 use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::pool;

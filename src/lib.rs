@@ -60,7 +60,6 @@
 #![deny(unsafe_code)]
 
 pub mod block;
-mod budget;
 mod cardinality;
 pub mod certificate;
 mod checkpoint;
@@ -68,6 +67,7 @@ mod continuation;
 mod error;
 pub mod finite_sum;
 pub mod heuristic;
+mod limits;
 pub mod linalg;
 mod manifold;
 pub mod moments;

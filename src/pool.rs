@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::budget::Clock;
+use crate::limits::Clock;
 use crate::solver::Control;
 
 /// Pause between two polls of the monitor.

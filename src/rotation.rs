@@ -19,8 +19,8 @@ mod vertices;
 use ndarray::{Array2, ArrayView2};
 
 use crate::block::{Block, ColumnSweep};
-use crate::budget::GoOn;
 use crate::error::{Error, Result};
+use crate::limits::GoOn;
 use crate::linalg::{self, product, square};
 use crate::manifold::{polar, tangent, varimax_rotation};
 use crate::pair::Scratch;

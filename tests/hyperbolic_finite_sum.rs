@@ -193,7 +193,7 @@ fn full_batches_are_monotone_and_feasible() {
         let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
         let options = FiniteSumOptions::default()
             .with_probability(1.0)
-            .with_look(1)
+            .with_check_every(1)
             .with_max_evaluations(50 * 300);
         let run = minimize_finite_sum(
             &*sum,
@@ -247,7 +247,7 @@ fn variance_reduction_saves_component_gradients() {
     let x0 = random_j_orthogonal(&signature, 0.5, 1).unwrap();
     let full = FiniteSumOptions::default()
         .with_probability(1.0)
-        .with_look(1)
+        .with_check_every(1)
         .with_max_evaluations(100 * samples as u64);
     let solve = |options: &FiniteSumOptions| {
         minimize_finite_sum(
@@ -266,7 +266,7 @@ fn variance_reduction_saves_component_gradients() {
     let reduced = solve(
         &FiniteSumOptions::default()
             .with_probability(None)
-            .with_look(10)
+            .with_check_every(10)
             .with_target(reference.objective)
             .with_max_evaluations(100 * samples as u64),
     );
@@ -279,7 +279,7 @@ fn variance_reduction_saves_component_gradients() {
     // The same seed gives the same bits.
     let again = solve(
         &FiniteSumOptions::default()
-            .with_look(10)
+            .with_check_every(10)
             .with_target(reference.objective)
             .with_max_evaluations(100 * samples as u64),
     );

@@ -42,7 +42,7 @@ Strategy = Literal[
     "partition",
 ]
 Change = Literal["exchange", "renewed", "cycles"]
-Mixed = Literal["random", "kick"]
+Mixed = Literal["random", "perturbation"]
 
 
 STAGE_TOLERANCE = 1e-5
@@ -235,16 +235,16 @@ class Phase(Checked):
     Parameters
     ----------
     heuristics : sequence of str, optional
-        Heuristics of the phase (see `Auto`; with a mixed signature "random" and "kick"), each run
-        as often as it is named. By default all that fit the problem, as the limits allow. With
-        ``improve`` also "exchange" (adds and drops of single entries; for ℓ0, where C is not
+        Heuristics of the phase (see `Auto`; with a mixed signature "random" and "perturbation"),
+        each run as often as it is named. By default all that fit the problem, as the limits allow.
+        With ``improve`` also "exchange" (adds and drops of single entries; for ℓ0, where C is not
         available), "renewed" (replaces some columns by random ones; for a `SmoothFunction`) and
         "cycles" (even permutations of the rows; for ``determinant=1``).
     best : int, optional
         Run the `best` heuristics with the lowest objectives in the phase before, instead of
         ``heuristics``.
-    hopeful : int, optional
-        Run the `hopeful` heuristics with the highest prior among those that fit the problem,
+    n_heuristics : int, optional
+        Run the `n_heuristics` heuristics with the highest prior among those that fit the problem,
         instead of ``heuristics``.
     improve : bool, default False
         False: restarts. True: improvements of the incumbent, in rounds; a heuristic is chosen by
@@ -274,7 +274,7 @@ class Phase(Checked):
 
     heuristics: Sequence[Strategy | Change | Mixed] | None = None
     best: int | None = None
-    hopeful: int | None = None
+    n_heuristics: int | None = None
     improve: bool = False
     share: float = 0.5
     max_rounds: int | None = None
@@ -283,7 +283,7 @@ class Phase(Checked):
     def __post_init__(self) -> None:
         self._set(
             best=as_optional_int("best", self.best, 1),
-            hopeful=as_optional_int("hopeful", self.hopeful, 1),
+            n_heuristics=as_optional_int("n_heuristics", self.n_heuristics, 1),
             improve=as_bool("improve", self.improve),
             share=as_float("share", self.share, minimum=0.0),
             max_rounds=as_optional_int("max_rounds", self.max_rounds, 1),

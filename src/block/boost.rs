@@ -20,7 +20,7 @@ pub(super) struct Mixed {
     /// The pair and direction along which the objective was found to be unbounded.
     pub(super) recession: Option<Recession>,
     /// Bound on the growth of ‖X‖² by boosts, and true if a boost would have exceeded it.
-    pub(super) room: f64,
+    pub(super) growth_limit: f64,
     pub(super) left: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Mixed {
             rapidity_bound: None,
             light: Vec::new(),
             recession: None,
-            room: f64::INFINITY,
+            growth_limit: f64::INFINITY,
             left: false,
         }
     }
@@ -69,15 +69,15 @@ impl Block {
         self.mixed.rapidity_bound = rapidity_bound;
     }
 
-    /// Lets boosts add at most `room` to ‖X‖²: a sweep ends before the first one that would add more, and the block
-    /// [has left](Self::has_left) its bounds.
-    pub(crate) fn set_room(&mut self, room: f64) {
-        (self.mixed.room, self.mixed.left) = (room, false);
+    /// Lets boosts add at most `growth_limit` to ‖X‖²: a sweep ends before the first one that would add more,
+    /// and the block [has then left](Self::has_left) its bounds.
+    pub(crate) fn set_growth_limit(&mut self, growth_limit: f64) {
+        (self.mixed.growth_limit, self.mixed.left) = (growth_limit, false);
     }
 
     /// Returns the growth of ‖X‖² that is left to boosts.
-    pub(crate) fn room(&self) -> f64 {
-        self.mixed.room
+    pub(crate) fn growth_limit(&self) -> f64 {
+        self.mixed.growth_limit
     }
 
     /// Returns whether the last sweep ended before a boost that would exceed the bound on ‖X‖².
@@ -88,8 +88,8 @@ impl Block {
     /// Charges the growth of ‖X‖² by a boost of rows i and j to the new rows of `step`; returns whether the
     /// bound allows the boost.
     #[inline(always)]
-    pub(super) fn has_room<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> bool {
-        if self.frozen || self.mixed.room == f64::INFINITY {
+    pub(super) fn may_grow<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> bool {
+        if self.frozen || self.mixed.growth_limit == f64::INFINITY {
             return true;
         }
         let stride = self.stride;
@@ -97,9 +97,9 @@ impl Block {
         let (new_x, new_y) = self.step.split_at(stride);
         let square = |row: &[f64]| dot(simd, row, row);
         let growth = square(new_x) + square(&new_y[..stride]) - square(old[0]) - square(old[1]);
-        self.mixed.left = !(growth <= self.mixed.room);
+        self.mixed.left = !(growth <= self.mixed.growth_limit);
         if !self.mixed.left {
-            self.mixed.room -= growth;
+            self.mixed.growth_limit -= growth;
         }
         !self.mixed.left
     }
@@ -168,7 +168,7 @@ impl<F: Form> Sweep<'_, '_, F> {
             smooth: smooth_change(&model, &light, boost, e),
         };
         let change = proposal.settle(self.form, self.scratch, self.options.proximal)?;
-        if !self.block.has_room(simd, i, j) {
+        if !self.block.may_grow(simd, i, j) {
             return None;
         }
         self.commit_pair(simd, i, j);

@@ -91,7 +91,7 @@ impl<F: Form> ColumnSweep<'_, F> {
             smooth,
         };
         let change = proposal.settle(self.penalty, self.scratch, self.proximal)?;
-        if opposite && !block.has_room(simd, i, j) {
+        if opposite && !block.may_grow(simd, i, j) {
             return None;
         }
         let (new_x, new_y) = block.step.split_at(stride);

@@ -6,7 +6,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::{Block, Outcome, PairOptions, Pairs};
-use crate::budget::GoOn;
+use crate::limits::GoOn;
 use crate::pair::{Recession, Scratch};
 use crate::penalty::Penalty;
 use crate::signature::Signature;

@@ -8,8 +8,8 @@ use super::material::{Material, StartKind};
 use super::powered::on_own_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
 use super::starts::Maker;
-use crate::budget::Meter;
 use crate::error::Result;
+use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
 use crate::problem::Problem;
@@ -93,14 +93,14 @@ pub fn minimize_at_cardinality(
         threads,
     };
     let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
-    let prepared = |meter: &Meter<'_>| {
+    let prepared = |work: &TaskWork<'_>| {
         EntrySets::new(
             form,
             rules.clone(),
             (weights.clone(), selection.clone()),
             x0.clone(),
             threads,
-            meter,
+            work,
         )
     };
     Ok(searched(limited, truncated, prepared, monitor))
@@ -215,17 +215,17 @@ impl<'a> EntrySets<'a> {
         (weights, selection): (Vec<f64>, Vec<usize>),
         given: Option<Array2<f64>>,
         threads: &Threads,
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> Option<Self> {
         let (n, r) = (form.order(), selection.len());
-        let go_on = || !meter.expired();
+        let go_on = || !work.expired();
         let (basis, spectrum, spent) = start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
-        meter.spend(spent + varimax_work(n, r));
+        work.spend(spent + varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
-        let model = ColumnModel::new(form, rules, weights, (spectrum, FORMED), meter)?;
+        let model = ColumnModel::new(form, rules, weights, (spectrum, FORMED), work)?;
         let basis = basis.slice(s![.., ..r]).to_owned();
         Some(Self {
-            scaled: opening::scaled(&model, &basis, meter)?,
+            scaled: opening::scaled(&model, &basis, work)?,
             material: Material::new(selection, basis, given, most),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
@@ -235,14 +235,14 @@ impl<'a> EntrySets<'a> {
         })
     }
 
-    fn maker<'s>(&'s self, seed: u64, meter: &'s Meter<'s>) -> Maker<'s> {
-        Maker::new(self.mover(meter), &self.material, seed)
+    fn maker<'s>(&'s self, seed: u64, work: &'s TaskWork<'s>) -> Maker<'s> {
+        Maker::new(self.mover(work), &self.material, seed)
     }
 
-    fn mover<'s>(&'s self, meter: &'s Meter<'s>) -> SupportMover<'s> {
+    fn mover<'s>(&'s self, work: &'s TaskWork<'s>) -> SupportMover<'s> {
         SupportMover {
             model: &self.model,
-            meter,
+            work,
         }
     }
 }
@@ -255,7 +255,7 @@ impl SearchSpace for EntrySets<'_> {
 
     /// Returns points for the limit and for smaller limits, so that similar limits share points, and a
     /// doubled limit has those of its half. Only the limit rounded down and its half have points by ADMM.
-    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Array2<f64>> {
+    fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
         let model = match limit.checked_sub(1) {
             None => &self.model,
@@ -277,7 +277,7 @@ impl SearchSpace for EntrySets<'_> {
             rotated: &self.material.rotated,
             scaled: &self.scaled,
             leading: if limit == 0 { LEADING } else { 0.0 },
-            meter,
+            work,
         };
         opening.point(kind)
     }
@@ -314,7 +314,7 @@ impl SearchSpace for EntrySets<'_> {
 
     /// Returns a start. If supports must overlap, random starts first descend within a limit of n nonzeros,
     /// and their columns are merged to blocks; starts by ADMM do so only if ADMM is unlikely to be feasible.
-    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<State> {
+    fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<State> {
         let kind = self.material.kind(number);
         let merges = match kind {
             StartKind::Splitting { .. } => !self.model.outnumbers_equations(),
@@ -322,9 +322,9 @@ impl SearchSpace for EntrySets<'_> {
             _ => false,
         };
         let Some(model) = self.disjoint.as_ref().filter(|_| merges) else {
-            return self.maker(seed, meter).start(kind);
+            return self.maker(seed, work).start(kind);
         };
-        let mover = || SupportMover { model, meter };
+        let mover = || SupportMover { model, work };
         let mut state = Maker::new(mover(), &self.material, seed).start(kind)?;
         let (mover, mut width) = (mover(), self.width(&state)?);
         let mut falls = true;
@@ -332,15 +332,15 @@ impl SearchSpace for EntrySets<'_> {
             let goal = state.point.value() - LEAST * model.scale;
             falls = mover.step(&mut state, goal, &mut width);
         }
-        let most = Meter::strict(meter.clock, meter.units(opening::MERGE_WORK));
+        let most = TaskWork::strict(work.clock, work.units(opening::MERGE_WORK));
         let x = merged(&self.model, &state.point, &most);
-        meter.spend(most.spent());
-        let point = self.model.point_of(&x?, meter)?;
-        Some(self.mover(meter).state(point))
+        work.spend(most.spent());
+        let point = self.model.point_of(&x?, work)?;
+        Some(self.mover(work).state(point))
     }
 
-    fn perturbed(&self, state: &State, seed: u64, meter: &Meter<'_>) -> Option<State> {
-        self.maker(seed, meter).perturbed(state)
+    fn perturbed(&self, state: &State, seed: u64, work: &TaskWork<'_>) -> Option<State> {
+        self.maker(seed, work).perturbed(state)
     }
 
     fn support(&self, state: &State) -> Vec<usize> {
@@ -352,12 +352,12 @@ impl SearchSpace for EntrySets<'_> {
         (!self.model.is_costly(&state.point)).then(|| (count / 8).max(1))
     }
 
-    fn fill(&self, state: &mut State, spent: f64, meter: &Meter<'_>) {
-        self.mover(meter).fill(state, spent);
+    fn fill(&self, state: &mut State, spent: f64, work: &TaskWork<'_>) {
+        self.mover(work).fill(state, spent);
     }
 
-    fn step(&self, state: &mut State, goal: f64, width: &mut usize, meter: &Meter<'_>) -> bool {
-        self.mover(meter).step(state, goal, width)
+    fn step(&self, state: &mut State, goal: f64, width: &mut usize, work: &TaskWork<'_>) -> bool {
+        self.mover(work).step(state, goal, width)
     }
 
     fn name(&self, number: usize) -> &'static str {

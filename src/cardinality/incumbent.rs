@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::powered::powered;
-use crate::budget::{Clock, Meter};
+use crate::limits::{Clock, TaskWork};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
 use crate::problem::Problem;
 use crate::search::{AutoSolution, Run};
@@ -67,7 +67,7 @@ impl<'a> SparseIncumbent<'a> {
         &mut self,
         first: Array2<f64>,
         limit: f64,
-        (threads, meter): (&Threads, &Meter<'_>),
+        (threads, work): (&Threads, &TaskWork<'_>),
         truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
     ) -> Option<Status> {
         let (status, none) = match self.options.max_sweeps {
@@ -75,7 +75,7 @@ impl<'a> SparseIncumbent<'a> {
             _ => (Status::MaxWork, limit == 0.0),
         };
         if !none && self.status.is_none() {
-            let best = powered(self.problem, first, threads, meter, truncated);
+            let best = powered(self.problem, first, threads, work, truncated);
             self.accept(best, 0.0);
         }
         (none || self.status.is_some() || self.clock.expired()).then_some(status)

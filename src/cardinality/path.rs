@@ -6,8 +6,8 @@
 
 use ndarray::Array2;
 
-use crate::budget::Meter;
 use crate::heuristic::ClockMonitor;
+use crate::limits::TaskWork;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
@@ -88,7 +88,7 @@ impl SupportMover<'_> {
     pub(super) fn path(&self, mut x: Array2<f64>, first: f64) -> Option<Array2<f64>> {
         let (model, r) = (self.model, self.model.weights.len());
         let signature = Signature::stiefel(model.order());
-        let meter = Meter::strict(self.meter.clock, self.meter.units(WORK));
+        let work = TaskWork::strict(self.work.clock, self.work.units(WORK));
         let limits = match model.rules.cardinality {
             Cardinality::Columns(_) => r,
             Cardinality::Total(_) => 1,
@@ -102,7 +102,7 @@ impl SupportMover<'_> {
         let mut best: Option<(f64, Array2<f64>)> = None;
         for _ in 0..STAGES {
             let values: Vec<f64> = (0..r).map(|t| multipliers[t % limits].value).collect();
-            if meter.expired() || !values.iter().all(|v| *v > 0.0 && v.is_finite()) {
+            if work.expired() || !values.iter().all(|v| *v > 0.0 && v.is_finite()) {
                 break;
             }
             let penalty = self.penalty(&values)?;
@@ -111,12 +111,12 @@ impl SupportMover<'_> {
                 tol: TOLERANCE,
                 verify: false,
                 max_sweeps: Some(SWEEPS),
-                ..Options::default().within(&meter)
+                ..Options::default().within(&work)
             };
-            let monitor = &mut ClockMonitor(meter.clock);
+            let monitor = &mut ClockMonitor(work.clock);
             let serial = &Threads::serial();
             let solution = minimize(&problem, x.clone(), &options, serial, monitor).ok()?;
-            meter.spend(solution.work);
+            work.spend(solution.work);
             let shares = self.shares(&solution.x);
             let within = shares.iter().all(|&share| share <= 1.0);
             let (value, last) = (solution.smooth_value, solution.x);
@@ -132,7 +132,7 @@ impl SupportMover<'_> {
                 break;
             }
         }
-        self.meter.spend(meter.spent());
+        self.work.spend(work.spent());
         best.map(|best| best.1)
     }
 

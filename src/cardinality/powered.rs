@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, Axis};
 
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::linalg::orthonormal_factor;
 use crate::objective::gradient_work;
 use crate::problem::Problem;
@@ -18,10 +18,10 @@ pub(super) fn powered(
     problem: &Problem<'_>,
     first: Array2<f64>,
     threads: &Threads,
-    meter: &Meter<'_>,
+    work: &TaskWork<'_>,
     truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
 ) -> Array2<f64> {
-    meter.spend((1 + STEPS) as f64 * gradient_work(problem.smooth, first.ncols()));
+    work.spend((1 + STEPS) as f64 * gradient_work(problem.smooth, first.ncols()));
     let mut negative = Array2::zeros(first.dim());
     let mut value = (problem.smooth).value_and_gradient(first.view(), negative.view_mut(), threads);
     let mut best = first;

@@ -17,9 +17,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::powered::on_rows;
 use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
-use crate::budget::Meter;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
+use crate::limits::TaskWork;
 use crate::manifold::polar;
 use crate::objective::{Columns, Quadratic, QuadraticForm, gradient_work};
 use crate::problem::Problem;
@@ -107,11 +107,11 @@ pub fn minimize_row_sparse(
     };
     let about = sparsity.about(r).min(n);
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
-    let prepared = |meter: &Meter<'_>| {
-        let go_on = || !meter.expired();
+    let prepared = |work: &TaskWork<'_>| {
+        let go_on = || !work.expired();
         let (basis, (low, high), spent) =
             start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
-        meter.spend(spent);
+        work.spend(spent);
         Some(RowSets {
             scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
             columns: Columns::new(form, BYTES, &go_on)?,
@@ -191,11 +191,11 @@ impl RowSets<'_> {
     }
 
     /// Returns the best point on at least r rows; None if the time ran out or there are fewer rows.
-    fn solved(&self, mut rows: Vec<usize>, meter: &Meter<'_>) -> Option<RowSet> {
+    fn solved(&self, mut rows: Vec<usize>, work: &TaskWork<'_>) -> Option<RowSet> {
         rows.sort_unstable();
         rows.dedup();
         let (k, r) = (rows.len(), self.components());
-        if meter.expired() || k < r {
+        if work.expired() || k < r {
             return None;
         }
         let own = match self.columns.is_whole() {
@@ -203,12 +203,12 @@ impl RowSets<'_> {
             false => self.form.restricted(&rows),
         };
         let (eigenvalues, vectors) = match own {
-            Some(own) => axes(&*own, r, meter)?,
+            Some(own) => axes(&*own, r, work)?,
             None => {
-                let c = self.columns.principal(&rows, k, &|| !meter.expired())?;
+                let c = self.columns.principal(&rows, k, &|| !work.expired())?;
                 let share = k as f64 / self.diagonal.len() as f64;
-                meter.spend(SCALAR * (k * k) as f64 + k as f64 * share * self.columns.first_use());
-                axes(&Quadratic::new(c, None, None).ok()?, r, meter)?
+                work.spend(SCALAR * (k * k) as f64 + k as f64 * share * self.columns.first_use());
+                axes(&Quadratic::new(c, None, None).ok()?, r, work)?
             }
         };
         let smooth = 0.5 * eigenvalues.iter().sum::<f64>();
@@ -227,13 +227,13 @@ impl RowSets<'_> {
     }
 
     /// Returns VᵀC for the vectors V of a set of rows, r×n; None if the time ran out.
-    fn image(&self, state: &RowSet, meter: &Meter<'_>) -> Option<Array2<f64>> {
+    fn image(&self, state: &RowSet, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let (n, r, k) = (self.diagonal.len(), self.components(), state.rows.len());
         let single = k as f64 * self.columns.any_use(k) + 2.0 * (n * k * r) as f64;
         let product = gradient_work(self.form, r);
-        meter.spend(single.min(product));
+        work.spend(single.min(product));
         if product < single {
-            let go_on = || !meter.expired();
+            let go_on = || !work.expired();
             let x = self.dense(state);
             let image = (self.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
             return Some(image.reversed_axes().as_standard_layout().into_owned());
@@ -248,10 +248,10 @@ impl RowSets<'_> {
         Some(image)
     }
 
-    fn table(&self, state: &RowSet, meter: &Meter<'_>) -> Table {
+    fn table(&self, state: &RowSet, work: &TaskWork<'_>) -> Table {
         let (n, r) = (self.diagonal.len(), self.components());
-        meter.spend(SCALAR * (4 * n * r) as f64);
-        let Some(image) = self.image(state, meter) else {
+        work.spend(SCALAR * (4 * n * r) as f64);
+        let Some(image) = self.image(state, work) else {
             return Table::default();
         };
         // Eigenvalue of the direction u of the span.
@@ -301,10 +301,10 @@ impl RowSets<'_> {
         state: &RowSet,
         drops: &[usize],
         adds: &[usize],
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> Option<RowSet> {
         let kept = state.rows.iter().copied().filter(|i| !drops.contains(i));
-        self.solved(kept.chain(adds.iter().copied()).collect(), meter)
+        self.solved(kept.chain(adds.iter().copied()).collect(), work)
     }
 
     /// Returns the number of rows above the limit; negative if there are fewer.
@@ -318,22 +318,22 @@ impl RowSets<'_> {
     }
 
     /// Drops or adds rows until their number is the limit.
-    fn fitted(&self, mut state: RowSet, meter: &Meter<'_>) -> Option<RowSet> {
+    fn fitted(&self, mut state: RowSet, work: &TaskWork<'_>) -> Option<RowSet> {
         loop {
             let surplus = self.surplus(&state);
             if surplus == 0 {
                 return Some(state);
             }
-            if meter.expired() {
+            if work.expired() {
                 return None;
             }
-            let table = self.table(&state, meter);
+            let table = self.table(&state, work);
             let many = surplus.unsigned_abs().div_ceil(AT_ONCE);
             let chosen =
                 |from: &[(f64, usize)]| from.iter().take(many).map(|row| row.1).collect::<Vec<_>>();
             state = match surplus > 0 {
-                true => self.changed(&state, &chosen(&table.drops), &[], meter)?,
-                false => self.changed(&state, &[], &chosen(&table.adds), meter)?,
+                true => self.changed(&state, &chosen(&table.drops), &[], work)?,
+                false => self.changed(&state, &[], &chosen(&table.adds), work)?,
             };
         }
     }
@@ -369,13 +369,13 @@ impl SearchSpace for RowSets<'_> {
     const POINTS: usize = 2;
 
     /// Returns the best points on the rows of largest leverage, and of largest variance.
-    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<RowSet> {
+    fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<RowSet> {
         let weights = match number {
             0 => self.basis.clone(),
             _ => self.variances(),
         };
         let (n, r) = self.basis.dim();
-        self.solved(largest_rows(&weights, self.sparsity.about(r).min(n)), meter)
+        self.solved(largest_rows(&weights, self.sparsity.about(r).min(n)), work)
     }
 
     fn matrix(&self, point: &RowSet) -> Array2<f64> {
@@ -401,15 +401,15 @@ impl SearchSpace for RowSets<'_> {
         (self.sparsity.about(r), n)
     }
 
-    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {
+    fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
         let (n, r) = self.basis.dim();
         let number = match (&self.given, number) {
-            (Some(given), 0) => return self.fitted(self.solved(given.clone(), meter)?, meter),
+            (Some(given), 0) => return self.fitted(self.solved(given.clone(), work)?, work),
             (Some(_), number) => number - 1,
             (None, number) => number,
         };
         if let Some(first_point) = self.opening.get(number) {
-            return self.fitted(first_point.clone(), meter);
+            return self.fitted(first_point.clone(), work);
         }
         let number = number - self.opening.len();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -438,10 +438,10 @@ impl SearchSpace for RowSets<'_> {
                 rows
             }
         };
-        self.fitted(self.solved(rows, meter)?, meter)
+        self.fitted(self.solved(rows, work)?, work)
     }
 
-    fn perturbed(&self, state: &RowSet, seed: u64, meter: &Meter<'_>) -> Option<RowSet> {
+    fn perturbed(&self, state: &RowSet, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let k = state.rows.len();
         let most = (k / 3).clamp(2, 12);
@@ -460,19 +460,19 @@ impl SearchSpace for RowSets<'_> {
             };
             rows.push(row);
         }
-        let solved = self.solved(rows, meter)?;
-        self.fitted(solved, meter)
+        let solved = self.solved(rows, work)?;
+        self.fitted(solved, work)
     }
 
     fn support(&self, state: &RowSet) -> Vec<usize> {
         state.rows.clone()
     }
 
-    fn step(&self, state: &mut RowSet, goal: f64, _: &mut usize, meter: &Meter<'_>) -> bool {
-        let candidates = self.candidates(&self.table(state, meter)).into_iter();
-        let mut in_time = candidates.take(TRIALS).take_while(|_| !meter.expired());
+    fn step(&self, state: &mut RowSet, goal: f64, _: &mut usize, work: &TaskWork<'_>) -> bool {
+        let candidates = self.candidates(&self.table(state, work)).into_iter();
+        let mut in_time = candidates.take(TRIALS).take_while(|_| !work.expired());
         let lower = |(_, drop, add): (f64, Option<usize>, Option<usize>)| {
-            let next = self.changed(state, drop.as_slice(), add.as_slice(), meter);
+            let next = self.changed(state, drop.as_slice(), add.as_slice(), work);
             next.filter(|next| next.value < goal)
         };
         let found = in_time.find_map(lower);

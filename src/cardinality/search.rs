@@ -18,8 +18,8 @@ use ndarray::Array2;
 
 use super::incumbent::SparseIncumbent;
 use super::stationary::StationarySupports;
-use crate::budget::{Clock, Meter};
 use crate::error::{Error, Result};
+use crate::limits::{Clock, TaskWork};
 use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
@@ -77,7 +77,7 @@ pub(super) trait SearchSpace: Sync {
     const POINTS: usize;
 
     /// Returns point `number` below [`POINTS`](Self::POINTS); None if there is none.
-    fn point(&self, number: usize, meter: &Meter<'_>) -> Option<Self::Point>;
+    fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Self::Point>;
 
     /// Returns X of a point that needs no search.
     fn matrix(&self, point: &Self::Point) -> Array2<f64>;
@@ -92,10 +92,11 @@ pub(super) trait SearchSpace: Sync {
     fn choice(&self) -> (usize, usize);
 
     /// Returns start `number`; the best kinds of starts come first.
-    fn start(&self, number: usize, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
+    fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<Self::State>;
 
     /// Returns a perturbed point; None if the perturbation failed.
-    fn perturbed(&self, state: &Self::State, seed: u64, meter: &Meter<'_>) -> Option<Self::State>;
+    fn perturbed(&self, state: &Self::State, seed: u64, work: &TaskWork<'_>)
+    -> Option<Self::State>;
 
     /// Returns the indices of the support.
     fn support(&self, state: &Self::State) -> Vec<usize>;
@@ -105,8 +106,8 @@ pub(super) trait SearchSpace: Sync {
         Some(1)
     }
 
-    /// Makes the support as large as the limit allows, until the meter shows `spent`.
-    fn fill(&self, _: &mut Self::State, _: f64, _: &Meter<'_>) {}
+    /// Makes the support as large as the limit allows, until `work` reaches `spent`.
+    fn fill(&self, _: &mut Self::State, _: f64, _: &TaskWork<'_>) {}
 
     /// Makes a move, or at most `width` of them together, with a value below `goal`; returns whether one was
     /// found. `width` is reduced where moves fail together.
@@ -115,35 +116,35 @@ pub(super) trait SearchSpace: Sync {
         state: &mut Self::State,
         goal: f64,
         width: &mut usize,
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> bool;
 
-    /// Moves while the value falls, until the meter shows `spent`; returns whether the point is stationary,
+    /// Moves while the value falls, until `work` reaches `spent`; returns whether the point is stationary,
     /// newly or as recorded in `stationary`.
     fn descend(
         &self,
         state: &mut Self::State,
         stationary: &mut StationarySupports,
         spent: f64,
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> bool {
         let Some(mut width) = self.width(state) else {
             return true;
         };
         let least = LEAST * self.scale();
         loop {
-            self.fill(state, spent, meter);
-            if meter.expired() || meter.spent() >= spent {
+            self.fill(state, spent, work);
+            if work.expired() || work.spent() >= spent {
                 return false;
             }
             let (support, value) = (self.support(state), self.value(state));
             if stationary.contains(&support, value + least) {
                 return true;
             }
-            if self.step(state, value - least, &mut width, meter) {
+            if self.step(state, value - least, &mut width, work) {
                 continue;
             }
-            if meter.expired() {
+            if work.expired() {
                 return false;
             }
             stationary.insert(support, value);
@@ -295,11 +296,11 @@ pub(super) struct Limited<'a> {
 pub(super) fn searched<W: SearchSpace + Send>(
     limited: Limited<'_>,
     truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
-    prepared: impl Fn(&Meter<'_>) -> Option<W> + Sync,
+    prepared: impl Fn(&TaskWork<'_>) -> Option<W> + Sync,
     monitor: &mut dyn Monitor,
 ) -> AutoSolution {
     let (options, threads) = (limited.options, limited.threads);
-    let clock = Clock::paced(limited.started, options.max_time, options.counts_work());
+    let clock = Clock::with_unit(limited.started, options.max_time, options.counts_work());
     let clock = &clock;
     let limit = limit(clock, options, limited.form, limited.problem.components);
     let mut incumbent =
@@ -310,20 +311,20 @@ pub(super) fn searched<W: SearchSpace + Send>(
         least = 0.0;
     }
     // The work limit ends the search, not the computation of its first points.
-    let meter = Meter::new(clock, f64::INFINITY);
+    let work = TaskWork::new(clock, f64::INFINITY);
     let first = limited.first.into_iter().next().unwrap_or_default();
-    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &meter), truncated) {
-        return incumbent.finish(ended, meter.spent());
+    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &work), truncated) {
+        return incumbent.finish(ended, work.spent());
     }
-    let made = pool::run(1, 1, clock, |_| prepared(&meter), |_| incumbent.poll());
+    let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
     let Some(mut space) = made.into_iter().flatten().flatten().next() else {
-        return incumbent.finish(Status::MaxWork, meter.spent());
+        return incumbent.finish(Status::MaxWork, work.spent());
     };
     let points = pool::run(
         W::POINTS,
         threads.count(),
         clock,
-        |k| space.point(k, &meter),
+        |k| space.point(k, &work),
         |_| incumbent.poll(),
     );
     let points: Vec<W::Point> = points.into_iter().flatten().flatten().collect();
@@ -339,7 +340,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
         clock,
         limit,
     };
-    let (status, spent) = search.run(&mut incumbent, meter.spent());
+    let (status, spent) = search.run(&mut incumbent, work.spent());
     incumbent.finish(status, spent)
 }
 
@@ -544,33 +545,33 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             true => left,
             false => self.clock.left().unwrap_or(f64::INFINITY),
         };
-        let meter = Meter::strict(self.clock, units);
+        let work = TaskWork::strict(self.clock, units);
         let mut failed = 0;
         let goes_on = |chain: &Chain<W::State>, failed: usize| {
             failed < perturbations || chain.best.is_none() || chain.current.is_some()
         };
-        while !meter.expired() && meter.spent() < length && goes_on(chain, failed) {
+        while !work.expired() && work.spent() < length && goes_on(chain, failed) {
             let stream = pool::decorrelated(self.options.seed, chain.number as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
             let state = match (chain.current.take(), &chain.best, chain.from.take()) {
                 (Some(current), _, _) => Some(current),
-                (None, Some(best), _) => self.space.perturbed(best, seed, &meter),
+                (None, Some(best), _) => self.space.perturbed(best, seed, &work),
                 (None, None, Some(from)) => {
                     chain.best = Some(from);
                     continue;
                 }
-                (None, None, None) => self.space.start(chain.number, seed, &meter),
+                (None, None, None) => self.space.start(chain.number, seed, &work),
             };
             let Some(mut state) = state else {
-                meter.spend(FAILED_WORK);
+                work.spend(FAILED_WORK);
                 continue;
             };
-            let left = (length - meter.spent()).max(0.0);
-            let own = Meter::strict(self.clock, meter.units(OVERDUE * length));
+            let left = (length - work.spent()).max(0.0);
+            let own = TaskWork::strict(self.clock, work.units(OVERDUE * length));
             let stationary = &mut chain.stationary;
             let is_stationary = self.space.descend(&mut state, stationary, left, &own);
-            meter.spend(own.spent());
+            work.spend(own.spent());
             chain.descents += 1;
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {
@@ -580,10 +581,10 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 chain.current = Some(state.clone());
             }
             if better {
-                chain.found.push((meter.spent(), state.clone()));
+                chain.found.push((work.spent(), state.clone()));
                 chain.best = Some(state);
             }
         }
-        chain.spent = meter.spent();
+        chain.spent = work.spent();
     }
 }

@@ -70,7 +70,7 @@ impl<'a> Maker<'a> {
     fn cut(&self) -> Cut<'_> {
         Cut {
             model: self.mover.model,
-            meter: self.mover.meter,
+            work: self.mover.work,
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Maker<'a> {
 
     /// Returns the point with one row for each column.
     pub(super) fn selection(&self) -> Option<SparsePoint> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
+        let (model, work) = (self.mover.model, self.mover.work);
         let mut parts: Vec<Part> = self
             .material
             .selection
@@ -100,7 +100,7 @@ impl<'a> Maker<'a> {
         }
         let all: Vec<usize> = (0..self.columns()).collect();
         model
-            .optimised(point.clone(), &all, None, meter)
+            .optimised(point.clone(), &all, None, work)
             .or(Some(point))
     }
 
@@ -123,7 +123,7 @@ impl<'a> Maker<'a> {
             }
             StartKind::Opening(number) => {
                 let model = self.mover.model;
-                let point = model.point_of(&material.points[number], self.mover.meter);
+                let point = model.point_of(&material.points[number], self.mover.work);
                 point.map(|point| self.cut().optimised(point))
             }
             StartKind::Path => self.path().or_else(|| self.grown()),
@@ -166,7 +166,7 @@ impl<'a> Maker<'a> {
                 let optimised =
                     self.mover
                         .model
-                        .optimised(SparsePoint { parts }, &all, None, self.mover.meter);
+                        .optimised(SparsePoint { parts }, &all, None, self.mover.work);
                 if let Some(state) = optimised.and_then(|point| self.mover.shrunk(point)) {
                     return Some(state);
                 }
@@ -267,7 +267,7 @@ impl<'a> Maker<'a> {
         touched.dedup();
         self.mover
             .model
-            .optimised(next, &touched, None, self.mover.meter)
+            .optimised(next, &touched, None, self.mover.work)
     }
 
     /// Returns a random row that column t may have.
@@ -284,7 +284,7 @@ impl<'a> Maker<'a> {
 
     /// Grows column t by forward selection from a random row, on rows of no other column.
     fn forward(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
+        let (model, work) = (self.mover.model, self.mover.work);
         let mut taken = vec![false; model.order()];
         for part in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
             part.1.rows.iter().for_each(|&i| taken[i] = true);
@@ -296,11 +296,11 @@ impl<'a> Maker<'a> {
         model.rules.included[t]
             .iter()
             .for_each(|&i| part.insert(i, 0.0));
-        model.solo(&mut part, t, meter)?;
+        model.solo(&mut part, t, work)?;
         while part.rows.len() < count && !self.mover.is_late() {
-            let gradient = model.gradient(&part, t, meter);
+            let gradient = model.gradient(&part, t, work);
             let lambda = part.along(&gradient);
-            meter.spend(SCALAR * (6 * gradient.len()) as f64);
+            work.spend(SCALAR * (6 * gradient.len()) as f64);
             let more = (count - part.rows.len()).min(part.rows.len().div_ceil(GROWTH));
             let mut gains: Vec<(f64, usize)> = (0..gradient.len())
                 .filter(|&j| admitted(j) && !(model.rules.nonnegative && gradient[j] >= 0.0))
@@ -317,7 +317,7 @@ impl<'a> Maker<'a> {
             for &(_, j) in &gains {
                 part.insert(j, -0.1 * gradient[j] / model.scale);
             }
-            model.solo(&mut part, t, meter)?;
+            model.solo(&mut part, t, work)?;
         }
         Some(part)
     }
@@ -325,7 +325,7 @@ impl<'a> Maker<'a> {
     /// Runs the truncated power method orthogonally to the other columns, from a random combination of
     /// eigenvectors.
     fn truncated(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
+        let (model, work) = (self.mover.model, self.mover.work);
         let mixture: Array2<f64> = Array2::from_shape_fn((self.columns(), 1), |_| {
             StandardNormal.sample(&mut self.random)
         });
@@ -337,7 +337,7 @@ impl<'a> Maker<'a> {
             .0;
         let mut part = Part::default();
         for _ in 0..POWER_STEPS {
-            meter.spend(SCALAR * (10 * y.len()) as f64);
+            work.spend(SCALAR * (10 * y.len()) as f64);
             for (_, other) in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
                 let along = other.along(&y);
                 for (i, v) in other.entries() {
@@ -361,7 +361,7 @@ impl<'a> Maker<'a> {
             if unchanged {
                 break;
             }
-            let gradient = model.gradient(&part, t, meter);
+            let gradient = model.gradient(&part, t, work);
             y = gradient.iter().map(|g| -g).collect();
             let entries = part.entries();
             entries.for_each(|(i, v)| y[i] += model.shift(t) * v);
@@ -407,9 +407,9 @@ impl<'a> Maker<'a> {
 
     /// Returns a point near X within the cardinality: X itself, or X less its smallest entries.
     fn near(&self, x: Array2<f64>) -> Option<SparsePoint> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
+        let (model, work) = (self.mover.model, self.mover.work);
         if model.rules.keep(&x) {
-            return Some(self.cut().optimised(model.point_of(&x, meter)?));
+            return Some(self.cut().optimised(model.point_of(&x, work)?));
         }
         self.cut().feasible(self.cut().largest(&x))
     }
@@ -434,7 +434,7 @@ impl<'a> Maker<'a> {
             return self
                 .mover
                 .model
-                .optimised(point, &all, None, self.mover.meter);
+                .optimised(point, &all, None, self.mover.work);
         }
         let mut remaining: usize = order.iter().map(|&t| counts[t]).sum();
         for (k, &t) in order.iter().enumerate() {
@@ -455,7 +455,7 @@ impl<'a> Maker<'a> {
 
     /// Replaces some entries by random rows, which are dropped from the columns that have them.
     fn swapped(&mut self, state: &State) -> Option<SparsePoint> {
-        let (model, meter) = (self.mover.model, self.mover.meter);
+        let (model, work) = (self.mover.model, self.mover.work);
         let mut point = state.point.clone();
         let total: usize = point.counts().iter().sum();
         let times = self.random.random_range(2..=(total / 4).clamp(2, 12));
@@ -507,6 +507,6 @@ impl<'a> Maker<'a> {
         if !touched.iter().all(|&t| point.parts[t].normalise()) {
             return None;
         }
-        model.optimised(point, &touched, None, meter)
+        model.optimised(point, &touched, None, work)
     }
 }

@@ -5,9 +5,9 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::bound::{Bound, BoundOptions, Restriction, Search, SearchLimits};
-use crate::budget::Clock;
 use crate::continuation::Relay;
 use crate::error::Result;
+use crate::limits::Clock;
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::solver::{Monitor, Options, Record, Solution, Status};

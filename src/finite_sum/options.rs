@@ -21,8 +21,8 @@ use crate::solver::{Limits, Side, Solution};
 /// | `max_evaluations` | none | component gradients |
 /// | `max_visits` | none | pairs visited |
 /// | `max_time` | none | seconds |
-/// | `target` | none | F at which the solve stops, checked every `look` iterations |
-/// | `look` | one pass over the data | iterations between evaluations of F, which are not counted |
+/// | `target` | none | F at which the solve stops, checked every `check_every` iterations |
+/// | `check_every` | one pass over the data | iterations between evaluations of F, which are not counted |
 /// | `tol` | 0 | relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged |
 /// | `seed` | 0 | all random choices |
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,7 @@ pub struct FiniteSumOptions {
     /// Objective at which the solve stops.
     pub target: Option<f64>,
     /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
-    pub look: Option<usize>,
+    pub check_every: Option<usize>,
     /// Relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged.
     pub tol: f64,
     /// Seed of all random choices.
@@ -79,7 +79,7 @@ impl Default for FiniteSumOptions {
             max_visits: None,
             max_time: None,
             target: None,
-            look: None,
+            check_every: None,
             tol: 0.0,
             seed: 0,
         }
@@ -122,7 +122,7 @@ setters!(FiniteSumOptions {
     with_max_evaluations(max_evaluations: impl Into<Option<u64>>);
     with_max_time(max_time: impl Into<Option<f64>>);
     with_target(target: impl Into<Option<f64>>);
-    with_look(look: impl Into<Option<usize>>);
+    with_check_every(check_every: impl Into<Option<usize>>);
     with_tol(tol: f64);
     with_seed(seed: u64);
 });
@@ -133,8 +133,8 @@ impl FiniteSumOptions {
         if !(self.proximal.is_finite() && self.proximal >= 0.0) {
             return Err(Error::invalid("proximal", "must be finite and nonnegative"));
         }
-        if self.look == Some(0) {
-            return Err(Error::invalid("look", "must be at least 1"));
+        if self.check_every == Some(0) {
+            return Err(Error::invalid("check_every", "must be at least 1"));
         }
         if self.matchings == 0 {
             return Err(Error::invalid("matchings", "must be at least 1"));

@@ -81,7 +81,7 @@ struct Run<'a> {
     best: Array2<f64>,
     latest: f64,
     iterations: u64,
-    next_look: u64,
+    next_check: u64,
     pass: Pass,
 }
 
@@ -142,7 +142,7 @@ impl<'a> Run<'a> {
             best: x.clone(),
             latest: f64::INFINITY,
             iterations: 0,
-            next_look: 0,
+            next_check: 0,
             pass: Pass::default(),
             x,
         })
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
     fn descend(&mut self, watch: &mut PacedMonitor<'_>) -> Result<Status> {
         loop {
             if self.is_due() {
-                let bounded = self.look();
+                let bounded = self.evaluate();
                 if self.sum.has_failed() {
                     return Ok(Status::Interrupted);
                 }
@@ -224,15 +224,15 @@ impl<'a> Run<'a> {
     }
 
     fn is_due(&self) -> bool {
-        match self.options.look {
-            Some(look) => self.iterations.is_multiple_of(look as u64),
-            None => self.page.evaluations >= self.next_look,
+        match self.options.check_every {
+            Some(check_every) => self.iterations.is_multiple_of(check_every as u64),
+            None => self.page.evaluations >= self.next_check,
         }
     }
 
     /// Evaluates F, accepts or reverts the last step, records the point; returns whether X is within bounds.
-    fn look(&mut self) -> bool {
-        self.next_look = self.page.evaluations + self.sum.components() as u64;
+    fn evaluate(&mut self) -> bool {
+        self.next_check = self.page.evaluations + self.sum.components() as u64;
         let mut value = self.problem.penalty.value(self.x.view());
         if self.page.is_exact() {
             let (smooth, gradient) = self.sum.value_and_gradient(self.x.view());

@@ -14,7 +14,7 @@ impl<'a> Covariance<'a> {
     /// tr(XᵀCX), or the time is up.
     pub(super) fn within(oracle: &Oracle<'a>, bytes: usize) -> Option<Self> {
         let form = oracle.form?;
-        let go_on = || !oracle.meter.expired();
+        let go_on = || !oracle.work.expired();
         if !form.is_trace_form() {
             return None;
         }
@@ -66,8 +66,8 @@ impl<'a> Covariance<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Clock, Meter};
     use crate::heuristic::forward;
+    use crate::limits::{Clock, TaskWork};
     use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, QuadraticForm, Spectrum};
     use crate::penalty::Penalty;
     use crate::problem::Problem;
@@ -116,11 +116,11 @@ mod tests {
             rotations: false,
         };
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, 1e9);
-        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &meter);
+        let work = TaskWork::new(&clock, 1e9);
+        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &work);
         let covariance = Covariance::within(&oracle, bytes).unwrap();
-        let pace = oracle.pace(1.0);
-        let x = forward::improve(&oracle, &covariance, None, lambda, 0, pace);
+        let limit = oracle.limit(1.0);
+        let x = forward::improve(&oracle, &covariance, None, lambda, 0, limit);
         (x, covariance.is_whole())
     }
 

@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 
 /// Relative decrease that counts as an improvement.
 const GAIN: f64 = 1e-12;
@@ -34,12 +34,12 @@ fn moved(x: &Array2<f64>, from: &[usize], to: &[usize]) -> Array2<f64> {
 
 struct PermutationSearch<'a, 'b> {
     oracle: &'a Oracle<'b>,
-    pace: Pace<'a>,
+    limit: MethodLimit<'a>,
 }
 
 impl PermutationSearch<'_, '_> {
     fn is_over(&self) -> bool {
-        self.pace.progress() >= 1.0
+        self.limit.progress() >= 1.0
     }
 
     /// Returns the first lower point among the cycles of three rows and the products of two swaps.
@@ -108,7 +108,7 @@ impl Heuristic for Cycles {
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let local = PermutationSearch {
             oracle: task.oracle,
-            pace: task.pace,
+            limit: task.limit,
         };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let mut best = local.descend(task.from?.clone());

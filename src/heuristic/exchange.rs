@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task, tangent};
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::manifold::normals;
 
 /// Steps of a trial, and of a trial whose F then exceeds that of the present point by at most λ.
@@ -63,7 +63,7 @@ struct Stationary {
 struct SwapSearch<'a, 'b> {
     oracle: &'a Oracle<'b>,
     lambda: f64,
-    pace: Pace<'a>,
+    limit: MethodLimit<'a>,
 }
 
 impl Stationary {
@@ -123,12 +123,12 @@ impl Stationary {
 
 impl SwapSearch<'_, '_> {
     fn is_over(&self) -> bool {
-        self.pace.progress() >= 1.0
+        self.limit.progress() >= 1.0
     }
 
     /// Makes at most `limit` steps from a feasible X; returns the point and F.
     fn descend(&self, x: Array2<f64>, limit: usize) -> (Array2<f64>, f64) {
-        let descent = tangent::descend(self.oracle, x, limit, self.pace.rest());
+        let descent = tangent::descend(self.oracle, x, limit, self.limit.rest());
         (descent.x, descent.objective)
     }
 
@@ -264,7 +264,7 @@ impl Heuristic for Exchanged {
         let local = SwapSearch {
             oracle: task.oracle,
             lambda,
-            pace: task.pace,
+            limit: task.limit,
         };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let begun = local.descend(task.from?.clone(), LONG);

@@ -18,7 +18,7 @@ use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::support;
 
 /// Work of a scan for the best row, per row, and of an entry of a column of C that is added or gathered, in
@@ -62,18 +62,18 @@ struct Grower<'a> {
     lambda: f64,
     /// Makes P + shift·I positive semidefinite.
     shift: f64,
-    pace: Pace<'a>,
+    limit: MethodLimit<'a>,
 }
 
 impl Grower<'_> {
     fn is_late(&self) -> bool {
-        self.pace.progress() >= 1.0
+        self.limit.progress() >= 1.0
     }
 
     /// Charges the work of adding a column of C.
     fn charge_column(&self) {
         let entries = (ENTRY * self.p.order()) as f64;
-        self.pace.meter.spend(entries + self.p.first_use());
+        self.limit.work.spend(entries + self.p.first_use());
     }
 
     fn cost(&self, column: &Component) -> f64 {
@@ -83,10 +83,10 @@ impl Grower<'_> {
     /// Runs power iterations on the rows of a column, then recomputes its image.
     fn refine(&self, column: &mut Component, iterations: usize) {
         let s = column.rows.len();
-        if self.pace.meter.expired() {
+        if self.limit.work.expired() {
             return;
         }
-        self.pace.meter.spend(
+        self.limit.work.spend(
             (ENTRY * s * (s * (iterations + 2) + self.p.order())) as f64
                 + s as f64 * self.p.first_use(),
         );
@@ -150,7 +150,7 @@ impl Grower<'_> {
 
     /// Returns the free row whose addition lowers the cost most, and a lower bound on the new value vᵀPv.
     fn best_add(&self, column: &Component, free: &[bool]) -> Option<(usize, f64)> {
-        self.pace.meter.spend((SCAN * self.p.order()) as f64);
+        self.limit.work.spend((SCAN * self.p.order()) as f64);
         let mu = column.value;
         let (mut best, mut largest) = (None, mu + 2.0 * self.lambda);
         for (j, ((&b, &d), &free)) in column
@@ -226,9 +226,9 @@ impl Grower<'_> {
     /// Drops the rows whose loss is below λ, the smallest loss first.
     fn prune(&self, column: &mut Component, free: &mut [bool]) -> bool {
         let mut changed = false;
-        while column.rows.len() > 1 && !self.pace.meter.expired() {
-            self.pace
-                .meter
+        while column.rows.len() > 1 && !self.limit.work.expired() {
+            self.limit
+                .work
                 .spend((ENTRY * self.p.order() + SCAN * column.rows.len()) as f64);
             let loss = |k: usize| {
                 let (i, v) = (column.rows[k], column.vector[k]);
@@ -423,7 +423,7 @@ fn regrown(
     let mut after = 0.0;
     for _ in emptied {
         let seeds: Vec<usize> = (0..free.len()).filter(|&i| free[i]).collect();
-        grower.pace.meter.spend(free.len() as f64);
+        grower.limit.work.spend(free.len() as f64);
         let tried: Vec<usize> = (0..SEEDS.min(seeds.len()))
             .map(|_| seeds[rng.random_range(0..seeds.len())])
             .collect();
@@ -459,7 +459,7 @@ impl Heuristic for Forward {
         let rows = task
             .from
             .map_or(0, |x| x.iter().filter(|v| **v != 0.0).count());
-        if rows as f64 * covariance.first_use() > task.oracle.meter.left_work() {
+        if rows as f64 * covariance.first_use() > task.oracle.work.left_work() {
             return None;
         }
         let lambda = task.problem().penalty.count()?;
@@ -469,7 +469,7 @@ impl Heuristic for Forward {
             task.from,
             lambda,
             task.seed,
-            task.pace,
+            task.limit,
         );
         Some(x)
     }
@@ -482,7 +482,7 @@ pub(super) fn improve(
     x: Option<&Array2<f64>>,
     lambda: f64,
     seed: u64,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> Array2<f64> {
     let (n, r) = (oracle.rows(), oracle.columns());
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -490,7 +490,7 @@ pub(super) fn improve(
         p,
         lambda,
         shift: oracle.convexity,
-        pace,
+        limit,
     };
     let given = x
         .map(|x| columns_of(&grower, x))
@@ -513,7 +513,7 @@ pub(super) fn improve(
     let mut order: Vec<usize> = (0..r).collect();
     while !grower.is_late() {
         // A round costs work even if no row is free.
-        grower.pace.meter.spend(grower.p.order() as f64);
+        grower.limit.work.spend(grower.p.order() as f64);
         let group = if r == 1 {
             1
         } else {

@@ -6,8 +6,8 @@ use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::tangent;
-use crate::budget::Meter;
 use crate::certificate::known_optimum;
+use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::{varimax_while, varimax_work};
 use crate::objective::{QuadraticForm, bounds_work, step_work};
@@ -43,7 +43,7 @@ fn slope(oracle: &Oracle<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Option
             largest = largest.max(secant);
         }
     }
-    let found = !oracle.meter.expired() && largest.is_finite();
+    let found = !oracle.work.expired() && largest.is_finite();
     found.then(|| largest.max(f64::MIN_POSITIVE))
 }
 
@@ -122,14 +122,14 @@ impl<'a> Known<'a> {
         given: Option<Array2<f64>>,
         bytes: usize,
         threads: &Threads,
-        meter: &'a Meter<'a>,
+        work: &'a TaskWork<'a>,
     ) -> Option<Prepared<'a>> {
         let r = problem.components;
-        let go_on = || !meter.expired();
+        let go_on = || !work.expired();
         let varimax = varimax_work(form.order(), r);
-        meter.spend(start::rough_work(form, r) + bounds_work(form) + varimax);
+        work.spend(start::rough_work(form, r) + bounds_work(form) + varimax);
         let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
-        let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, meter);
+        let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, work);
         if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
             return None;
         }
@@ -183,11 +183,11 @@ impl<'a> Known<'a> {
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         x0: Array2<f64>,
         k: Array2<f64>,
-        meter: &'a Meter<'a>,
+        work: &'a TaskWork<'a>,
     ) -> Option<Prepared<'a>> {
-        let spectrum = form.spectrum(&|| !meter.expired())?;
+        let spectrum = form.spectrum(&|| !work.expired())?;
         let known = Self::without_basis(x0, &k, spectrum);
-        let oracle = Oracle::new((problem, form), k, spectrum, meter);
+        let oracle = Oracle::new((problem, form), k, spectrum, work);
         Some((oracle, known, profile(problem)))
     }
 
@@ -216,14 +216,14 @@ impl<'a> Known<'a> {
         problem: &'a Problem<'a>,
         (first, given): (&Array2<f64>, Option<Array2<f64>>),
         k: Array2<f64>,
-        meter: &'a Meter<'a>,
+        work: &'a TaskWork<'a>,
     ) -> Option<Prepared<'a>> {
-        let go_on = || !meter.expired();
+        let go_on = || !work.expired();
         let mut profile = profile(problem);
-        let rough = Oracle::evaluated(problem, k.clone(), 1.0, meter);
+        let rough = Oracle::evaluated(problem, k.clone(), 1.0, work);
         let (value, gradient) = rough.value_and_gradient(first);
         let lipschitz = slope(&rough, first, &gradient)?;
-        let oracle = Oracle::evaluated(problem, k.clone(), lipschitz, meter);
+        let oracle = Oracle::evaluated(problem, k.clone(), lipschitz, work);
         let spectrum = (-lipschitz, lipschitz);
         if profile.mixed {
             let known = Self::without_basis(first.clone(), &k, spectrum);
@@ -236,8 +236,8 @@ impl<'a> Known<'a> {
             components: problem.components,
             rotations: problem.rotations,
         };
-        let smooth = Oracle::evaluated(&free, k, lipschitz, meter);
-        let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, meter.pace(1.0));
+        let smooth = Oracle::evaluated(&free, k, lipschitz, work);
+        let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, work.limit(1.0));
         let (spectral, lowest) = (descent.x, descent.objective);
         let mut rotated = varimax_while(spectral.view(), &go_on);
         let (turned, _) = smooth.value_and_gradient(&rotated);

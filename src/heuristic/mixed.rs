@@ -66,7 +66,7 @@ pub(super) struct Perturb;
 
 impl Heuristic for Perturb {
     fn name(&self) -> &'static str {
-        "kick"
+        "perturbation"
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {

@@ -14,7 +14,7 @@
 //! | `exchange` | swaps of single entries of the incumbent; ℓ0 with an f that is not ½ tr(XᵀCX) |
 //! | `renewed` | random columns in the incumbent; nonquadratic f |
 //! | `cycles` | even permutations of the rows of the incumbent; det X = 1 |
-//! | `random`, `kick` | mixed signatures: random J-orthogonal factors, and perturbations of pairs |
+//! | `random`, `perturbation` | mixed signatures: random J-orthogonal factors, and perturbations of pairs |
 //!
 //! A heuristic serves as a restart and as an improvement: a [`Task`] says whether a run starts anew or
 //! [from](Task::from) the incumbent, and how far the run may leave the incumbent ([heat](Task::heat)). The
@@ -43,7 +43,7 @@ pub(crate) mod tangent;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::problem::Problem;
 
 pub(crate) use known::{Basis, Known, Prepared, profile};
@@ -83,7 +83,7 @@ pub struct Task<'a> {
     pub seed: u64,
     /// Most sweeps over all pairs of rows, if these are limited.
     pub sweeps: Option<u64>,
-    pub(crate) pace: Pace<'a>,
+    pub(crate) limit: MethodLimit<'a>,
 }
 
 impl Task<'_> {
@@ -119,7 +119,7 @@ impl Task<'_> {
 
     /// Returns the elapsed share of the run, from 0 to 1.
     pub fn progress(&self) -> f64 {
-        self.pace.progress()
+        self.limit.progress()
     }
 }
 

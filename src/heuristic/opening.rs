@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::profile::Profile;
 use super::{Heuristic, Prior, Task};
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::support::opening::{self, DISJOINT, LARGEST, LEADING, SHARED};
 use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, weights};
 
@@ -31,13 +31,13 @@ impl Heuristic for Opening {
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let (oracle, basis) = (task.oracle, &task.known.basis);
         let (n, r) = basis.spectral.dim();
-        let meter = Meter::strict(oracle.meter.clock, oracle.meter.clock.units(WORK));
+        let work = TaskWork::strict(oracle.work.clock, oracle.work.clock.units(WORK));
         let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
         let form = oracle.form?;
         let weights = weights(form, r).ok()?;
         let spectrum = (basis.spectrum, 0);
-        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, &meter)?;
-        let scaled = opening::scaled(&model, &basis.spectral, &meter)?;
+        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, &work)?;
+        let scaled = opening::scaled(&model, &basis.spectral, &work)?;
         let mut best: Option<(f64, Array2<f64>)> = None;
         let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
             model.rules = rules(count)?;
@@ -47,7 +47,7 @@ impl Heuristic for Opening {
                 rotated: &basis.rotated,
                 scaled: &scaled,
                 leading,
-                meter: &meter,
+                work: &work,
             };
             let mut lower = false;
             for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
@@ -60,7 +60,7 @@ impl Heuristic for Opening {
             Some(lower)
         };
         let (mut count, mut chosen) = (r, r);
-        while count <= n * r && !meter.expired() {
+        while count <= n * r && !work.expired() {
             if try_count(count, &KINDS, 0.0)? {
                 chosen = count;
             }
@@ -68,7 +68,7 @@ impl Heuristic for Opening {
         }
         // The leading axes are refined for one number of nonzeros only.
         try_count(chosen, &[DISJOINT], LEADING)?;
-        oracle.meter.spend(meter.spent());
+        oracle.work.spend(work.spent());
         best.map(|best| best.1)
     }
 }

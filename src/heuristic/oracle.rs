@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::product::{factored_product, symmetric_product};
-use crate::budget::{Clock, Meter, Pace};
+use crate::limits::{Clock, MethodLimit, TaskWork};
 use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
 use crate::objective::{self, QuadraticForm, value_while};
@@ -40,7 +40,7 @@ pub(crate) struct Oracle<'a> {
     pub(crate) form: Option<&'a dyn QuadraticForm>,
     /// The constraint manifold of X.
     pub(crate) manifold: Manifold<'a>,
-    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) work: &'a TaskWork<'a>,
     /// Largest magnitude of the Hessian's eigenvalues.
     pub(crate) lipschitz: f64,
     /// Largest eigenvalue of the Hessian, at least 0: added as inertia, it majorises f.
@@ -65,7 +65,7 @@ impl<'a> Oracle<'a> {
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
         k: Array2<f64>,
         (low, high): (f64, f64),
-        meter: &'a Meter<'a>,
+        work: &'a TaskWork<'a>,
     ) -> Self {
         let linear = form
             .linear()
@@ -107,8 +107,8 @@ impl<'a> Oracle<'a> {
             mean: problem.constant(k.view()),
             problem,
             form: Some(form),
-            manifold: Manifold::new(problem.signature, k, Some(meter)),
-            meter,
+            manifold: Manifold::new(problem.signature, k, Some(work)),
+            work,
             lipschitz,
             // The bounds have slack: a value slightly above zero counts as zero (concave, as in PCA).
             convexity: if high > 0.1 * lipschitz { high } else { 0.0 },
@@ -124,13 +124,13 @@ impl<'a> Oracle<'a> {
         problem: &'a Problem<'a>,
         k: Array2<f64>,
         lipschitz: f64,
-        meter: &'a Meter<'a>,
+        work: &'a TaskWork<'a>,
     ) -> Self {
         Self {
             problem,
             form: None,
-            manifold: Manifold::new(problem.signature, k, Some(meter)),
-            meter,
+            manifold: Manifold::new(problem.signature, k, Some(work)),
+            work,
             lipschitz,
             convexity: lipschitz,
             serial: Threads::serial(),
@@ -142,20 +142,16 @@ impl<'a> Oracle<'a> {
         }
     }
 
-    /// Returns a copy with another meter and with `threads` for products.
-    pub(crate) fn during<'t>(&self, meter: &'t Meter<'t>, threads: &Threads) -> Oracle<'t>
+    /// Returns a copy for the work of another task and with `threads` for products.
+    pub(crate) fn during<'t>(&self, work: &'t TaskWork<'t>, threads: &Threads) -> Oracle<'t>
     where
         'a: 't,
     {
         Oracle {
             problem: self.problem,
             form: self.form,
-            manifold: Manifold::new(
-                self.manifold.signature,
-                self.manifold.k.clone(),
-                Some(meter),
-            ),
-            meter,
+            manifold: Manifold::new(self.manifold.signature, self.manifold.k.clone(), Some(work)),
+            work,
             lipschitz: self.lipschitz,
             convexity: self.convexity,
             serial: Threads::serial(),
@@ -177,12 +173,12 @@ impl<'a> Oracle<'a> {
 
     /// Returns whether the task has used its share.
     pub(crate) fn is_over(&self) -> bool {
-        self.meter.expired() || self.meter.left() <= 0.0
+        self.work.expired() || self.work.left() <= 0.0
     }
 
-    /// Returns a pace over `share` of the remaining work of the task.
-    pub(crate) fn pace(&self, share: f64) -> Pace<'a> {
-        self.meter.pace(share)
+    /// Returns the limit of a method that may use `share` of the remaining work of the task.
+    pub(crate) fn limit(&self, share: f64) -> MethodLimit<'a> {
+        self.work.limit(share)
     }
 
     /// Returns the work of a product C X, or of a value and gradient.
@@ -197,17 +193,17 @@ impl<'a> Oracle<'a> {
 
     /// Returns the polar factor, or X if the time is up.
     pub(crate) fn polar(&self, x: &Array2<f64>) -> Array2<f64> {
-        if self.meter.expired() {
+        if self.work.expired() {
             return x.clone();
         }
-        self.meter.spend(self.step_work());
+        self.work.spend(self.step_work());
         polar(x)
     }
 
     /// Returns f less its constant, and ∇f; the value is NaN if the time ran out.
     pub(crate) fn value_and_gradient(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
-        self.meter.spend(self.product_work() + self.step_work());
-        let go_on = || !self.meter.expired();
+        self.work.spend(self.product_work() + self.step_work());
+        let go_on = || !self.work.expired();
         let Some(form) = self.form else {
             return self.evaluate(x);
         };
@@ -239,7 +235,7 @@ impl<'a> Oracle<'a> {
 
     fn evaluate(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
         let (mut value, mut gradient) = (f64::NAN, Array2::zeros(x.dim()));
-        if !self.meter.expired() {
+        if !self.work.expired() {
             let smooth = self.problem.smooth;
             value = smooth.value_and_gradient(x.view(), gradient.view_mut(), &self.serial);
         }
@@ -248,7 +244,7 @@ impl<'a> Oracle<'a> {
 
     /// Evaluates f anew; None if the time ran out.
     pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> Option<f64> {
-        let go_on = || !self.meter.expired();
+        let go_on = || !self.work.expired();
         match self.form {
             Some(form) => value_while(form, x.view(), &self.threads, &go_on),
             None => Some(self.evaluate(x).0).filter(|_| go_on()),
@@ -261,9 +257,9 @@ impl<'a> Oracle<'a> {
         let Some(single) = &self.single else {
             return self.value_and_gradient(x);
         };
-        self.meter
+        self.work
             .spend(SINGLE * self.product_work() + self.step_work());
-        let go_on = || !self.meter.expired();
+        let go_on = || !self.work.expired();
         let (image, sign, shift) = match &**single {
             Single::Stored(c) => {
                 let image = symmetric_product(c, x.view(), |v| v as f32, &self.threads, &go_on);
@@ -300,7 +296,7 @@ impl<'a> Oracle<'a> {
 
     /// Limits `options` of pair sweeps to the remaining work and time of the task.
     pub(crate) fn limited(&self, options: &Options) -> Options {
-        options.clone().within(self.meter)
+        options.clone().within(self.work)
     }
 
     /// Returns the diagonal of C − cI; zeros if f has no C.

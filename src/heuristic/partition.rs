@@ -15,7 +15,7 @@ use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::linalg::inner;
 use crate::rows::change;
 use crate::start;
@@ -66,26 +66,30 @@ struct Alternation<'a, 'b> {
     covariance: Option<&'a Covariance<'a>>,
     /// Diagonal of P.
     diagonal: Vec<f64>,
-    pace: Pace<'a>,
+    limit: MethodLimit<'a>,
 }
 
 impl<'a, 'b> Alternation<'a, 'b> {
-    fn new(oracle: &'a Oracle<'b>, covariance: Option<&'a Covariance<'a>>, pace: Pace<'a>) -> Self {
+    fn new(
+        oracle: &'a Oracle<'b>,
+        covariance: Option<&'a Covariance<'a>>,
+        limit: MethodLimit<'a>,
+    ) -> Self {
         Self {
             oracle,
             covariance,
             diagonal: oracle.diagonal().iter().map(|v| -v).collect(),
-            pace,
+            limit,
         }
     }
 
     fn over(&self) -> bool {
-        self.pace.progress() >= 1.0
+        self.limit.progress() >= 1.0
     }
 
     /// Charges the work of `passes` passes over X.
     fn charge(&self, point: &Array2<f64>, passes: usize) {
-        self.pace.meter.spend((ENTRY * passes * point.len()) as f64);
+        self.limit.work.spend((ENTRY * passes * point.len()) as f64);
     }
 
     fn point(&self, x: Array2<f64>) -> PartitionPoint {
@@ -94,7 +98,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
             Some(p) if p.is_whole() => {
                 self.charge(&x, PASSES);
                 let work = ENTRY * p.order() * p.order();
-                self.pace.meter.spend(work as f64);
+                self.limit.work.spend(work as f64);
                 sparse_value_and_gradient(p, &x, &owner)
             }
             _ => self.oracle.value_and_gradient(&x),
@@ -192,7 +196,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
         let chosen = rows[rng.random_range(0..rows.len())];
         let pulled = match self.covariance {
             Some(p) => {
-                self.pace.meter.spend(p.first_use());
+                self.limit.work.spend(p.first_use());
                 let mut pulled = Array1::zeros(n);
                 change(pulled.view_mut(), |pulled| p.add(chosen, 1.0, pulled));
                 pulled
@@ -316,9 +320,9 @@ pub(crate) fn alternated(
     oracle: &Oracle<'_>,
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> Array2<f64> {
-    let alternation = Alternation::new(oracle, covariance, pace);
+    let alternation = Alternation::new(oracle, covariance, limit);
     alternation.descend(alternation.point(x.clone())).x
 }
 
@@ -328,10 +332,10 @@ fn improve(
     covariance: Option<&Covariance<'_>>,
     x: &Array2<f64>,
     seed: u64,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let alternation = Alternation::new(oracle, covariance, pace);
+    let alternation = Alternation::new(oracle, covariance, limit);
     let mut best = alternation.descend(alternation.point(x.clone()));
     let mut current = best.clone();
     let mut failed = 0;
@@ -382,14 +386,14 @@ impl Heuristic for Partition {
             None => start::round_to_partition(task.known.basis.rotated.view()),
         };
         let covariance = task.known.covariance.as_ref();
-        Some(improve(task.oracle, covariance, &x, task.seed, task.pace))
+        Some(improve(task.oracle, covariance, &x, task.seed, task.limit))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Clock, Meter};
+    use crate::limits::{Clock, TaskWork};
     use crate::objective::Quadratic;
     use crate::penalty::Penalty;
     use crate::problem::Problem;
@@ -419,8 +423,8 @@ mod tests {
             rotations: false,
         };
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, 1e9);
-        let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &meter);
+        let work = TaskWork::new(&clock, 1e9);
+        let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &work);
         test(&oracle, &Covariance::within(&oracle, 0).unwrap());
     }
 
@@ -430,7 +434,7 @@ mod tests {
         with_oracle(&p, (-1.1, 0.1), |oracle, p| {
             for (seed, covariance) in (0..10).zip([None, Some(p)].into_iter().cycle()) {
                 let x0 = start::partition(12, 3, seed);
-                let x = improve(oracle, covariance, &x0, seed, oracle.pace(0.02));
+                let x = improve(oracle, covariance, &x0, seed, oracle.limit(0.02));
                 assert!(oracle.objective(&x) <= oracle.objective(&x0), "{seed}");
                 for i in 0..12 {
                     let same: Vec<f64> = (0..3).map(|k| x[[i, k]] * x[[i % 3, k]]).collect();
@@ -471,7 +475,7 @@ mod tests {
         }
         start::complete_partition(&mut x, |_, _| 0.0);
         with_oracle(&p, (-4.0, 0.0), |oracle, _| {
-            let alternation = Alternation::new(oracle, None, oracle.pace(1.0));
+            let alternation = Alternation::new(oracle, None, oracle.limit(1.0));
             let optimum = -0.5 * 3.0 * (1.0 + 3.0 * 0.9);
             let alone = alternation.descend(alternation.point(x.clone()));
             assert!(alone.value > optimum + 0.5, "{}", alone.value);

@@ -77,7 +77,7 @@ impl Heuristic for Path {
             max_sweeps: task.sweeps,
             ..task.oracle.limited(&Options::default())
         };
-        let clock = task.oracle.meter.clock;
+        let clock = task.oracle.work.clock;
         let path = follow_path(
             task.problem(),
             x0,
@@ -87,7 +87,7 @@ impl Heuristic for Path {
             &mut ClockMonitor(clock),
         )
         .ok()?;
-        task.oracle.meter.spend(path.solution.work);
+        task.oracle.work.spend(path.solution.work);
         Some(path.solution.x)
     }
 }

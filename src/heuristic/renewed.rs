@@ -60,9 +60,9 @@ impl Heuristic for Renewed {
             return Some(smoothed::descended(task, x, 1.0));
         }
         let mut lowest = (f64::INFINITY, best.clone());
-        while task.pace.progress() < 1.0 {
+        while task.limit.progress() < 1.0 {
             let x = renewed(&lowest.1, rng.random_range(1..=most), &mut rng);
-            let end = tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace.rest());
+            let end = tangent::descend(task.oracle, x, TANGENT_STEPS, task.limit.rest());
             if end.objective < lowest.0 {
                 lowest = (end.objective, end.x);
             }

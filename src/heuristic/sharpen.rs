@@ -40,7 +40,7 @@ fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Ar
         _ => &[0.0],
     };
     for factor in levels {
-        if oracle.meter.expired() || (oracle.is_over() && best.0.is_finite()) {
+        if oracle.work.expired() || (oracle.is_over() && best.0.is_finite()) {
             break;
         }
         let level = factor * width;
@@ -58,5 +58,5 @@ fn threshold(oracle: &Oracle<'_>, kind: Kind, x: &Array2<f64>, width: f64) -> Ar
 /// Thresholds the result (X, ε) of a smoothed method and descends by tangent steps.
 pub(super) fn sharpened(task: &Task<'_>, (x, width): (Array2<f64>, f64)) -> Array2<f64> {
     let x = threshold(task.oracle, task.profile.kind, &x, width);
-    tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace.rest()).x
+    tangent::descend(task.oracle, x, TANGENT_STEPS, task.limit.rest()).x
 }

@@ -12,7 +12,7 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::sharpened;
 use super::{Heuristic, Prior, Task};
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::manifold::{perturbed, tangent};
 use crate::riemann::gradient::GradientDescent;
 use crate::start;
@@ -81,7 +81,7 @@ const FINAL: EpsilonSchedule = EpsilonSchedule {
     late: 0.0,
 };
 
-/// Share of the pace for the stages of [`FINAL`].
+/// Share of the limit for the stages of [`FINAL`].
 const FINAL_SHARE: f64 = 0.2;
 
 /// Sizes of the random rotations of [`reheat`], in turn.
@@ -93,19 +93,19 @@ const HELPS: f64 = 1e-9;
 /// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
 const SLOW: usize = 2500;
 
-/// Steps that measure how many steps the pace allows.
+/// Steps that measure how many steps the limit allows.
 const PROBE: usize = 3;
 
-/// Returns the schedule for ℓ1 from x that fits the pace.
-fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, pace: Pace<'_>) -> EpsilonSchedule {
+/// Returns the schedule for ℓ1 from x that fits the limit.
+fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, limit: MethodLimit<'_>) -> EpsilonSchedule {
     let mut descent = SmoothedDescent::new(oracle, x.clone());
     descent.restart(natural_epsilon(oracle));
     for _ in 0..PROBE {
-        if pace.progress() >= 1.0 || !descent.step() {
+        if limit.progress() >= 1.0 || !descent.step() {
             break;
         }
     }
-    if pace.progress() * SLOW as f64 > PROBE as f64 {
+    if limit.progress() * SLOW as f64 > PROBE as f64 {
         BRIEF
     } else {
         ABSOLUTE
@@ -119,7 +119,7 @@ impl EpsilonSchedule {
         self.first * (self.last / self.first).powf(ratio)
     }
 
-    /// Returns the number of descents of a race if the early stages of one take the share `cost` of the pace.
+    /// Returns the number of descents of a race if the early stages of one take the share `cost` of the limit.
     fn entries(self, cost: f64) -> usize {
         (2..=ENTRIES)
             .take_while(|&k| {
@@ -134,7 +134,7 @@ impl EpsilonSchedule {
 /// Gradient norm, relative to the Lipschitz constant, at which a stage ends.
 const STAGE_TOLERANCE: f64 = 1e-6;
 
-/// For a race: the largest share of the pace for one descent before the comparison, the number of descents
+/// For a race: the largest share of the limit for one descent before the comparison, the number of descents
 /// per descent that continues, and the most descents.
 const EARLY: f64 = 0.3;
 const PLACES: usize = 5;
@@ -194,7 +194,7 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         let length = self.steps.length;
         let steps = &mut self.steps;
         for _ in 0..TRIALS {
-            if !(steps.norm2 > 0.0) || self.oracle.meter.expired() {
+            if !(steps.norm2 > 0.0) || self.oracle.work.expired() {
                 break;
             }
             let trial = self.oracle.polar(&steps.trial());
@@ -210,13 +210,13 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         false
     }
 
-    /// Runs the stages `range` of a schedule, in equal shares of the pace and of `limit` steps.
+    /// Runs the stages `range` of a schedule, in equal shares of the limit and of `most` steps.
     fn run(
         &mut self,
         schedule: EpsilonSchedule,
         range: Range<usize>,
-        limit: usize,
-        pace: Pace<'_>,
+        most: usize,
+        limit: MethodLimit<'_>,
     ) {
         let unit = natural_epsilon(self.oracle);
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
@@ -224,7 +224,7 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         for stage in range.clone() {
             self.restart(unit * schedule.at(stage));
             let share = (stage + 1 - range.start) as f64 / range.len() as f64;
-            while pace.progress() < share && (steps as f64) < share * limit as f64 {
+            while limit.progress() < share && (steps as f64) < share * most as f64 {
                 if !(self.steps.norm2 > floor * floor) || !self.step() {
                     break;
                 }
@@ -239,14 +239,14 @@ fn descend(
     oracle: &Oracle<'_>,
     x: Array2<f64>,
     schedule: EpsilonSchedule,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> (Array2<f64>, f64) {
     let mut descent = SmoothedDescent::new(oracle, x);
-    descent.run(schedule, 0..schedule.stages, usize::MAX, pace);
+    descent.run(schedule, 0..schedule.stages, usize::MAX, limit);
     (descent.steps.x, descent.epsilon)
 }
 
-/// Descends from `start(0)`, `start(1)`, … over the first stages, as often as the pace allows, and continues
+/// Descends from `start(0)`, `start(1)`, … over the first stages, as often as the limit allows, and continues
 /// the best descents; returns a dense orthonormal X and the last ε.
 ///
 /// The optimum of a descent is determined while ε is large, so one step of successive halving suffices.
@@ -254,21 +254,21 @@ fn race(
     oracle: &Oracle<'_>,
     start: impl Fn(usize) -> Array2<f64>,
     schedule: EpsilonSchedule,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> (Array2<f64>, f64) {
     let mut entries: Vec<SmoothedDescent<'_, '_>> = Vec::new();
     let mut most = 1;
     while entries.len() < most {
-        let spent = pace.progress();
+        let spent = limit.progress();
         let mut descent = SmoothedDescent::new(oracle, start(entries.len()));
-        let part = pace.part((spent + EARLY).min(1.0));
+        let part = limit.part((spent + EARLY).min(1.0));
         descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
         entries.push(descent);
-        let cost = pace.progress() - spent;
+        let cost = limit.progress() - spent;
         if entries.len() == 1 {
             most = schedule.entries(cost);
         }
-        if !(pace.progress() + (1.0 + schedule.late) * cost < 1.0) {
+        if !(limit.progress() + (1.0 + schedule.late) * cost < 1.0) {
             break;
         }
     }
@@ -276,8 +276,8 @@ fn race(
     entries.truncate((entries.len() / PLACES).max(1));
     let count = entries.len();
     for (k, descent) in entries.iter_mut().enumerate() {
-        let spent = pace.progress();
-        let part = pace.part(spent + (1.0 - spent) / (count - k) as f64);
+        let spent = limit.progress();
+        let part = limit.part(spent + (1.0 - spent) / (count - k) as f64);
         descent.run(schedule, schedule.early..schedule.stages, usize::MAX, part);
     }
     entries
@@ -288,8 +288,13 @@ fn race(
 
 /// For ℓ1: descends over a short range of ε, and repeats this while F decreases; after a failure, from small
 /// random rotations of the columns of the best point.
-fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Array2<f64>, f64) {
-    let cycles = pace.first(1.0 - FINAL_SHARE);
+fn reheat(
+    oracle: &Oracle<'_>,
+    x: Array2<f64>,
+    seed: u64,
+    limit: MethodLimit<'_>,
+) -> (Array2<f64>, f64) {
+    let cycles = limit.first(1.0 - FINAL_SHARE);
     let mut descent = SmoothedDescent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
     let (mut count, mut failed) = (0u64, 0usize);
@@ -312,7 +317,7 @@ fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, pace: Pace<'_>) -> (Ar
     if let Some((_, x)) = best {
         descent.steps.x = x;
     }
-    descent.run(FINAL, 0..FINAL.stages, usize::MAX, pace.rest());
+    descent.run(FINAL, 0..FINAL.stages, usize::MAX, limit.rest());
     (descent.steps.x, descent.epsilon)
 }
 
@@ -332,7 +337,7 @@ pub(super) fn descended(task: &Task<'_>, x: Array2<f64>, heat: f64) -> Array2<f6
         first: near.first * heat,
         ..near
     };
-    let ended = descend(task.oracle, x, schedule, task.pace.first(DESCENTS));
+    let ended = descend(task.oracle, x, schedule, task.limit.first(DESCENTS));
     sharpened(task, ended)
 }
 
@@ -344,7 +349,7 @@ impl Smoothed {
     fn schedule(task: &Task<'_>, x: &Array2<f64>) -> EpsilonSchedule {
         match task.profile.kind {
             Kind::Count => COUNT,
-            Kind::Sparse => absolute(task.oracle, x, task.pace),
+            Kind::Sparse => absolute(task.oracle, x, task.limit),
             // f + h is smooth already.
             _ => EpsilonSchedule {
                 stages: 1,
@@ -368,7 +373,7 @@ impl Smoothed {
                 task.known.basis.spectral.dot(&rotation)
             }
         };
-        race(task.oracle, start, schedule, task.pace.first(DESCENTS))
+        race(task.oracle, start, schedule, task.limit.first(DESCENTS))
     }
 }
 
@@ -434,7 +439,7 @@ impl Heuristic for Reheated {
             None if task.run > 0 => perturbed(&task.known.basis.rotated, 0.1, task.seed),
             None => task.known.basis.rotated.clone(),
         };
-        let ended = reheat(task.oracle, from, task.seed, task.pace.first(DESCENTS));
+        let ended = reheat(task.oracle, from, task.seed, task.limit.first(DESCENTS));
         Some(sharpened(task, ended))
     }
 }

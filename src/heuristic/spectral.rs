@@ -77,7 +77,7 @@ impl Heuristic for Dense {
         let x = start::random(n, r, task.seed);
         match task.profile.kind {
             Kind::Smooth | Kind::Other => {
-                Some(tangent::descend(task.oracle, x, TANGENT_STEPS, task.pace).x)
+                Some(tangent::descend(task.oracle, x, TANGENT_STEPS, task.limit).x)
             }
             _ => Some(x),
         }

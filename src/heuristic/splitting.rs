@@ -64,7 +64,7 @@ impl Heuristic for Splitting {
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let (oracle, pace, rotated) = (task.oracle, task.pace, &task.known.basis.rotated);
+        let (oracle, limit, rotated) = (task.oracle, task.limit, &task.known.basis.rotated);
         let (first, last) = range(oracle, rotated);
         let nonnegative = task.profile.kind == Kind::Nonnegative;
         let (x, first) = match task.from {
@@ -83,7 +83,7 @@ impl Heuristic for Splitting {
             proximal: &mut |x, step| oracle.proximal(x, step),
             inertia: oracle.convexity,
         };
-        let part = pace.first(SHARE);
+        let part = limit.first(SHARE);
         let (x, y) = admm::anneal(terms, x, (first, last), || part.progress())?;
         let y = if nonnegative { x.clone() } else { y };
         let feasible = sharpen::feasible_near(oracle, &x, &y)?;
@@ -93,9 +93,9 @@ impl Heuristic for Splitting {
                 oracle,
                 task.known.covariance.as_ref(),
                 &feasible,
-                pace.rest(),
+                limit.rest(),
             ));
         }
-        Some(tangent::descend(oracle, feasible, TANGENT_STEPS, pace.rest()).x)
+        Some(tangent::descend(oracle, feasible, TANGENT_STEPS, limit.rest()).x)
     }
 }

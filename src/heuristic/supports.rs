@@ -16,11 +16,11 @@ use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
-use crate::budget::Pace;
 use crate::continuation::top_diagonal;
+use crate::limits::MethodLimit;
 use crate::support;
 
-/// Proposals per step of the pace, and between checks of the clock.
+/// Proposals between updates of the progress, and between checks of the clock.
 const BATCH: usize = 4096;
 const LOOK: usize = 256;
 
@@ -80,7 +80,7 @@ impl Heuristic for Supports {
             &x,
             (first, last),
             task.seed,
-            task.pace,
+            task.limit,
         ))
     }
 }
@@ -319,20 +319,20 @@ impl<'a> Assignment<'a> {
         best
     }
 
-    fn charge(&mut self, pace: Pace<'_>) {
-        pace.meter.spend(std::mem::take(&mut self.work) as f64);
+    fn charge(&mut self, limit: MethodLimit<'_>) {
+        limit.work.spend(std::mem::take(&mut self.work) as f64);
     }
 
     /// Makes improving moves only, all rows against all columns, until none is left.
-    fn greedy(&mut self, pace: Pace<'_>) {
+    fn greedy(&mut self, limit: MethodLimit<'_>) {
         const ROUNDS: usize = 60;
         for _ in 0..ROUNDS {
             let before = self.value();
             for i in 0..self.n {
                 if i % LOOK == 0 {
                     self.work += LOOK * (self.r + 1) * PER_PROPOSAL;
-                    self.charge(pace);
-                    if pace.meter.expired() {
+                    self.charge(limit);
+                    if limit.work.expired() {
                         return;
                     }
                 }
@@ -355,7 +355,7 @@ impl<'a> Assignment<'a> {
             }
             self.refresh();
             let after = self.value();
-            if !(before - after > LAST * after.abs()) || pace.progress() >= 1.0 {
+            if !(before - after > LAST * after.abs()) || limit.progress() >= 1.0 {
                 break;
             }
         }
@@ -410,7 +410,7 @@ fn anneal(
     x: &Array2<f64>,
     temperature: (f64, f64),
     seed: u64,
-    pace: Pace<'_>,
+    limit: MethodLimit<'_>,
 ) -> Array2<f64> {
     let penalty = oracle.problem.penalty;
     // Penalty of an arbitrarily small nonzero entry.
@@ -418,7 +418,7 @@ fn anneal(
     let nonnegative = penalty.nonnegative();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut state = Assignment::new(p, x, lambda, nonnegative);
-    state.greedy(pace);
+    state.greedy(limit);
     let members = state.size.iter().sum::<usize>().max(1);
     let total: f64 = state.quotient.iter().sum();
     // Mean net gain of a row.
@@ -427,15 +427,15 @@ fn anneal(
     let r = state.r;
     let mut best = (state.value(), state.owner.clone(), state.u.clone());
     loop {
-        let ratio = pace.progress();
+        let ratio = limit.progress();
         if ratio >= 1.0 {
             break;
         }
         let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
         state.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
-        state.charge(pace);
+        state.charge(limit);
         for proposal in 0..BATCH {
-            if proposal % LOOK == 0 && pace.meter.expired() {
+            if proposal % LOOK == 0 && limit.work.expired() {
                 break;
             }
             metropolis(&mut state, heat, lambda, &mut rng);
@@ -448,7 +448,7 @@ fn anneal(
         }
     }
     state.refresh();
-    state.greedy(pace);
+    state.greedy(limit);
     if best.0 < state.value() {
         let mut sizes = vec![0; r];
         best.1
@@ -457,7 +457,7 @@ fn anneal(
             .for_each(|&k| sizes[k] += 1);
         (state.owner, state.u, state.size) = (best.1, best.2, sizes);
         state.refresh();
-        state.greedy(pace);
+        state.greedy(limit);
     }
     state.matrix()
 }

@@ -1,10 +1,10 @@
-//! [Descents by tangent-proximal steps](crate::riemann::proximal), with charged work and a pace, which end at
+//! [Descents by tangent-proximal steps](crate::riemann::proximal), with charged work and a limit, which end at
 //! critical points, unlike pairs alone.
 
 use ndarray::Array2;
 
 use super::oracle::Oracle;
-use crate::budget::Pace;
+use crate::limits::MethodLimit;
 use crate::riemann::Tangent;
 use crate::riemann::proximal::{Bounds, ProximalDescent, TrialOutcome};
 
@@ -27,12 +27,12 @@ pub(crate) struct Reached {
 /// ‖D‖²/t, relative to |f| + |h|, up to which a point counts as critical.
 const CRITICAL: f64 = 1e-16;
 
-/// Descends from a feasible point by at most `limit` directions.
+/// Descends from a feasible point by at most `most` directions.
 pub(crate) fn descend(
     oracle: &Oracle<'_>,
     x: Array2<f64>,
-    limit: usize,
-    pace: Pace<'_>,
+    most: usize,
+    limit: MethodLimit<'_>,
 ) -> Reached {
     let penalty = oracle.problem.penalty;
     let is_over = || oracle.is_over();
@@ -55,16 +55,16 @@ pub(crate) fn descend(
         };
     }
     let (mut directions, mut stalled) = (0, false);
-    while !stalled && pace.progress() < 1.0 {
+    while !stalled && limit.progress() < 1.0 {
         let size = oracle.magnitude(oracle.full(descent.value), descent.penalty);
         let new = usize::from(descent.needs_direction());
         directions += new;
-        if directions > limit {
+        if directions > most {
             break;
         }
         let promises = descent.aim(&tangent, CRITICAL * size);
         stalled = !promises;
-        if stalled || pace.meter.expired() {
+        if stalled || limit.work.expired() {
             break;
         }
         let candidate = descent.candidate(&tangent);

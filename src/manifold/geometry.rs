@@ -4,7 +4,7 @@ use ndarray::{Array2, Axis};
 
 use super::constraint::{drift, normals};
 use super::repair::{gap, newton, pattern_step, project_dense};
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::signature::Signature;
 
@@ -22,8 +22,8 @@ const TALL: f64 = 1.5;
 pub(crate) struct Manifold<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) k: Array2<f64>,
-    /// Meter that is charged and that limits the work.
-    meter: Option<&'a Meter<'a>>,
+    /// Work of the task that uses the manifold; None without a limit.
+    work: Option<&'a TaskWork<'a>>,
 }
 
 impl<'a> Manifold<'a> {
@@ -31,13 +31,9 @@ impl<'a> Manifold<'a> {
     pub(crate) fn new(
         signature: &'a Signature,
         k: Array2<f64>,
-        meter: Option<&'a Meter<'a>>,
+        work: Option<&'a TaskWork<'a>>,
     ) -> Self {
-        Self {
-            signature,
-            k,
-            meter,
-        }
+        Self { signature, k, work }
     }
 
     /// Returns the result of `find` on the nonzero rows of `pattern`, if these are fewer than half and J = I.
@@ -55,7 +51,7 @@ impl<'a> Manifold<'a> {
             return None;
         }
         let signature = Signature::stiefel(rows.len());
-        let small = Manifold::new(&signature, self.k.clone(), self.meter);
+        let small = Manifold::new(&signature, self.k.clone(), self.work);
         let found = find(&small, of.map(|x| x.select(Axis(0), &rows)));
         Some(found.map(|y| {
             let mut x = Array2::zeros(pattern.dim());
@@ -66,23 +62,23 @@ impl<'a> Manifold<'a> {
         }))
     }
 
-    /// Charges `products` products of n×r with r×r matrices, and returns whether the meter has expired.
+    /// Charges `products` products of n×r with r×r matrices, and returns whether the task has expired.
     pub(crate) fn refuses(&self, x: &Array2<f64>, products: usize) -> bool {
         self.late(products * x.len() * (x.ncols() + 2))
     }
 
-    /// Charges `work` multiply-adds of n×r with r×r matrices, and returns whether the meter has expired.
-    pub(crate) fn late(&self, work: usize) -> bool {
-        let Some(meter) = self.meter else {
+    /// Charges multiply-adds of n×r with r×r matrices, and returns whether the task has expired.
+    pub(crate) fn late(&self, operations: usize) -> bool {
+        let Some(work) = self.work else {
             return false;
         };
-        meter.spend(TALL * work as f64);
-        meter.expired()
+        work.spend(TALL * operations as f64);
+        work.expired()
     }
 
-    /// Returns whether the meter is overdue.
+    /// Returns whether the task is overdue.
     pub(super) fn overdue(&self) -> bool {
-        self.meter.is_some_and(Meter::overdue)
+        self.work.is_some_and(TaskWork::overdue)
     }
 
     /// Returns the symmetric Λ for which G − JXΛ is tangent (with orthonormal columns), or shortest.

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::budget::GoOn;
+use crate::limits::GoOn;
 use crate::linalg::{self, product, square, symmetric};
 use crate::threads::CHUNK_ROWS;
 

@@ -172,7 +172,7 @@ fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Clock, Meter};
+    use crate::limits::{Clock, TaskWork};
     use crate::manifold::drift;
     use crate::signature::Signature;
     use crate::start;
@@ -251,8 +251,8 @@ mod tests {
         let (n, r) = (90, 6);
         let signature = Signature::stiefel(n);
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, f64::INFINITY);
-        let manifold = Manifold::new(&signature, Array2::eye(r), Some(&meter));
+        let work = TaskWork::new(&clock, f64::INFINITY);
+        let manifold = Manifold::new(&signature, Array2::eye(r), Some(&work));
         // Column k has the rows 15k to 15k + 15; the last row is shared with column k + 1.
         let y = Array2::from_shape_fn((n, r), |(i, k)| {
             let place = i as f64 - 15.0 * k as f64;
@@ -260,7 +260,7 @@ mod tests {
         });
         assert!(project_on_support(&manifold, &y, &y).is_none());
         // With a try at every step where the gap is small: 1074 products with an r×r matrix.
-        let products = meter.spent() / (n * r * r) as f64;
+        let products = work.spent() / (n * r * r) as f64;
         assert!(products < 900.0, "{products}");
     }
 
@@ -271,9 +271,9 @@ mod tests {
         let q = start::random(40, 8, 3);
         let nonzeros = |x: &Array2<f64>| x.iter().filter(|v| **v != 0.0).count();
         for (units, late) in [(1e-3, true), (1e9, false)] {
-            let meter = Meter::new(&clock, units);
-            meter.spend(1.0);
-            let manifold = Manifold::new(&signature, Array2::eye(8), Some(&meter));
+            let work = TaskWork::new(&clock, units);
+            work.spend(1.0);
+            let manifold = Manifold::new(&signature, Array2::eye(8), Some(&work));
             let x = project_near_support(&manifold, &(1.1 * &q), &q).unwrap();
             assert!(orthonormality(&x) < 1e-14);
             assert_eq!(nonzeros(&x), if late { 40 } else { 320 });

@@ -174,7 +174,7 @@ impl Moments {
     }
 
     /// Returns the number of rows that can be added before the triangle is updated; at least 1.
-    pub fn room(&self) -> usize {
+    pub fn free_rows(&self) -> usize {
         BLOCK_ROWS - self.waiting()
     }
 
@@ -205,7 +205,7 @@ impl Moments {
         self.check_whole()?;
         let mut start = 0;
         while start < m {
-            let to = m.min(start + self.room());
+            let to = m.min(start + self.free_rows());
             let part = rows.slice(ndarray::s![start..to, ..]);
             let entries = Rows::copied(part).into_entries();
             self.take(entries, weights.map(|w| w[start..to].to_vec()), threads);
@@ -214,7 +214,7 @@ impl Moments {
         Ok(())
     }
 
-    /// Adds at most [`room`](Self::room) samples whose entries are given row by row.
+    /// Adds at most [`free_rows`](Self::free_rows) samples whose entries are given row by row.
     pub(crate) fn take(&mut self, entries: Vec<f64>, weights: Option<Vec<f64>>, threads: &Threads) {
         let rows = entries.len() / self.n;
         self.rows += rows as u64;

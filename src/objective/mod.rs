@@ -20,8 +20,8 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use crate::error::{Error, Result};
 use crate::threads::Threads;
 
-pub use crate::budget::GoOn;
 pub use crate::error::{LARGEST, SMALLEST};
+pub use crate::limits::GoOn;
 pub use columns::{Column, Columns};
 pub use data::{Data, DenseColumns, Inner, Products};
 pub(crate) use evaluated::Evaluated;

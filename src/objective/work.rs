@@ -1,7 +1,7 @@
 //! Work of evaluations, iterations and searches, in multiply-adds of a product with a stored C.
 
 use super::{Objective, QuadraticForm};
-use crate::budget::RATE;
+use crate::limits::RATE;
 
 /// Work of a multiply-add in a product with a stored C, with a dense A of few rows, and with a sparse matrix,
 /// and number of columns whose work is added to the r columns of X (the overhead of a product).

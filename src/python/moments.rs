@@ -294,7 +294,7 @@ impl PyMoments {
             let message = format!("must be {m} nonnegative numbers, one for each row");
             return Err(Error::invalid("weights", message).into());
         }
-        let threads = if m < self.0.room() {
+        let threads = if m < self.0.free_rows() {
             Threads::serial()
         } else {
             reserve_sums(&self.0)?;
@@ -468,7 +468,7 @@ impl PyMoments {
             py.detach(|| {
                 let mut start = 0;
                 while start < m {
-                    let to = m.min(start + moments.room());
+                    let to = m.min(start + moments.free_rows());
                     let weights = weights.map(|weights| weights[start..to].to_vec());
                     moments.take(source(start, to), weights, threads);
                     start = to;

@@ -30,7 +30,7 @@ pub(super) struct AutoOptions {
 struct PhaseOptions {
     heuristics: Option<Vec<String>>,
     best: Option<usize>,
-    hopeful: Option<usize>,
+    n_heuristics: Option<usize>,
     improve: bool,
     share: f64,
     max_rounds: Option<usize>,
@@ -45,7 +45,9 @@ impl From<PhaseOptions> for Phase {
                     Entries::Named(named.into_iter().map(|name| (name, 1)).collect())
                 }
                 (None, Some(best)) => best,
-                (None, None) => given.hopeful.map_or(Entries::Fitting, Entries::Hopeful),
+                (None, None) => given
+                    .n_heuristics
+                    .map_or(Entries::Fitting, Entries::HighestPriors),
             },
             from: match given.improve {
                 true => crate::search::From::Incumbent,
@@ -152,22 +154,22 @@ fn search_dict<'py>(
         )
     });
     out.set_item("runs", PyList::new(py, rows)?)?;
-    let look = PyDict::new(py);
+    let described = PyDict::new(py);
     if let Some(profile) = profile {
-        look.set_item("n_rows", profile.rows)?;
-        look.set_item("n_components", profile.components)?;
-        look.set_item("mixed", profile.mixed)?;
-        look.set_item("quadratic", profile.quadratic)?;
-        look.set_item("penalty", format!("{:?}", profile.kind).to_lowercase())?;
-        look.set_item("dense", profile.is_dense())?;
-        look.set_item("penalty_share", profile.penalty_share)?;
-        look.set_item("flatness", profile.flatness)?;
-        look.set_item("whole_matrix", profile.whole)?;
-        look.set_item("n_rows_chosen", profile.chosen)?;
-        look.set_item("step_work", profile.step / crate::WORK_UNIT)?;
-        look.set_item("optimum", profile.optimum)?;
+        described.set_item("n_rows", profile.rows)?;
+        described.set_item("n_components", profile.components)?;
+        described.set_item("mixed", profile.mixed)?;
+        described.set_item("quadratic", profile.quadratic)?;
+        described.set_item("penalty", format!("{:?}", profile.kind).to_lowercase())?;
+        described.set_item("dense", profile.is_dense())?;
+        described.set_item("penalty_share", profile.penalty_share)?;
+        described.set_item("flatness", profile.flatness)?;
+        described.set_item("whole_matrix", profile.whole)?;
+        described.set_item("n_rows_chosen", profile.chosen)?;
+        described.set_item("step_work", profile.step / crate::WORK_UNIT)?;
+        described.set_item("optimum", profile.optimum)?;
     }
-    out.set_item("profile", look)?;
+    out.set_item("profile", described)?;
     Ok(out)
 }
 

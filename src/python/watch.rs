@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 
 use super::checkpoint::Lent;
 use super::guard::guarded;
-use crate::budget::Clock;
+use crate::limits::Clock;
 use crate::objective::GoOn;
 use crate::{Checkpoint, Control, Monitor, Record, Status, pool};
 

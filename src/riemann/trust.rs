@@ -50,8 +50,8 @@ impl Truncated {
         let reach = own + length * (2.0 * cross + length * ahead);
         self.bounded = !(curvature > 0.0) || !(reach < radius * radius);
         if self.bounded {
-            let room = (radius * radius - own).max(0.0);
-            length = room / (cross + (cross * cross + ahead * room).sqrt());
+            let left = (radius * radius - own).max(0.0);
+            length = left / (cross + (cross * cross + ahead * left).sqrt());
         }
         self.step.scaled_add(length, &self.direction);
         self.image.scaled_add(length, product);

@@ -77,7 +77,7 @@ pub(super) fn from_scratch(
 ) -> Vec<Arm> {
     match entries {
         Entries::Best(count) => {
-            let roomy = !rounds.is_complete()
+            let is_affordable = !rounds.is_complete()
                 && units(rounds, WHOLE_STEPS, false) <= slice((*count).min(ranked.len()));
             let mut arms: Vec<Arm> = Vec::new();
             for &arm in ranked.iter().take(*count) {
@@ -85,7 +85,7 @@ pub(super) fn from_scratch(
                     restricted: false,
                     ..arm
                 };
-                let outgrown = roomy && ranked.contains(&whole);
+                let outgrown = is_affordable && ranked.contains(&whole);
                 let arm = if outgrown { whole } else { arm };
                 if !arms.contains(&arm) {
                     arms.push(arm);
@@ -93,7 +93,7 @@ pub(super) fn from_scratch(
             }
             arms
         }
-        Entries::Hopeful(count) => {
+        Entries::HighestPriors(count) => {
             let mut arms = fitting(rounds, false, LOW_PRIOR);
             arms.truncate(auto.starts.unwrap_or(*count));
             arms

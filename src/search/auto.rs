@@ -10,10 +10,10 @@ use super::options::{Auto, AutoSolution};
 use super::phases::{LANES, Search};
 use super::plan::Entries;
 use super::rounds::{COLUMNS, Rounds};
-use crate::budget::{Clock, Meter, RATE};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, Prepared, registry};
+use crate::limits::{Clock, RATE, TaskWork};
 use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
@@ -55,7 +55,7 @@ pub fn minimize_with(
     let started = Instant::now();
     let form = problem.smooth.quadratic();
     check(problem, heuristics, auto)?;
-    let clock = Clock::paced(
+    let clock = Clock::with_unit(
         started,
         auto.options.max_time,
         counts(problem, auto, threads),
@@ -87,15 +87,15 @@ pub fn minimize_with(
     if incumbent.status.is_some() {
         return incumbent.finish();
     }
-    let meter = Meter::new(&clock, units);
+    let work = TaskWork::new(&clock, units);
     let known = prepared(
         problem,
         (&first, x0.as_ref()),
         threads,
-        &meter,
+        &work,
         &mut incumbent,
     );
-    incumbent.prepared = meter.spent();
+    incumbent.prepared = work.spent();
     match known {
         Some(known) => {
             let rounds = Rounds::new(problem, heuristics, &auto.options, (&clock, threads), known);
@@ -135,7 +135,7 @@ fn prepared<'a>(
     problem: &'a Problem<'a>,
     (first, given): (&Array2<f64>, Option<&Array2<f64>>),
     threads: &Threads,
-    meter: &'a Meter<'a>,
+    work: &'a TaskWork<'a>,
     incumbent: &mut Incumbent<'_>,
 ) -> Option<Prepared<'a>> {
     let form = problem.smooth.quadratic();
@@ -144,13 +144,13 @@ fn prepared<'a>(
     let found = pool::run(
         1,
         1,
-        meter.clock,
+        work.clock,
         |_| match (form, mixed) {
-            (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), meter),
+            (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), work),
             (Some(form), false) => {
-                Known::definite((problem, form), given.clone(), COLUMNS, threads, meter)
+                Known::definite((problem, form), given.clone(), COLUMNS, threads, work)
             }
-            (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), meter),
+            (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), work),
         },
         |_| incumbent.watch(None),
     );

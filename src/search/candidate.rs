@@ -172,10 +172,10 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
             true => {
                 let (options, watch) = (
                     oracle.limited(&Options::default()),
-                    &mut ClockMonitor(oracle.meter.clock),
+                    &mut ClockMonitor(oracle.work.clock),
                 );
                 let (x, work) = into_domain(problem, x, &options, &oracle.serial, watch);
-                oracle.meter.spend(work);
+                oracle.work.spend(work);
                 let drifted = gap(&x);
                 (x, drifted)
             }
@@ -188,7 +188,7 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
 /// Returns whether a tangent step fits in the remaining work; with tens of thousands of rows one step takes
 /// seconds.
 fn affordable(oracle: &Oracle<'_>) -> bool {
-    tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.meter.left_work()
+    tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.work.left_work()
 }
 
 /// Alternates exact pairs and tangent steps until neither lowers F. Pairs come first if the signature is
@@ -212,7 +212,7 @@ pub(super) fn polish(
         let definite = problem.signature.is_definite();
         if (round > 0 || definite && !plain) && (!definite || affordable(oracle)) {
             let x = best.x.clone();
-            let descent = tangent::descend(oracle, x, TANGENT_STEPS, oracle.pace(1.0));
+            let descent = tangent::descend(oracle, x, TANGENT_STEPS, oracle.limit(1.0));
             rest = descent.stalled;
             if descent.objective < best.objective
                 && let Some(lower) = Candidate::new(oracle, descent.x, String::new())
@@ -226,7 +226,7 @@ pub(super) fn polish(
             ..oracle.limited(options)
         };
         let serial = Threads::serial();
-        let watch = &mut ClockMonitor(oracle.meter.clock);
+        let watch = &mut ClockMonitor(oracle.work.clock);
         let solution = match minimize(problem, best.x.clone(), &options, &serial, watch) {
             Ok(solution) => solution,
             Err(error) => {
@@ -235,7 +235,7 @@ pub(super) fn polish(
             }
         };
         done += solution.sweeps;
-        oracle.meter.spend(solution.work);
+        oracle.work.spend(solution.work);
         best.take(&solution);
         if matches!(solution.status, Status::Unbounded | Status::Diverged) {
             best.failed = Some((solution.status, solution.recession));

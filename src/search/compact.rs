@@ -54,7 +54,7 @@ impl Compact {
     ) -> Option<Self> {
         let (n, r) = x.dim();
         let offered = profile.trace_form && !profile.mixed;
-        let hopeless = profile.is_sparse() && profile.is_dense();
+        let unsuitable = profile.is_sparse() && profile.is_dense();
         if n < MANY || !offered {
             return None;
         }
@@ -64,7 +64,7 @@ impl Compact {
         let diagonal = form.diagonal();
         let paying = lambda.map(|lambda| diagonal.iter().filter(|c| worth(c) > lambda).count());
         let complete = paying.is_some_and(|count| count <= MOST && 2 * count <= n);
-        if !complete && (profile.whole || hopeless) {
+        if !complete && (profile.whole || unsuitable) {
             return None;
         }
         let mut score: Vec<f64> = match complete {
@@ -104,7 +104,7 @@ impl Compact {
             None => form.product_work() / (2.0 * n as f64),
         };
         let each = FORMED + inner;
-        oracle.meter.spend(entries * each);
+        oracle.work.spend(entries * each);
         let mut smooth = Quadratic::new(form.principal(&rows, go_on)?, None, None).ok()?;
         if let Some((scale, at)) = form.factor() {
             let work = gradient_work(&smooth, r);
@@ -174,7 +174,7 @@ impl Compact {
         match oracle.problem.penalty.count() {
             Some(lambda) => joined(oracle, x, lambda),
             None if oracle.problem.penalty.nonnegative() => {
-                alternated_partition(oracle, None, &owned(oracle, x), oracle.pace(1.0))
+                alternated_partition(oracle, None, &owned(oracle, x), oracle.limit(1.0))
             }
             None => x,
         }
@@ -232,7 +232,7 @@ fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
         gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut count = gains.len();
         let accepted = loop {
-            if count == 0 || oracle.meter.expired() {
+            if count == 0 || oracle.work.expired() {
                 break None;
             }
             let mut trial = x.clone();

@@ -9,7 +9,7 @@ pub enum Entries {
     /// All heuristics that fit the problem and have a sufficient prior, as far as the limits allow.
     Fitting,
     /// This number of fitting heuristics, with the highest priors.
-    Hopeful(usize),
+    HighestPriors(usize),
     /// This number of the best heuristics of the previous phase.
     Best(usize),
     /// The named heuristics, each with its number of runs.
@@ -96,7 +96,7 @@ impl Plan {
         let phases = match profile.kind {
             Kind::Smooth | Kind::Other => vec![race(0.5), improve],
             Kind::Sparse if profile.is_dense() => {
-                let slow = Entries::Hopeful(2);
+                let slow = Entries::HighestPriors(2);
                 vec![phase(slow, From::Scratch, SLOW, Polish::Best(2)), improve]
             }
             _ => vec![

@@ -6,8 +6,8 @@ use super::candidate::{Candidate, polish};
 use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Run;
-use crate::budget::{Clock, Meter};
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
+use crate::limits::{Clock, TaskWork};
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
@@ -131,7 +131,7 @@ impl<'a> Rounds<'a> {
     ) -> Self {
         // The work of the preparation counts towards the limit.
         let spent = if clock.counts() {
-            oracle.meter.spent()
+            oracle.work.spent()
         } else {
             0.0
         };
@@ -169,7 +169,7 @@ impl<'a> Rounds<'a> {
             return;
         }
         self.base = value;
-        let meter = Meter::new(self.clock, f64::INFINITY);
+        let work = TaskWork::new(self.clock, f64::INFINITY);
         let go_on = || !self.clock.expired();
         let (whole, problem, threads) = (&self.whole, self.problem, self.threads);
         let old = &self.compact;
@@ -178,7 +178,7 @@ impl<'a> Rounds<'a> {
             1,
             self.clock,
             |_| {
-                let oracle = whole.oracle.during(&meter, threads);
+                let oracle = whole.oracle.during(&work, threads);
                 if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
                     return None;
                 }
@@ -186,15 +186,15 @@ impl<'a> Rounds<'a> {
                 let small = compact.problem(problem.components);
                 let form: &dyn QuadraticForm = compact.form();
                 let (_, known, profile) =
-                    Known::definite((&small, form), None, usize::MAX, self.threads, &meter)?;
+                    Known::definite((&small, form), None, usize::MAX, self.threads, &work)?;
                 let basis = known.basis;
                 Some((compact, (profile, basis)))
             },
             |_| incumbent.watch(None),
         );
-        incumbent.prepared += meter.spent();
+        incumbent.prepared += work.spent();
         if self.clock.counts() {
-            self.spent += meter.spent();
+            self.spent += work.spent();
         }
         if let Some((compact, chosen)) = made.into_iter().flatten().flatten().next() {
             self.whole.profile.chosen = Some(compact.rows.len());
@@ -226,7 +226,7 @@ impl<'a> Rounds<'a> {
         incumbent.take_saved();
         let before = incumbent.best.clone();
         let size = incumbent.size();
-        let preparation = Meter::new(self.clock, f64::INFINITY);
+        let preparation = TaskWork::new(self.clock, f64::INFINITY);
         let small = self
             .compact
             .as_ref()
@@ -260,13 +260,13 @@ impl<'a> Rounds<'a> {
             self.threads.count(),
             self.clock,
             |k| {
-                let meter = Meter::new(this.clock, slice);
+                let work = TaskWork::new(this.clock, slice);
                 let least = best.objective + PROMISING * size;
                 let spaces = (space.as_ref(), &threads);
                 let candidate =
-                    threads.install(|| this.job(&jobs[k], spaces, from[k], least, &meter));
-                meter.spend(RUN);
-                let work = meter.spent();
+                    threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
+                work.spend(RUN);
+                let work = work.spent();
                 let found = candidate.map(|candidate| JobResult {
                     candidate,
                     work,
@@ -305,18 +305,18 @@ impl<'a> Rounds<'a> {
         job: &Job,
         (small, threads): (Option<&Space<'_>>, &Threads),
         from: &Array2<f64>,
-        promising: f64,
-        meter: &Meter<'_>,
+        polish_below: f64,
+        work: &TaskWork<'_>,
     ) -> Option<Candidate> {
-        let whole = self.whole.oracle.during(meter, threads);
+        let whole = self.whole.oracle.during(work, threads);
         let restricted = match (job.restricted, &self.compact, small) {
             (true, Some(compact), Some(space)) => Some((compact, space)),
             _ => None,
         };
         let Some((compact, space)) = restricted else {
-            return self.point(job, &self.whole, &whole, from, promising);
+            return self.point(job, &self.whole, &whole, from, polish_below);
         };
-        let oracle = space.oracle.during(meter, threads);
+        let oracle = space.oracle.during(work, threads);
         let from = compact.restrict(from);
         let candidate = self.point(job, space, &oracle, &from, f64::INFINITY)?;
         let lifted = compact.lift(&whole, &candidate.x);
@@ -325,14 +325,14 @@ impl<'a> Rounds<'a> {
         Some(lifted)
     }
 
-    /// Runs one job in one space; points with F above `promising` are not polished.
+    /// Runs one job in one space; points with F above `polish_below` are not polished.
     fn point(
         &self,
         job: &Job,
         space: &Space<'_>,
         oracle: &Oracle<'_>,
         from: &Array2<f64>,
-        promising: f64,
+        polish_below: f64,
     ) -> Option<Candidate> {
         let x = match job.heuristic {
             None => from.clone(),
@@ -345,7 +345,7 @@ impl<'a> Rounds<'a> {
                 run: job.run,
                 seed: job.seed,
                 sweeps: self.sweeps,
-                pace: oracle.pace(if job.polished || job.restricted {
+                limit: oracle.limit(if job.polished || job.restricted {
                     HEURISTIC
                 } else {
                     1.0
@@ -358,7 +358,7 @@ impl<'a> Rounds<'a> {
         };
         let candidate = Candidate::new(oracle, x, name)?;
         Some(
-            match job.plain || job.polished && candidate.objective <= promising {
+            match job.plain || job.polished && candidate.objective <= polish_below {
                 true => polish(oracle, self.options, candidate, self.sweeps, job.plain),
                 false => candidate,
             },

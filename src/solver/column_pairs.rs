@@ -169,7 +169,9 @@ impl Mover for ColumnPairs {
             let bound = self.rapidity_bound;
             let sweep = PairSweep::new(form, &point.x, bound, &self.signs, point.threads);
             let mut sweep = sweep.rotate_only(point.problem.rotations);
-            sweep.block.set_room(point.domain.room(&point.x));
+            sweep
+                .block
+                .set_growth_limit(point.domain.growth_limit(&point.x));
             sweep
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);

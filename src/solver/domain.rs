@@ -41,7 +41,7 @@ impl<'a> Domain<'a> {
     }
 
     /// Returns the amount by which ‖X‖² may grow within bounds; infinite for a definite signature.
-    pub(super) fn room(&self, x: &Array2<f64>) -> f64 {
+    pub(super) fn growth_limit(&self, x: &Array2<f64>) -> f64 {
         match self.signature.is_definite() {
             true => f64::INFINITY,
             false => (self.limit - mean_square(x)) * x.nrows() as f64,

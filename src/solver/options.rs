@@ -1,8 +1,8 @@
 //! Options of a solve.
 
 use crate::block::Curvature;
-use crate::budget::Meter;
 use crate::error::{Error, Result};
+use crate::limits::TaskWork;
 use crate::objective::Objective;
 use crate::options::setters;
 use crate::working_set::{self, MAX_CYCLE, WorkingSet};
@@ -12,7 +12,7 @@ pub const DEFAULT_TILE: usize = 64;
 
 /// The work that one core does in about a second, in multiply-adds of a matrix product; other operations
 /// count by the time they take.
-pub const WORK_UNIT: f64 = crate::budget::RATE;
+pub const WORK_UNIT: f64 = crate::limits::RATE;
 
 /// Update rule of the pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -164,10 +164,10 @@ setters!(Options {
 
 impl Options {
     /// Limits the work and the time to those that a task has left.
-    pub(crate) fn within(self, meter: &Meter<'_>) -> Self {
-        let (max_time, max_work) = match meter.clock.counts() {
-            true => (meter.clock.left(), Some(meter.left() as u64)),
-            false => (Some(meter.left()), None),
+    pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
+        let (max_time, max_work) = match work.clock.counts() {
+            true => (work.clock.left(), Some(work.left() as u64)),
+            false => (Some(work.left()), None),
         };
         Self {
             max_time,

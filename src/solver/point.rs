@@ -48,7 +48,7 @@ pub struct Point<'a> {
     /// The last point of a mixed signature that was within bounds.
     good: Option<Array2<f64>>,
     /// The amount by which ‖X‖² may grow within bounds.
-    pub(super) room: f64,
+    pub(super) growth_limit: f64,
 }
 
 impl<'a> Point<'a> {
@@ -79,7 +79,7 @@ impl<'a> Point<'a> {
             stale: false,
             adopted: false,
             version: 0,
-            room: domain.room(&x),
+            growth_limit: domain.growth_limit(&x),
             domain,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,
@@ -92,7 +92,7 @@ impl<'a> Point<'a> {
         self.tracker = self.problem.tracker(x.view(), self.threads);
         (self.updated, self.stale, self.adopted) = (false, false, false);
         self.version = 0;
-        self.room = self.domain.room(&x);
+        self.growth_limit = self.domain.growth_limit(&x);
         self.good = self.good.take().map(|_| x.clone());
         self.x = x;
     }
@@ -369,7 +369,7 @@ impl<'a> Point<'a> {
             // The tracker still belongs to the diverged point.
             self.stale = true;
         }
-        self.room = self.domain.room(&self.x);
+        self.growth_limit = self.domain.growth_limit(&self.x);
         !bounded
     }
 }

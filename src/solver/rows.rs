@@ -221,9 +221,9 @@ impl RowMover {
             point.tracker.fill(self.block.model());
             self.loaded = Some(point.version);
         }
-        self.block.set_room(point.room);
+        self.block.set_growth_limit(point.growth_limit);
         let outcome = self.sweep(pairs, point);
-        point.room = self.block.room();
+        point.growth_limit = self.block.growth_limit();
         // Pairs of zero rows are not solved.
         let rows = self.block.len();
         let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));

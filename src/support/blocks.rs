@@ -8,7 +8,7 @@ use ndarray::{Array1, Array2, Axis, s};
 
 use super::model::{ColumnModel, SparsePoint};
 use super::rules::{Cardinality, Rules};
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::linalg::{orthonormal_factor, symmetric_eigen};
 use crate::objective::eigen_work;
 
@@ -42,13 +42,13 @@ struct Merger<'a> {
     rules: &'a Rules,
     c: Array2<f64>,
     places: Vec<usize>,
-    meter: &'a Meter<'a>,
+    work: &'a TaskWork<'a>,
 }
 
 impl Merger<'_> {
     /// Returns the eigenvalues and eigenvectors of C on some rows, ascending.
     fn axes(&self, rows: &[usize]) -> (Array1<f64>, Array2<f64>) {
-        self.meter.spend(eigen_work(rows.len()));
+        self.work.spend(eigen_work(rows.len()));
         let own: Vec<usize> = rows.iter().map(|&i| self.places[i]).collect();
         symmetric_eigen(self.c.select(Axis(0), &own).select(Axis(1), &own).view())
     }
@@ -105,11 +105,11 @@ fn union(point: &SparsePoint, columns: &[usize]) -> Vec<usize> {
 /// Merges blocks while the cardinality allows it, beginning with groups of columns of a point that share
 /// rows. The merge with the largest decrease of f per nonzero comes first. Returns X with the principal axes
 /// of every block. None if there are rules for single entries, f ≠ ½ tr(XᵀCX), C would exceed [`FORMED`]
-/// rows, or the meter expires before all pairs of the first blocks are compared.
+/// rows, or the task expires before all pairs of the first blocks are compared.
 pub(crate) fn merged(
     model: &ColumnModel<'_>,
     point: &SparsePoint,
-    meter: &Meter<'_>,
+    work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
     let (rules, n) = (&model.rules, model.order());
     if rules.binds() || !model.form.is_trace_form() {
@@ -124,12 +124,12 @@ pub(crate) fn merged(
     used.iter()
         .enumerate()
         .for_each(|(place, &i)| places[i] = place);
-    let c = model.form.principal(&used, &|| !meter.expired())?;
+    let c = model.form.principal(&used, &|| !work.expired())?;
     let merger = Merger {
         rules,
         c,
         places,
-        meter,
+        work,
     };
     let mut blocks: Vec<Option<Block>> = Vec::new();
     for t in 0..point.parts.len() {
@@ -151,11 +151,11 @@ pub(crate) fn merged(
     let mut merges: Vec<Merge> = Vec::new();
     for second in 0..blocks.len() {
         merges.extend((0..second).filter_map(|first| merger.merge(&blocks, first, second)));
-        if meter.expired() {
+        if work.expired() {
             return None;
         }
     }
-    while !meter.expired() {
+    while !work.expired() {
         let fitting = (0..merges.len()).filter(|&k| total + merges[k].more <= most);
         let Some(best) = fitting.max_by(|&a, &b| merges[a].rate.total_cmp(&merges[b].rate)) else {
             break;

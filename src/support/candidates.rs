@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use super::model::{ColumnModel, SCALAR, SparsePoint};
 use super::pattern;
 use super::rules::Cardinality;
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::objective::Column as CovarianceColumn;
 use crate::stored::stored;
 
@@ -112,23 +112,23 @@ fn add_gain(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
     pattern::gain(lambda, rho, entry)
 }
 
-/// Moves of the points of a model; the work is charged to a meter.
+/// Moves of the points of a model; the work is charged to the task.
 pub(crate) struct SupportMover<'a> {
     pub(crate) model: &'a ColumnModel<'a>,
-    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) work: &'a TaskWork<'a>,
 }
 
 impl SupportMover<'_> {
     pub(crate) fn state(&self, point: SparsePoint) -> State {
         State {
-            gradients: self.model.gradients(&point, self.meter),
+            gradients: self.model.gradients(&point, self.work),
             point,
         }
     }
 
     /// Returns whether the work or the time is used up.
     pub(crate) fn is_late(&self) -> bool {
-        self.meter.expired()
+        self.work.expired()
     }
 
     /// Returns the rows with the largest gradient entries of column t: twice its nonzeros and ten more.
@@ -136,7 +136,7 @@ impl SupportMover<'_> {
         let gradient = &state.gradients[t];
         let most = (2 * state.point.parts[t].rows.len() + 10).min(gradient.len());
         let mut rows: Vec<usize> = (0..gradient.len()).collect();
-        self.meter.spend(SCALAR * (4 * rows.len()) as f64);
+        self.work.spend(SCALAR * (4 * rows.len()) as f64);
         rows.select_nth_unstable_by(most - 1, |&a, &b| {
             gradient[b]
                 .abs()
@@ -152,7 +152,7 @@ impl SupportMover<'_> {
         for (t, part) in point.parts.iter().enumerate() {
             let old = &state.point.parts[t];
             if part.rows != old.rows || part.values != old.values {
-                state.gradients[t] = self.model.gradient(part, t, self.meter);
+                state.gradients[t] = self.model.gradient(part, t, self.work);
             }
         }
         state.point = point;
@@ -220,7 +220,7 @@ impl SupportMover<'_> {
     ) -> ColumnEstimates {
         let (model, part) = (self.model, &point.parts[t]);
         let n = model.order();
-        self.meter.spend(SCALAR * (6 * n) as f64);
+        self.work.spend(SCALAR * (6 * n) as f64);
         let weight = model.weights[t];
         let mut adds: Vec<(f64, usize)> = (0..n)
             .map(|j| {
@@ -268,7 +268,7 @@ impl SupportMover<'_> {
     ) {
         for t in 0..columns.len() {
             let part = &state.point.parts[t];
-            self.meter
+            self.work
                 .spend(SCALAR * (10 * part.rows.len() * columns[t].adds.len()) as f64);
             for &a in part.rows.iter().filter(|&&a| !self.model.rules.holds(a, t)) {
                 let mut best = None;
@@ -298,7 +298,7 @@ impl SupportMover<'_> {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
-                self.meter
+                self.work
                     .spend(SCALAR * (20 * CHEAPEST * parts[s].rows.len()) as f64);
                 for &j in &parts[s].rows {
                     if rules.holds(j, s) || !rules.admits(j, t) {
@@ -363,7 +363,7 @@ impl SupportMover<'_> {
                     .collect();
                 rows.sort_by(|a, b| b.0.total_cmp(&a.0));
                 rows.truncate(PAIRED);
-                self.meter
+                self.work
                     .spend(SCALAR * (30 * outs.len() * rows.len() * rows.len()) as f64);
                 for (k, &(_, j)) in rows.iter().enumerate() {
                     let row = model.column(j);

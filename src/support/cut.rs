@@ -6,7 +6,7 @@ use ndarray::Array2;
 
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, Part};
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::gradient_work;
 use crate::riemann::admm::{self, Terms};
@@ -32,17 +32,17 @@ const LARGEST: f64 = 200.0;
 /// Number of entries sorted first, as a multiple of the cardinality.
 const SORTED: usize = 4;
 
-/// Truncations for a model; the work is charged to a meter.
+/// Truncations for a model; the work is charged to the task.
 pub(crate) struct Cut<'a> {
     pub(crate) model: &'a ColumnModel<'a>,
-    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) work: &'a TaskWork<'a>,
 }
 
 impl Cut<'_> {
     /// Selects the largest entries of a matrix within the cardinality and the rules.
     pub(crate) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
-        self.meter.spend(LARGEST * (n * r) as f64);
+        self.work.spend(LARGEST * (n * r) as f64);
         let sign: Vec<f64> = (x.columns().into_iter())
             .map(|column| column.iter().map(|v| v * v.abs()).sum::<f64>())
             .map(f64::signum)
@@ -115,21 +115,21 @@ impl Cut<'_> {
     /// Returns a feasible point near some entries, optimal on its supports. The supports lose entries if the
     /// projection requires it.
     pub(crate) fn feasible(&self, parts: Vec<Part>) -> Option<SparsePoint> {
-        let point = (self.model).point_of(&self.near(parts, self.meter)?, self.meter)?;
+        let point = (self.model).point_of(&self.near(parts, self.work)?, self.work)?;
         Some(self.optimised(point))
     }
 
     /// Returns the optimum on the supports of a feasible point, or the point itself if that takes too long.
     pub(crate) fn optimised(&self, point: SparsePoint) -> SparsePoint {
         let all: Vec<usize> = (0..point.parts.len()).collect();
-        let optimised = self.model.optimised(point.clone(), &all, None, self.meter);
+        let optimised = self.model.optimised(point.clone(), &all, None, self.work);
         optimised
             .filter(|optimised| optimised.value() < point.value())
             .unwrap_or(point)
     }
 
-    /// Returns orthonormal columns near some entries; `meter` bounds the work of the projections.
-    pub(crate) fn near(&self, parts: Vec<Part>, meter: &Meter<'_>) -> Option<Array2<f64>> {
+    /// Returns orthonormal columns near some entries; `work` bounds the work of the projections.
+    pub(crate) fn near(&self, parts: Vec<Part>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let r = parts.len();
         let empty = |part: &Part| part.values.iter().all(|&v| v == 0.0);
         if parts.iter().any(empty) {
@@ -148,7 +148,7 @@ impl Cut<'_> {
             part.entries().for_each(|(i, v)| x[[place(i), t]] = v);
         }
         let signature = Signature::stiefel(rows.len());
-        let manifold = Manifold::new(&signature, Array2::eye(r), Some(meter));
+        let manifold = Manifold::new(&signature, Array2::eye(r), Some(work));
         let small = project_near_support(&manifold, &x, &x)?;
         Some(pattern::on_rows(self.model.order(), &rows, small.view()))
     }
@@ -187,9 +187,9 @@ impl Cut<'_> {
             return None;
         }
         let steps = steps.floor();
-        let go_on = || !self.meter.expired();
+        let go_on = || !self.work.expired();
         let mut gradient = |x: &Array2<f64>| {
-            self.meter.spend(each);
+            self.work.spend(each);
             let mut gradient = (model.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
             for ((i, t), g) in gradient.indexed_iter_mut() {
                 *g = model.weights[t] * *g - model.shift(t) * x[[i, t]] + model.slope(i, t);
@@ -223,7 +223,7 @@ impl Cut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::Clock;
+    use crate::limits::Clock;
     use crate::objective::Quadratic;
     use crate::start;
     use crate::support::rules::{Cardinality, Rules, Sparsity};
@@ -234,14 +234,13 @@ mod tests {
         let (n, counts) = (300, [1, 2, 20]);
         let smooth = Quadratic::new(Array2::eye(n), None, None).unwrap();
         let clock = Clock::new(Instant::now(), None);
-        let meter = Meter::new(&clock, f64::INFINITY);
+        let work = TaskWork::new(&clock, f64::INFINITY);
         let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
-        let model =
-            ColumnModel::new(&smooth, rules, vec![1.0; 3], ((1.0, 1.0), 0), &meter).unwrap();
+        let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], ((1.0, 1.0), 0), &work).unwrap();
         let cut = Cut {
             model: &model,
-            meter: &meter,
+            work: &work,
         };
         // The entries of the last column are smaller than all others.
         let mut x = start::random(n, 3, 0);

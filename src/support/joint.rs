@@ -9,7 +9,7 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::model::SCALAR;
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::linalg::{Cholesky, dot};
 use crate::manifold::newton;
 use crate::riemann::trust;
@@ -81,7 +81,7 @@ impl ColumnForm {
 /// `ends[a]`. The norm constraints (s = t) come first.
 pub(crate) struct Joint<'a> {
     blocks: &'a [ColumnForm],
-    meter: &'a Meter<'a>,
+    work: &'a TaskWork<'a>,
     offsets: Vec<usize>,
     from: Vec<usize>,
     ends: Vec<(usize, usize)>,
@@ -100,7 +100,7 @@ struct Normal {
 }
 
 impl<'a> Joint<'a> {
-    pub(crate) fn new(blocks: &'a [ColumnForm], scale: f64, meter: &'a Meter<'a>) -> Self {
+    pub(crate) fn new(blocks: &'a [ColumnForm], scale: f64, work: &'a TaskWork<'a>) -> Self {
         let mut offsets = vec![0];
         for block in blocks {
             offsets.push(offsets[offsets.len() - 1] + block.rows.len());
@@ -119,7 +119,7 @@ impl<'a> Joint<'a> {
         }
         Self {
             blocks,
-            meter,
+            work,
             size: offsets[r],
             offsets,
             from,
@@ -133,7 +133,7 @@ impl<'a> Joint<'a> {
     fn spend_normal(&self) {
         let (c, r) = (self.constraints(), self.blocks.len());
         let meeting = self.places.len() * (2 * c).div_ceil(r);
-        self.meter
+        self.work
             .spend(DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
     }
 
@@ -142,7 +142,7 @@ impl<'a> Joint<'a> {
         let products: usize = self.blocks.iter().map(|b| b.matrix.len()).sum();
         let c = self.constraints();
         let scalar = 4 * self.places.len() + 8 * self.size;
-        self.meter
+        self.work
             .spend(DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
     }
 
@@ -265,7 +265,7 @@ impl<'a> Joint<'a> {
     /// Returns the point of the manifold near x, by Newton's method along the normals.
     fn retracted(&self, x: Vec<f64>) -> Option<Vec<f64>> {
         let corrected = |x: &Vec<f64>, violation: &Vec<f64>, gap: f64| {
-            if !(gap <= FAR) || self.meter.expired() {
+            if !(gap <= FAR) || self.work.expired() {
                 return None;
             }
             let (mut multipliers, mut next) = (violation.clone(), x.clone());
@@ -286,7 +286,7 @@ impl<'a> Joint<'a> {
         let mut radius = RADIUS.0;
         let mut gradient = vec![0.0; self.size];
         for step in 0..STEPS {
-            if self.meter.expired() {
+            if self.work.expired() {
                 break;
             }
             let mut normal = self.normal(&x)?;
@@ -337,7 +337,7 @@ impl<'a> Joint<'a> {
         let goal = start * (start / self.scale).min(0.1);
         let mut model = trust::Truncated::new(&as_column(gradient)?, goal);
         for _ in 0..GRADIENTS.min(self.size + 2) {
-            if self.meter.expired() {
+            if self.work.expired() {
                 break;
             }
             self.spend_product();

@@ -13,8 +13,8 @@ use ndarray::{Array2, ArrayView2};
 use super::joint::{ColumnForm, Joint, common};
 use super::pattern::{self, Part};
 use super::rules::Rules;
-use crate::budget::Meter;
 use crate::error::{Error, Result};
+use crate::limits::TaskWork;
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
 use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
@@ -141,14 +141,14 @@ impl<'a> ColumnModel<'a> {
         rules: Rules,
         weights: Vec<f64>,
         ((low, high), formed): ((f64, f64), usize),
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> Option<Self> {
         let n = form.order();
         let bytes = match n <= formed {
             true => BYTES,
             false => BYTES.min(8 * n * (n - 1)),
         };
-        let columns = Columns::new(form, bytes, &|| !meter.expired())?;
+        let columns = Columns::new(form, bytes, &|| !work.expired())?;
         let linear = form.linear().map(|l| l.to_owned());
         let slope = linear
             .as_ref()
@@ -241,8 +241,8 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns the point with the entries of X and those that the rules include; None if the task expired.
-    pub(crate) fn point_of(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<SparsePoint> {
-        let image = self.image(x, meter)?;
+    pub(crate) fn point_of(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<SparsePoint> {
+        let image = self.image(x, work)?;
         let parts =
             (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
                 let linear = |i: usize| self.slope(i, t);
@@ -261,19 +261,19 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns C X; None if the task expired.
-    pub(crate) fn image(&self, x: &Array2<f64>, meter: &Meter<'_>) -> Option<Array2<f64>> {
-        meter.spend(gradient_work(self.form, x.ncols()));
-        let go_on = || !meter.expired();
+    pub(crate) fn image(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        work.spend(gradient_work(self.form, x.ncols()));
+        let go_on = || !work.expired();
         self.form.apply_while(x.view(), &Threads::serial(), &go_on)
     }
 
     /// Returns the gradients of all columns, all rows: by one product with C if the supports are large.
-    pub(crate) fn gradients(&self, point: &SparsePoint, meter: &Meter<'_>) -> Vec<Vec<f64>> {
+    pub(crate) fn gradients(&self, point: &SparsePoint, work: &TaskWork<'_>) -> Vec<Vec<f64>> {
         let n = self.order();
         let count: usize = point.counts().iter().sum();
         let single = count as f64 * (2.0 * pass_work(n) + self.column_work());
         let dense = (single > gradient_work(self.form, point.parts.len()))
-            .then(|| self.image(&point.dense(n), meter))
+            .then(|| self.image(&point.dense(n), work))
             .flatten();
         match dense {
             Some(image) => (image.columns().into_iter().enumerate())
@@ -284,7 +284,7 @@ impl<'a> ColumnModel<'a> {
                 })
                 .collect(),
             None => (point.parts.iter().enumerate())
-                .map(|(t, part)| self.gradient(part, t, meter))
+                .map(|(t, part)| self.gradient(part, t, work))
                 .collect(),
         }
     }
@@ -312,9 +312,9 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns the gradient of column t, all rows.
-    pub(crate) fn gradient(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Vec<f64> {
+    pub(crate) fn gradient(&self, part: &Part, t: usize, work: &TaskWork<'_>) -> Vec<f64> {
         let n = self.order();
-        meter.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
+        work.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
         let mut image = vec![0.0; n];
         for (i, v) in part.entries() {
             let (column, factor) = (self.columns.column(i), v * self.weights[t]);
@@ -333,10 +333,10 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns the quadratic form of column t on its support; None if the time ran out.
-    fn block(&self, part: &Part, t: usize, meter: &Meter<'_>) -> Option<ColumnForm> {
+    fn block(&self, part: &Part, t: usize, work: &TaskWork<'_>) -> Option<ColumnForm> {
         let k = part.rows.len();
-        meter.spend(SCALAR * (k * k) as f64);
-        let (total, go_on) = (self.rules.cardinality.total(), || !meter.expired());
+        work.spend(SCALAR * (k * k) as f64);
+        let (total, go_on) = (self.rules.cardinality.total(), || !work.expired());
         let mut matrix = self.columns.principal(&part.rows, total, &go_on)?;
         if self.weights[t] != 1.0 {
             matrix *= self.weights[t];
@@ -356,12 +356,12 @@ impl<'a> ColumnModel<'a> {
         mut point: SparsePoint,
         touched: &[usize],
         goal: Option<f64>,
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> Option<SparsePoint> {
-        meter.spend(SOLUTION);
+        work.spend(SOLUTION);
         let mut waiting = self.separated(&mut point, touched);
         while let Some(t) = waiting.pop() {
-            if meter.expired() {
+            if work.expired() {
                 return None;
             }
             let group = point.group(t);
@@ -373,7 +373,7 @@ impl<'a> ColumnModel<'a> {
                 let others = (0..point.parts.len()).filter(|s| !group.contains(s));
                 goal - others.map(|s| point.parts[s].value).sum::<f64>()
             });
-            self.solve(&mut point, &group, goal, meter)?;
+            self.solve(&mut point, &group, goal, work)?;
             let mut dropped = false;
             for &s in &group {
                 dropped |= self.drop_negligible(&mut point.parts[s], s);
@@ -437,25 +437,25 @@ impl<'a> ColumnModel<'a> {
         point: &mut SparsePoint,
         group: &[usize],
         goal: Option<f64>,
-        meter: &Meter<'_>,
+        work: &TaskWork<'_>,
     ) -> Option<()> {
         let blocks: Vec<ColumnForm> = (group.iter())
-            .map(|&t| self.block(&point.parts[t], t, meter))
+            .map(|&t| self.block(&point.parts[t], t, work))
             .collect::<Option<_>>()?;
         if let [t] = *group {
             let part = &mut point.parts[t];
             let k = part.rows.len();
             if self.rules.nonnegative {
-                return self.nonnegative(&blocks[0], part, meter);
+                return self.nonnegative(&blocks[0], part, work);
             }
             if k <= DECOMPOSED && self.linear.is_none() {
-                meter.spend(eigen_work(k));
+                work.spend(eigen_work(k));
                 return leading(&blocks[0], part);
             }
         } else if self.rules.nonnegative {
             return None;
         }
-        let joint = Joint::new(&blocks, self.scale, meter);
+        let joint = Joint::new(&blocks, self.scale, work);
         let start = |parts: &[Part]| {
             group
                 .iter()
@@ -463,7 +463,7 @@ impl<'a> ColumnModel<'a> {
                 .collect()
         };
         let solved = joint.minimised(start(&point.parts), goal).or_else(|| {
-            let near = self.projected(&blocks, &start(&point.parts), meter)?;
+            let near = self.projected(&blocks, &start(&point.parts), work)?;
             joint.minimised(near, goal)
         });
         let (x, _) = solved?;
@@ -479,7 +479,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns a point with these supports by alternating projections, if Newton's method fails.
-    fn projected(&self, blocks: &[ColumnForm], x: &[f64], meter: &Meter<'_>) -> Option<Vec<f64>> {
+    fn projected(&self, blocks: &[ColumnForm], x: &[f64], work: &TaskWork<'_>) -> Option<Vec<f64>> {
         let mut union: Vec<usize> = blocks.iter().flat_map(|b| b.rows.iter().copied()).collect();
         union.sort_unstable();
         union.dedup();
@@ -494,7 +494,7 @@ impl<'a> ColumnModel<'a> {
             }
         }
         let signature = Signature::stiefel(shape.0);
-        let manifold = Manifold::new(&signature, Array2::eye(shape.1), Some(meter));
+        let manifold = Manifold::new(&signature, Array2::eye(shape.1), Some(work));
         let near = project_on_support(&manifold, &dense, &support)?;
         let parts = blocks.iter().enumerate();
         Some(
@@ -507,14 +507,14 @@ impl<'a> ColumnModel<'a> {
 
     /// Minimises ½vᵀBv + lᵀv over unit v ≥ 0 by v ← (σv − Bv − l)₊, normalised, which never raises the value
     /// while σ bounds B.
-    fn nonnegative(&self, block: &ColumnForm, part: &mut Part, meter: &Meter<'_>) -> Option<()> {
+    fn nonnegative(&self, block: &ColumnForm, part: &mut Part, work: &TaskWork<'_>) -> Option<()> {
         let k = part.rows.len();
         let sigma = (block.matrix.chunks(k))
             .map(|row| row.iter().map(|v| v.abs()).sum::<f64>())
             .fold(0.0, f64::max);
         let mut starts = vec![part.values.clone()];
         if k <= DECOMPOSED {
-            meter.spend(eigen_work(k));
+            work.spend(eigen_work(k));
             let mut first = part.clone();
             leading(block, &mut first)?;
             let sign = first.values.iter().map(|v| v * v.abs()).sum::<f64>();
@@ -529,7 +529,7 @@ impl<'a> ColumnModel<'a> {
                 let mut next: Vec<f64> = (0..k)
                     .map(|a| (sigma * v[a] - image[a] - block.linear[a]).max(0.0))
                     .collect();
-                meter.spend(SCALAR * (k * k) as f64);
+                work.spend(SCALAR * (k * k) as f64);
                 if normalise(&mut next).is_none() {
                     break;
                 }
@@ -553,12 +553,12 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Solves for column t alone; sets its values and its part of f.
-    pub(crate) fn solo(&self, part: &mut Part, t: usize, meter: &Meter<'_>) -> Option<()> {
+    pub(crate) fn solo(&self, part: &mut Part, t: usize, work: &TaskWork<'_>) -> Option<()> {
         let mut point = SparsePoint {
             parts: vec![Part::default(); self.weights.len()],
         };
         point.parts[t] = std::mem::take(part);
-        let solved = self.solve(&mut point, &[t], None, meter);
+        let solved = self.solve(&mut point, &[t], None, work);
         *part = std::mem::take(&mut point.parts[t]);
         solved
     }

@@ -45,13 +45,13 @@ impl SupportMover<'_> {
                 *value = 1.0;
             }
         }
-        self.model.optimised(next, &touched, goal, self.meter)
+        self.model.optimised(next, &touched, goal, self.work)
     }
 
-    /// Adds entries while the cardinality allows them and they lower f, until the meter shows `spent`.
+    /// Adds entries while the cardinality allows them and they lower f, until the work reaches `spent`.
     pub(crate) fn fill(&self, state: &mut State, spent: f64) {
         let rules = &self.model.rules;
-        while !self.is_late() && self.meter.spent() < spent {
+        while !self.is_late() && self.work.spent() < spent {
             let counts = state.point.counts();
             if (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0) {
                 return;

@@ -20,7 +20,7 @@ use super::cut::{Cut, LEAST_STEPS};
 use super::model::{ColumnModel, SCALAR};
 use super::pattern::{self, Part};
 use super::rules::{Cardinality, Rules};
-use crate::budget::Meter;
+use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
@@ -71,16 +71,16 @@ const KRYLOV: f64 = 60.0;
 pub(crate) fn axes(
     form: &dyn QuadraticForm,
     r: usize,
-    meter: &Meter<'_>,
+    work: &TaskWork<'_>,
 ) -> Option<(Vec<f64>, Array2<f64>)> {
-    let (n, serial, go_on) = (form.order(), Threads::serial(), || !meter.expired());
+    let (n, serial, go_on) = (form.order(), Threads::serial(), || !work.expired());
     if let (true, Some(c)) = (n <= DENSE, form.dense()) {
-        meter.spend(eigen_work(n));
+        work.spend(eigen_work(n));
         let (values, vectors) = symmetric_eigen(c);
         let vectors = vectors.slice(s![.., ..r]).to_owned();
         return Some((values.iter().take(r).copied().collect(), vectors));
     }
-    meter.spend(KRYLOV * gradient_work(form, r));
+    work.spend(KRYLOV * gradient_work(form, r));
     let x = start::spectral_while(form, r, &serial, &go_on)?;
     let image = form.apply_while(x.view(), &serial, &go_on)?;
     let (values, turned) = symmetric_eigen(symmetric(&x.t().dot(&image)).view());
@@ -92,21 +92,21 @@ fn axes_on(
     form: &dyn QuadraticForm,
     rows: &[usize],
     r: usize,
-    meter: &Meter<'_>,
+    work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
     if rows.len() == form.order() {
-        let (_, x) = axes(form, r, meter)?;
+        let (_, x) = axes(form, r, work)?;
         return Some(x.select(Axis(0), rows));
     }
     if let Some(own) = form.restricted(rows) {
-        return Some(axes(&*own, r, meter)?.1);
+        return Some(axes(&*own, r, work)?.1);
     }
     if rows.len() > FORMED {
         return None;
     }
-    meter.spend(SCALAR * (rows.len() * rows.len()) as f64);
-    let c = form.principal(rows, &|| !meter.expired())?;
-    Some(axes(&Quadratic::new(c, None, None).ok()?, r, meter)?.1)
+    work.spend(SCALAR * (rows.len() * rows.len()) as f64);
+    let c = form.principal(rows, &|| !work.expired())?;
+    Some(axes(&Quadratic::new(c, None, None).ok()?, r, work)?.1)
 }
 
 /// Returns whether the cardinality allows the principal axes themselves, which are then optimal.
@@ -121,9 +121,9 @@ pub(crate) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize)
 pub(crate) fn scaled(
     model: &ColumnModel<'_>,
     basis: &Array2<f64>,
-    meter: &Meter<'_>,
+    work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
-    let image = model.image(basis, meter)?;
+    let image = model.image(basis, work)?;
     let curvatures = basis.columns().into_iter().zip(image.columns());
     let curvatures: Vec<f64> = curvatures.map(|(v, y)| -v.dot(&y)).collect();
     let least = curvatures.iter().copied().fold(0.0, f64::min);
@@ -144,7 +144,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) scaled: &'a Array2<f64>,
     /// Largest work of products for the leading axes of disjoint supports, in multiply-adds.
     pub(crate) leading: f64,
-    pub(crate) meter: &'a Meter<'a>,
+    pub(crate) work: &'a TaskWork<'a>,
 }
 
 impl Opening<'_> {
@@ -174,7 +174,7 @@ impl Opening<'_> {
     fn raw(&self, number: usize) -> Option<Array2<f64>> {
         let rows = |weights: &[f64]| {
             let (rows, order) = self.rows(weights)?;
-            let axes = axes_on(self.model.form, &rows, self.basis.ncols(), self.meter)?;
+            let axes = axes_on(self.model.form, &rows, self.basis.ncols(), self.work)?;
             self.placed(&rows, &order, axes)
         };
         match number {
@@ -195,8 +195,8 @@ impl Opening<'_> {
                     ..*self
                 };
                 let x = on_own_rows.disjoint()?;
-                self.within(MERGE_WORK, |meter| {
-                    merged(self.model, &self.model.point_of(&x, meter)?, meter)
+                self.within(MERGE_WORK, |work| {
+                    merged(self.model, &self.model.point_of(&x, work)?, work)
                 })
             }
             BLOCKS.. => {
@@ -207,10 +207,10 @@ impl Opening<'_> {
             }
             _ if !(self.model.is_dense() && self.model.outnumbers_equations()) => None,
             _ => {
-                let parts = self.within(2.0 * ADMM_WORK, |meter| {
+                let parts = self.within(2.0 * ADMM_WORK, |work| {
                     let cut = Cut {
                         model: self.model,
-                        meter,
+                        work,
                     };
                     cut.annealed(|| self.rotated.clone(), 0.0, (LEAST_STEPS, ADMM_WORK))
                 });
@@ -220,22 +220,22 @@ impl Opening<'_> {
     }
 
     /// Runs a task within bounded work, or within a share of the remaining time, and charges its work.
-    fn within<T>(&self, work: f64, task: impl FnOnce(&Meter<'_>) -> T) -> T {
-        let clock = self.meter.clock;
+    fn within<T>(&self, work: f64, task: impl FnOnce(&TaskWork<'_>) -> T) -> T {
+        let clock = self.work.clock;
         let units = match clock.counts() {
             true => work,
             false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
         };
-        let meter = Meter::strict(clock, units);
-        let result = task(&meter);
-        self.meter.spend(meter.spent());
+        let work = TaskWork::strict(clock, units);
+        let result = task(&work);
+        self.work.spend(work.spent());
         result
     }
 
     fn cut(&self) -> Cut<'_> {
         Cut {
             model: self.model,
-            meter: self.meter,
+            work: self.work,
         }
     }
 
@@ -287,14 +287,14 @@ impl Opening<'_> {
     fn near(&self, parts: Vec<Part>, products: f64) -> Option<Array2<f64>> {
         let (n, r) = self.basis.dim();
         let work = products * (n * r * (r + 2)) as f64;
-        let x = self.within(work, |meter| self.cut().near(parts, meter));
+        let x = self.within(work, |work| self.cut().near(parts, work));
         x.filter(|x| self.model.rules.keep(x))
     }
 
     /// Selects the largest entries of every column, with an equal share of the cardinality for each.
     fn shared(&self, x: &Array2<f64>) -> Vec<Part> {
         let (n, r) = x.dim();
-        self.meter.spend(SCALAR * (n * r) as f64);
+        self.work.spend(SCALAR * (n * r) as f64);
         let mut owned = vec![false; n];
         (0..r)
             .map(|t| {
@@ -324,7 +324,7 @@ impl Opening<'_> {
         for start in (0..r).step_by(each) {
             let group = &order[start..(start + each).min(r)];
             let (width, others) = (group.len(), r - start - group.len());
-            self.meter
+            self.work
                 .spend((n * r * (r + width)) as f64 + eigen_work(r));
             let (values, vectors) = symmetric_eigen(left.t().dot(&left).view());
             let axes = scaled.dot(&vectors.slice(s![.., r - width..]));
@@ -348,7 +348,7 @@ impl Opening<'_> {
                 return None;
             }
             pattern::keep_largest(&mut rows, &weights, most);
-            let axes = triangular(&axes_on(self.model.form, &rows, width, self.meter)?);
+            let axes = triangular(&axes_on(self.model.form, &rows, width, self.work)?);
             for (&i, row) in rows.iter().zip(axes.outer_iter()) {
                 taken[i] = true;
                 left.row_mut(i).fill(0.0);
@@ -366,7 +366,7 @@ impl Opening<'_> {
     fn leading(&self, taken: &[bool]) -> Option<Vec<f64>> {
         let (n, r) = self.basis.dim();
         let free: Vec<usize> = (0..n).filter(|&i| !taken[i]).collect();
-        self.meter.spend((n * r * r) as f64 + eigen_work(r));
+        self.work.spend((n * r * r) as f64 + eigen_work(r));
         let left = self.scaled.select(Axis(0), &free);
         let (_, vectors) = symmetric_eigen(left.t().dot(&left).view());
         let own = left.dot(&vectors.column(r - 1));
@@ -385,13 +385,13 @@ impl Opening<'_> {
             for _ in 0..2 {
                 axis = &axis - &basis.dot(&basis.t().dot(&axis));
             }
-            self.meter.spend((4 * n * basis.ncols()) as f64);
+            self.work.spend((4 * n * basis.ncols()) as f64);
             let norm = square(&axis).sqrt();
             if !(norm > INVARIANT * before) {
                 break;
             }
             axis /= norm;
-            let mut image = self.model.image(&axis, self.meter)?;
+            let mut image = self.model.image(&axis, self.work)?;
             (0..n)
                 .filter(|&i| taken[i])
                 .for_each(|i| image[[i, 0]] = 0.0);
@@ -399,7 +399,7 @@ impl Opening<'_> {
             images.append(Axis(1), image.view()).ok()?;
             axis = image;
         }
-        self.meter
+        self.work
             .spend((n * steps * steps) as f64 + eigen_work(steps));
         let (_, vectors) = symmetric_eigen(symmetric(&basis.t().dot(&images)).view());
         Some(basis.dot(&vectors.column(0)).to_vec())
@@ -416,7 +416,7 @@ impl Opening<'_> {
             let mut part = own_part(&model.rules, t, &axis, &taken)?;
             let mut solved = part.clone();
             let costly = part.rows.len() > DENSE;
-            if !costly && model.solo(&mut solved, t, self.meter).is_some() {
+            if !costly && model.solo(&mut solved, t, self.work).is_some() {
                 part = solved;
             }
             part.rows.iter().for_each(|&i| taken[i] = true);

@@ -124,7 +124,7 @@ def test_every_strategy_alone(strategy, penalty):
     assert result.objective <= result.starts[0].objective + 1e-9
 
 
-def test_dense_l1_runs_the_two_most_hopeful_from_the_beginning():
+def test_dense_l1_begins_with_the_two_highest_priors():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
     result = ob.solve(problem, max_work=0.1)

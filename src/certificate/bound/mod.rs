@@ -37,8 +37,8 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
-use crate::budget::Clock;
 use crate::error::{Error, Result};
+use crate::limits::Clock;
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
 use crate::solver::Monitor;

@@ -13,7 +13,7 @@ use ndarray::Array2;
 use super::master::{Centre, Known, Master};
 use super::maximum::{Allowed, Candidate, Effort, sparse_maximum};
 use super::relaxation::{ky_fan_above, largest_sum};
-use crate::budget::GoOn;
+use crate::limits::GoOn;
 use crate::threads::Threads;
 
 /// Largest number of rounds at a node, and of known supports from which a sparse maximum starts.

@@ -10,8 +10,8 @@ use super::node::Reach;
 use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
 use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
-use crate::budget::{Clock, RATE};
 use crate::error::{Error, Result};
+use crate::limits::{Clock, RATE};
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::solver::Monitor;
@@ -73,7 +73,7 @@ pub(in crate::certificate) struct Search<'a> {
     /// Multiply-adds.
     pub(in crate::certificate) work: f64,
     /// Seconds of the last ADMM step, if there was one.
-    pace: Option<f64>,
+    limit: Option<f64>,
     /// Least magnitude of F to which gaps are relative.
     resolved: f64,
     objective: f64,
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
             relaxed: false,
             over: n > FORMED_ROWS,
             work: 0.0,
-            pace: None,
+            limit: None,
             resolved: RESOLVED * 0.5 * r as f64 * low.abs().max(high.abs()),
             objective: f64::INFINITY,
             goal: f64::INFINITY,
@@ -213,8 +213,8 @@ impl<'a> Search<'a> {
         let own = |twice: f64| 0.5 * (constant - twice);
         let cube = (c.nrows() as f64).powi(3);
         // No step begins that would probably exceed the time limit.
-        let late = |pace: Option<f64>| {
-            let seconds = pace.unwrap_or(STEP * cube / RATE);
+        let late = |limit: Option<f64>| {
+            let seconds = limit.unwrap_or(STEP * cube / RATE);
             limits.clock.left().is_some_and(|left| left < seconds)
         };
         let mut admm = match self.relaxation.take() {
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
         };
         let mut best = self.best.value;
         self.relaxed = entries == Entries::Free;
-        while !self.relaxed && !self.ended(limits) && !late(self.pace) {
+        while !self.relaxed && !self.ended(limits) && !late(self.limit) {
             let before = Instant::now();
             admm.step(c);
             self.work += STEP * cube;
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
                 }
             }
             self.relaxed = converged || admm.steps() >= STEPS;
-            self.pace = Some(before.elapsed().as_secs_f64());
+            self.limit = Some(before.elapsed().as_secs_f64());
         }
         self.relaxation = Some(admm);
     }

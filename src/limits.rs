@@ -30,11 +30,11 @@ pub(crate) struct Clock {
 impl Clock {
     /// Creates a clock that counts work if there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
-        Self::paced(started, limit, limit.is_none())
+        Self::with_unit(started, limit, limit.is_none())
     }
 
     /// Creates a clock that counts work, or seconds if not `counted`.
-    pub(crate) fn paced(started: Instant, limit: Option<f64>, counted: bool) -> Self {
+    pub(crate) fn with_unit(started: Instant, limit: Option<f64>, counted: bool) -> Self {
         Self {
             started,
             limit,
@@ -104,7 +104,7 @@ impl Clock {
 /// Every primitive reports its work. Once the clock has expired, primitives return at once with an unfinished
 /// result: points are checked before they are accepted.
 #[derive(Debug)]
-pub(crate) struct Meter<'a> {
+pub(crate) struct TaskWork<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
     until: f64,
@@ -113,8 +113,8 @@ pub(crate) struct Meter<'a> {
     strict: bool,
 }
 
-impl<'a> Meter<'a> {
-    /// Creates a meter of `units` units of the clock from now on.
+impl<'a> TaskWork<'a> {
+    /// Creates the work of a task that may take `units` units of the clock from now on.
     pub(crate) fn new(clock: &'a Clock, units: f64) -> Self {
         let now = if clock.counts() { 0.0 } else { clock.seconds() };
         Self {
@@ -126,13 +126,13 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Creates a meter whose task expires at the end of its share.
+    /// Creates the work of a task that expires at the end of its share.
     pub(crate) fn strict(clock: &'a Clock, units: f64) -> Self {
-        let meter = Self::new(clock, units);
+        let work = Self::new(clock, units);
         Self {
-            overdue: meter.until,
+            overdue: work.until,
             strict: true,
-            ..meter
+            ..work
         }
     }
 
@@ -171,11 +171,11 @@ impl<'a> Meter<'a> {
         self.expired() || self.now() >= self.overdue
     }
 
-    /// Returns the pace from now until `share` of the rest is used.
-    pub(crate) fn pace(&self, share: f64) -> Pace<'_> {
+    /// Returns the limit of a method that may use `share` of the units left.
+    pub(crate) fn limit(&self, share: f64) -> MethodLimit<'_> {
         let from = self.now();
-        Pace {
-            meter: self,
+        MethodLimit {
+            work: self,
             from,
             until: from + share * (self.until - from).max(0.0),
         }
@@ -189,41 +189,41 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// Progress of one method from 0 to 1.
+/// The part of the limit of a task that one method may use; its progress is from 0 to 1.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace<'a> {
-    pub(crate) meter: &'a Meter<'a>,
+pub(crate) struct MethodLimit<'a> {
+    pub(crate) work: &'a TaskWork<'a>,
     from: f64,
     until: f64,
 }
 
-impl<'a> Pace<'a> {
+impl<'a> MethodLimit<'a> {
     /// Returns the progress; 1 if the limit is reached.
     pub(crate) fn progress(&self) -> f64 {
-        if self.meter.expired() {
+        if self.work.expired() {
             return 1.0;
         }
         let whole = (self.until - self.from).max(1e-6);
-        ((self.meter.now() - self.from) / whole).min(1.0)
+        ((self.work.now() - self.from) / whole).min(1.0)
     }
 
-    /// Returns the part of this pace up to progress `share`.
-    pub(crate) fn first(&self, share: f64) -> Pace<'a> {
-        Pace {
+    /// Returns the part of this limit up to progress `share`.
+    pub(crate) fn first(&self, share: f64) -> MethodLimit<'a> {
+        MethodLimit {
             until: self.from + share * (self.until - self.from),
             ..*self
         }
     }
 
-    /// Returns the pace from now to progress `to`.
-    pub(crate) fn part(&self, to: f64) -> Pace<'a> {
+    /// Returns the limit from now to progress `to`.
+    pub(crate) fn part(&self, to: f64) -> MethodLimit<'a> {
         self.first(to).rest()
     }
 
-    /// Returns the pace from now to the end.
-    pub(crate) fn rest(&self) -> Pace<'a> {
-        Pace {
-            from: self.meter.now(),
+    /// Returns the limit from now to its end.
+    pub(crate) fn rest(&self) -> MethodLimit<'a> {
+        MethodLimit {
+            from: self.work.now(),
             ..*self
         }
     }
