@@ -18,8 +18,8 @@ SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []
 """Option of Python by which it searches no module in the folder of the tests."""
 
 
-SHORT = 0.02
-"""Limit on the counted work of `short_searches`: 0.04 s of processor time."""
+SHORT = 0.01
+"""Limit on the counted work of `short_searches`: 0.02 s of processor time."""
 
 
 def random_sparse(rows: int, columns: int, density: float, seed: int) -> Any:
@@ -82,10 +82,11 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
-def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_searches(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Searches of estimators end after little counted work, which `solve` calls ``max_work``.
 
     For tests that hold for any components, such as those that compare two fits with each other.
+    The parameter of the fixture, if there is one, is the limit.
     """
     pytest.importorskip("sklearn")
     import orthobcd as ob
@@ -93,7 +94,7 @@ def short_searches(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def limited(*arguments: Any, solver: Any = None, **options: Any) -> ob.Result:
         if solver is None or isinstance(solver, ob.Auto):
-            options.setdefault("max_work", SHORT)
+            options.setdefault("max_work", getattr(request, "param", SHORT))
         return ob.solve(*arguments, solver=solver, **options)
 
     for module in (sparse_fit, nonnegative_pca, orthogonal_nmf):

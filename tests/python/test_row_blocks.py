@@ -18,6 +18,8 @@ try:
 except ImportError:  # The third version needs Python 3.11.
     zarr = None
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 MAKE = {
     "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
     "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
