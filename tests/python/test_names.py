@@ -64,7 +64,7 @@ def test_dir_shows_public_names_only(module):
 @pytest.fixture(scope="module")
 def things() -> dict[str, object]:
     X = named(40)
-    pca = ob.SparsePCA(5, n_nonzero=60, random_state=0).fit(X)
+    pca = ob.SparsePCA(5, n_nonzero=30, random_state=0).fit(X)
     path = ob.regularization_path(data(40), 3)
     graph = ob.TripleFiles(
         (np.zeros((5000, 3), dtype=int),), tuple(map(str, range(9000))), ("is a",)
