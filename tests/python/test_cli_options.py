@@ -227,6 +227,7 @@ def in_this_process(arguments: list[str], content: bytes) -> None:
         assert cli.main(arguments) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sparse-pca", "hyperbolic", "certify"])
 def test_data_from_a_pipe(command, folder):
     np.save("c.npy", np.eye(7)[:2])
