@@ -35,7 +35,7 @@ def test_span_and_variance_are_kept(criterion, n, r, kind):
         V = 0.0 * V
     elif kind == "huge":
         V = V * 2.0**100
-    loadings, R = ob.rotate_loadings(V, criterion, n_starts=3)
+    loadings, R = ob.rotate_loadings(V, criterion, n_starts=2)
     size = float(np.abs(V).max()) or 1.0
     np.testing.assert_allclose(R.T @ R, np.eye(r), atol=1e-13)
     np.testing.assert_allclose(loadings / size, V @ R / size, atol=1e-12)
@@ -44,7 +44,7 @@ def test_span_and_variance_are_kept(criterion, n, r, kind):
 
 
 @pytest.mark.parametrize("criterion", ["l1", "l0"])
-@pytest.mark.parametrize("r", [2, 4, 6])
+@pytest.mark.parametrize("r", [2, 3, 5])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_hidden_zeros_are_found(criterion, r, scaled):
     """Columns with a quarter of nonzeros come back from any rotation, up to order and sign."""

@@ -44,7 +44,7 @@ def containers(folder: Path) -> dict[str, Any]:
         **arrays,
         "memory map": np.load(folder / "x.npy", mmap_mode="r"),
         "h5py": h5,
-        "blocks of 7": pieces(7),
+        "blocks of 23": pieces(23),
         "blocks of 1000": tuple(pieces(1000)),
         "one block": [X],
         "sparse blocks": [
