@@ -26,7 +26,7 @@ SEARCHES = [
     lambda **k: ob.SparsePCA(2, n_nonzero=8, random_state=0, **k),
     lambda **k: ob.SparsePCA(2, random_state=0, **k),
 ]
-SHAPES = [(90, 6), (300, 40), (20, 300)]
+SHAPES = [(90, 6), (150, 30), (20, 300)]
 ROWS = 2048
 """Rows that are summed at once."""
 
