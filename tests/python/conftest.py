@@ -18,6 +18,10 @@ SAFE_PATH = ["-P"] if sys.version_info >= (3, 11) else []
 """Option of Python by which it searches no module in the folder of the tests."""
 
 
+SHORT = 0.01
+"""Limit on the counted work of `short_searches`: 0.02 s of processor time."""
+
+
 def random_sparse(rows: int, columns: int, density: float, seed: int) -> Any:
     """A random CSR array with entries between 0 and 1, by any version of SciPy."""
     from scipy import sparse
@@ -75,6 +79,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240607)
+
+
+def shorten_searches(monkeypatch: pytest.MonkeyPatch, work: float = SHORT) -> None:
+    """Limits the searches of estimators to counted work, which `solve` calls ``max_work``."""
+    pytest.importorskip("sklearn")
+    import orthobcd as ob
+    from orthobcd.sklearn import nonnegative_pca, orthogonal_nmf, sparse_fit
+
+    def limited(*arguments: Any, solver: Any = None, **options: Any) -> ob.Result:
+        if solver is None or isinstance(solver, ob.Auto):
+            options.setdefault("max_work", work)
+        return ob.solve(*arguments, solver=solver, **options)
+
+    for module in (sparse_fit, nonnegative_pca, orthogonal_nmf):
+        monkeypatch.setattr(module, "solve", limited)
+
+
+@pytest.fixture
+def short_searches(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Searches of estimators end after little counted work.
+
+    For tests that hold for any components, such as those that compare two fits with each other.
+    The parameter of the fixture, if there is one, is the limit.
+    """
+    shorten_searches(monkeypatch, getattr(request, "param", SHORT))
 
 
 @pytest.fixture(scope="session")

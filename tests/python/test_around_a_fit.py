@@ -17,6 +17,8 @@ import orthobcd as ob
 from orthobcd.sklearn.missing import gaussian_of
 from orthobcd.sklearn.preparation import decorrelated
 
+short = pytest.mark.usefixtures("short_searches")
+
 
 def planted(m: int = 200, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
     """Data with three sparse orthogonal components among 20 features."""
@@ -28,6 +30,7 @@ def planted(m: int = 200, seed: int = 0, noise: float = 0.5) -> tuple[np.ndarray
     return scores @ V.T + noise * rng.standard_normal((m, 20)), V
 
 
+@short
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -45,6 +48,7 @@ def test_check_estimator(estimator):
         assert check["status"] == "passed" or "array_api" in check["check_name"]
 
 
+@short
 def test_loadings(tmp_path):
     data = load_iris(as_frame=True).data
     pca = ob.SparsePCA(2, n_nonzero=5, random_state=0).fit(data)
@@ -72,6 +76,7 @@ def test_loadings(tmp_path):
     assert unnamed.of(0)[0][0].startswith("x")
 
 
+@short
 def test_score_correlation():
     X = load_breast_cancer().data
     pca = ob.SparsePCA(3, scale=True, random_state=0).fit(X)
@@ -152,6 +157,7 @@ ESTIMATORS = [
 ]
 
 
+@short
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, np.float32, "frame"])
 def test_missing_values_are_refused_with_advice(estimator, container):
@@ -218,10 +224,11 @@ def test_information_criteria_find_what_was_planted(criterion):
 def test_one_standard_error_is_no_denser_than_the_best():
     X, _ = planted(noise=2.0)
     fits = {
-        rule: ob.SparsePCACV(3, rule=rule, random_state=0).fit(X) for rule in ("one_se", "best")
+        rule: ob.SparsePCACV(3, n_alphas=9, rule=rule, random_state=0).fit(X)
+        for rule in ("one_se", "best")
     }
     assert fits["one_se"].best_index_ <= fits["best"].best_index_
-    parallel = ob.SparsePCACV(3, random_state=0, n_jobs=2).fit(X)
+    parallel = ob.SparsePCACV(3, n_alphas=9, random_state=0, n_jobs=2).fit(X)
     np.testing.assert_array_equal(parallel.scores_, fits["one_se"].scores_)
     S = sparse.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
     assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
@@ -241,16 +248,17 @@ def test_choices_at_the_door(options, words):
         ob.SparsePCACV(2, **options).fit(load_iris().data)
 
 
-def test_stability():
+@pytest.mark.parametrize("short_searches", [0.2], indirect=True, ids=["work-0.2"])
+def test_stability(short_searches):
     X, V = planted()
     pca = ob.SparsePCA(3, n_nonzero=13, random_state=0)
-    stability = ob.support_stability(pca, X, n_subsamples=8, random_state=0)
+    stability = ob.support_stability(pca, X, n_subsamples=6, random_state=0)
     support = stability.components != 0.0
     assert {frozenset(np.flatnonzero(row)) for row in support} == {
         frozenset(np.flatnonzero(column)) for column in V.T
     }
     assert stability.frequencies[support].min() > 0.5 > stability.frequencies[~support].max()
-    again = ob.support_stability(pca, X, n_subsamples=8, random_state=0, n_jobs=2)
+    again = ob.support_stability(pca, X, n_subsamples=6, random_state=0, n_jobs=2)
     np.testing.assert_array_equal(again.frequencies, stability.frequencies)
     with pytest.raises(TypeError, match="estimator"):
         ob.support_stability(KMeans(), X)
@@ -258,6 +266,7 @@ def test_stability():
     assert clone(pca).n_nonzero == 13
 
 
+@short
 @pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
 @pytest.mark.parametrize(
     "limits",
@@ -283,6 +292,7 @@ def test_stability_is_of_components_with_the_same_limit(make, limits):
             assert found.frequencies[t, found.features.index(name)] == 0.0
 
 
+@short
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csc_array])
 def test_stability_without_names(container):
     X, _ = planted(60)
@@ -302,6 +312,7 @@ def test_number_of_components(method):
         ob.choose_n_components(X, "scree")
 
 
+@short
 def test_pictures():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -389,6 +400,7 @@ def test_components_that_share_features_can_be_uncorrelated(budget, turns):
         np.testing.assert_array_equal(turned, V)
 
 
+@short
 def test_uncorrelated_keeps_what_is_explained():
     X = load_breast_cancer().data
     plain, turned = (

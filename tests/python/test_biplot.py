@@ -54,7 +54,7 @@ def check_apart(ax, names) -> None:
         )
 
 
-@pytest.mark.parametrize("n", [5, 30, 60])
+@pytest.mark.parametrize("n", [5, 30, 45])
 @pytest.mark.parametrize("draw", [plot.biplot, plot.correlation_circle])
 @pytest.mark.parametrize("long", [False, True])
 def test_labels_do_not_collide(n, draw, long):
@@ -73,7 +73,7 @@ def test_labels_do_not_collide(n, draw, long):
 
 
 @pytest.mark.parametrize("layout", [None, "constrained", "tight"])
-@pytest.mark.parametrize("n", [5, 60])
+@pytest.mark.parametrize("n", [5, 40])
 def test_labels_and_legends_are_inside_when_the_layout_changes(layout, n):
     names = [f"a measurement with the number {j}" for j in range(n)]
     groups = [f"group {i % 8} of samples" for i in range(120)]

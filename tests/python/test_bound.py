@@ -118,7 +118,8 @@ def test_pitprops_are_proved_optimal(data_dir):
 
 @pytest.mark.slow
 def test_history_rises_and_ends_at_the_bound():
-    found = ob.certify(columns_problem(), some_point(columns_problem()), bound=True).bound
+    problem = columns_problem(n=5, counts=(2, 2))
+    found = ob.certify(problem, some_point(problem), bound=True).bound
     assert (np.diff(found.history["bound"]) > 0).all()
     assert (np.diff(found.history["seconds"]) >= 0).all()
     assert found.history["bound"][-1] == found.value
@@ -126,7 +127,7 @@ def test_history_rises_and_ends_at_the_bound():
 
 @pytest.mark.slow
 def test_same_bits_for_any_number_of_threads():
-    problem = columns_problem(n=7, counts=(2, 2))
+    problem = columns_problem(n=6, counts=(2, 2))
     one, two = (
         ob.certify(problem, some_point(problem), bound=True, n_threads=k).bound for k in (1, 2)
     )
@@ -148,10 +149,11 @@ def scaled(problem, factor, shift=0.0):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_gap_has_no_scale(seed):
     case = cases.make(seed, most_rows=5)
-    plain = ob.certify(case.problem, case.x, bound=True)
+    plain = ob.certify(case.problem, case.x, bound=True, gap_tol=3e-3)
     assert plain.gap == (plain.objective - plain.lower_bound) / plain.magnitude
     for exponent in (-180, -40, 40, 180):
-        other = ob.certify(scaled(case.problem, 2.0**exponent), case.x, bound=True)
+        problem = scaled(case.problem, 2.0**exponent)
+        other = ob.certify(problem, case.x, bound=True, gap_tol=3e-3)
         assert other.gap == plain.gap
         assert other.lower_bound == 2.0**exponent * plain.lower_bound
         assert other.bound.n_nodes == plain.bound.n_nodes
@@ -162,11 +164,11 @@ def test_a_gap_has_no_scale(seed):
 )
 def test_a_proof_has_no_scale(penalty):
     """A point is not proved by F being small."""
-    plain = ob.StiefelProblem(columns_problem(n=7).smooth, penalty, 2)
-    best = ob.solve(plain, max_work=0.3).objective
+    plain = ob.StiefelProblem(columns_problem().smooth, penalty, 2)
+    best = ob.solve(plain, max_work=0.1).objective
     for exponent in (-60, 0, 60):
         problem = scaled(plain, 2.0**exponent)
-        result = ob.solve(problem, gap_tol=0.05, max_work=0.3)
+        result = ob.solve(problem, gap_tol=0.05, max_work=0.1)
         if result.status is ob.Status.PROVED:
             assert result.gap <= 0.05
         lower = result.objective - 0.05 * ob.certify(problem, result.x).magnitude
@@ -176,7 +178,7 @@ def test_a_proof_has_no_scale(penalty):
 
 @pytest.mark.slow
 def test_a_gap_does_not_change_with_a_multiple_of_the_identity():
-    problem = columns_problem()
+    problem = columns_problem(n=5, counts=(2, 2))
     x = some_point(problem)
     shifted = (scaled(problem, 1.0, shift) for shift in (-3.0, 1e3))
     plain, *others = (ob.certify(p, x, bound=True).gap for p in (problem, *shifted))
@@ -225,7 +227,7 @@ def nonnegative_optimum(C, counts):
 @pytest.mark.parametrize("seed", range(12))
 def test_a_bound_sees_that_entries_are_nonnegative(seed):
     rng = np.random.default_rng(seed)
-    n, counts = 6, [(2, 3), 4, (3, 3), 5][seed % 4]
+    n, counts = 5, [(2, 3), 4, (3, 3), 5][seed % 4]
     A = rng.standard_normal((n, n))
     C = A @ A.T if seed % 3 else A + A.T
     if seed % 2:
@@ -250,7 +252,7 @@ def test_a_bound_sees_that_entries_are_nonnegative(seed):
 
 @pytest.mark.slow
 def test_a_gap_that_is_small_enough_ends_the_search():
-    problem = columns_problem()
+    problem = columns_problem(n=5, counts=(2, 2))
     loose = ob.certify(problem, some_point(problem), bound=True, gap_tol=1e3).bound
     assert len(loose.history["bound"]) <= 2
     assert loose.value <= ob.certify(problem, some_point(problem), bound=True).lower_bound
@@ -304,8 +306,7 @@ def proved(problem, **how):
     ],
 )
 def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
-    smooth = columns_problem(n=7).smooth
-    problem = ob.StiefelProblem(smooth, penalty, 2)
+    problem = ob.StiefelProblem(columns_problem().smooth, penalty, 2)
     for limit in ({"max_work": 1.0}, {"max_time": 60.0}, {}):
         result = proved(problem, gap_tol=gap_tol, **limit)
         assert result.status is ob.Status.PROVED
@@ -337,7 +338,7 @@ def test_what_is_not_proved_says_so(tmp_path):
 @pytest.mark.slow
 def test_a_proof_by_counted_work_is_the_same_on_any_number_of_threads():
     problem = columns_problem(n=12, counts=(4, 4))
-    one, two = (ob.solve(problem, gap_tol=1e-5, max_work=0.2, n_threads=k, seed=3) for k in (1, 2))
+    one, two = (ob.solve(problem, gap_tol=1e-5, max_work=0.1, n_threads=k, seed=3) for k in (1, 2))
     assert np.array_equal(one.x, two.x)
     assert (one.lower_bound, one.status, one.work) == (two.lower_bound, two.status, two.work)
     assert np.array_equal(one.features_excluded, two.features_excluded)
@@ -354,20 +355,22 @@ def test_features_left_out_are_in_no_point_as_good():
         C[:5, :5] += 1.0
         problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([3, 2]), 2)
         result = ob.solve(problem, max_work=0.01)
-        found = ob.certify(problem, result.x, bound=True, gap_tol=1e-9).bound
+        found = ob.certify(problem, result.x, bound=True, gap_tol=1e-3).bound
         value = -2.0 * result.objective
+        top = {
+            s: np.linalg.eigvalsh(C[np.ix_(s, s)])[-1]
+            for k in problem.penalty.count
+            for s in itertools.combinations(range(9), k)
+        }
+        apart = [
+            (a, b)
+            for a, b in itertools.product(top, repeat=2)
+            if (len(a), len(b)) == problem.penalty.count and not {*a} & {*b}
+        ]
         for row in found.features_excluded:
             left_out += 1
             assert not result.x[row].any()
-            for t, other in ((0, 1), (1, 0)):
-                sizes = problem.penalty.count
-                for support in itertools.combinations(range(9), sizes[t]):
-                    if row not in support:
-                        continue
-                    rest = [i for i in range(9) if i not in support]
-                    best = np.linalg.eigvalsh(C[np.ix_(support, support)])[-1]
-                    best += sparse_maximum(C[np.ix_(rest, rest)], sizes[other])
-                    assert best < value
+            assert max(top[a] + top[b] for a, b in apart if row in a + b) < value
     assert left_out > 0
 
 
@@ -466,10 +469,10 @@ def test_bounds_at_the_door():
             ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)
 
 
-@pytest.mark.parametrize("how", [{"n_nonzero": 6}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
+@pytest.mark.parametrize("how", [{"n_nonzero": 4}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
 def test_the_gap_of_a_fit(how):
     pytest.importorskip("sklearn")
-    A = np.random.default_rng(0).standard_normal((40, 9))
-    pca = ob.SparsePCA(2, certify=True, max_time=1.0, random_state=0, **how).fit(A)
+    A = np.random.default_rng(0).standard_normal((40, 7))
+    pca = ob.SparsePCA(2, certify=True, max_time=0.4, random_state=0, **how).fit(A)
     assert 0.0 <= pca.gap_ + 1e-12 < 0.5
-    assert ob.SparsePCA(2, max_time=0.2, random_state=0, **how).fit(A).gap_ is None
+    assert ob.SparsePCA(2, max_time=0.05, random_state=0, **how).fit(A).gap_ is None

@@ -17,16 +17,18 @@ def problems(n=14, r=3, seed=0):
 
 
 def value(problem, x):
+    """F at a point, or at each of several points."""
     smooth, penalty = problem.smooth, problem.penalty
-    f = 0.5 * np.sum(x * (smooth.C @ x)) + (
-        0 if smooth.linear is None else np.sum(smooth.linear * x)
-    )
+    entries = (-2, -1)
+    f = 0.5 * np.sum(x * (smooth.C @ x), axis=entries)
+    if smooth.linear is not None:
+        f = f + np.sum(smooth.linear * x, axis=entries)
     if isinstance(penalty, ob.L0):
-        return f + penalty.lam * np.count_nonzero(np.abs(x) > 1e-12)
+        return f + penalty.lam * np.count_nonzero(np.abs(x) > 1e-12, axis=entries)
     if isinstance(penalty, ob.L1):
-        return f + penalty.lam * np.abs(x).sum()
-    if isinstance(penalty, ob.NonNegative) and (x < -1e-12).any():
-        return np.inf
+        return f + penalty.lam * np.abs(x).sum(axis=entries)
+    if isinstance(penalty, ob.NonNegative):
+        return np.where((x < -1e-12).any(axis=entries), np.inf, f)
     return f
 
 
@@ -35,12 +37,13 @@ def brute_force_gap(problem, x):
     grid = np.linspace(0, 2 * np.pi, 361)
     for i, j in itertools.combinations(range(x.shape[0]), 2):
         kinks = np.arctan2(x[j], x[i])[:, None] + np.arange(4) * np.pi / 2
-        for t in np.concatenate([grid, kinks.ravel()]):
-            c, s = np.cos(t), np.sin(t)
-            for sign in (1, -1):
-                y = x.copy()
-                y[[i, j]] = np.array([[c, s], [-sign * s, sign * c]]) @ x[[i, j]]
-                gap = max(gap, base - value(problem, y))
+        angles = np.concatenate([grid, kinks.ravel()])
+        c, s = np.cos(angles), np.sin(angles)
+        for sign in (1, -1):
+            y = np.repeat(x[None], len(angles), axis=0)
+            V = np.array([[c, s], [-sign * s, sign * c]])
+            y[:, [i, j]] = np.einsum("ijt,jk->tik", V, x[[i, j]])
+            gap = max(gap, base - value(problem, y).min())
     return gap
 
 
@@ -82,7 +85,7 @@ def brute_force_measure(problem, x, points=2001):
         V = np.array([[-c, s], [s, c]] if reflect else [[c, s], [-s, c]])
         y = np.repeat(x[None], len(angles), axis=0)
         y[:, pair] = np.einsum("ijt,jk->tik", V, x[list(pair)])
-        return np.array([value(problem, point) for point in y])
+        return value(problem, y)
 
     total, pairs = 0.0, list(itertools.combinations(range(x.shape[0]), 2))
     for pair in pairs:

@@ -8,8 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +45,37 @@ def function() -> ob.SmoothFunction:
 def problems() -> dict[str, tuple[object, dict[str, object]]]:
     of = ob.SparsePCAProblem
     return {
-        "l0": (of(A, 3, ob.L0(8.0)), {"max_work": 0.1}),
-        "l1": (of(A, 3, ob.L1(4.0)), {"max_work": 0.1, "seed": 3}),
-        "nonnegative": (of(A, 3, ob.NonNegative()), {"max_work": 0.1}),
+        "l0": (of(A, 3, ob.L0(8.0)), {"max_work": 0.05}),
+        "l1": (of(A, 3, ob.L1(4.0)), {"max_work": 0.05, "seed": 3}),
+        "nonnegative": (of(A, 3, ob.NonNegative()), {"max_work": 0.05}),
         "no limit": (of(A[:, :12], 2, ob.L0(8.0)), {}),
         "sweeps": (of(A, 3, ob.L1(4.0)), {"max_sweeps": 50}),
         "named": (of(A, 3, ob.L0(8.0)), {"solver": ob.Auto(strategies=["splitting", "path"])}),
-        "entries": (of(A, 3, ob.Cardinality(20)), {"max_work": 0.15}),
-        "columns": (of(A, 3, ob.Cardinality([9, 6, 3])), {"max_work": 0.15}),
-        "rows": (of(A, 3, ob.RowSparse(8)), {"max_work": 0.15}),
+        "entries": (of(A, 3, ob.Cardinality(20)), {"max_work": 0.08}),
+        "columns": (of(A, 3, ob.Cardinality([9, 6, 3])), {"max_work": 0.08}),
+        "rows": (of(A, 3, ob.RowSparse(8)), {"max_work": 0.08}),
         "proved": (of(A[:, :10], 2, ob.Cardinality(6)), {"max_work": 0.3, "gap_tol": 1e-3}),
         "path": (of(A, 3, ob.L0(8.0)), {"solver": ob.Continuation()}),
         "descent": (of(A, 3, ob.L1(4.0)), {"solver": ob.OBCD(), "x0": "random"}),
         "function": (
             ob.StiefelProblem(function(), ob.L1(0.3), 3),
-            {"max_work": 0.02},
+            {"max_work": 0.01},
         ),
-        "mixed": (ob.JOrthogonalProblem(SMOOTH, SIGNS, ob.L1(0.5), 4), {"max_work": 0.1}),
+        "mixed": (ob.JOrthogonalProblem(SMOOTH, SIGNS, ob.L1(0.5), 4), {"max_work": 0.05}),
     }
 
 
 PROBLEMS = problems()
+
+
+@cache
+def finished() -> bytes:
+    """The checkpoint of the complete solve "l0"."""
+    problem, options = PROBLEMS["l0"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "solve.checkpoint"
+        ob.solve(problem, checkpoint=path, **options)
+        return path.read_bytes()
 
 
 def assert_same(one: ob.Result, other: ob.Result) -> None:
@@ -161,9 +173,8 @@ CHANGES = {
 @pytest.mark.parametrize("name", CHANGES)
 def test_another_solve_is_refused_with_the_reason(name, tmp_path):
     path = tmp_path / "solve.checkpoint"
-    problem, options = PROBLEMS["l0"]
-    ob.solve(problem, checkpoint=path, **options)
-    before = path.read_bytes()
+    _, options = PROBLEMS["l0"]
+    path.write_bytes(before := finished())
     other, changed = CHANGES[name]()
     with pytest.raises(ValueError, match=f"^checkpoint .*{name}"):
         ob.solve(other, checkpoint=path, **{**options, **changed})
@@ -173,8 +184,8 @@ def test_another_solve_is_refused_with_the_reason(name, tmp_path):
 @pytest.mark.parametrize("change", [1e-6, 1.0, np.inf])
 def test_other_data_are_refused(change, tmp_path):
     path = tmp_path / "solve.checkpoint"
-    problem, options = PROBLEMS["l0"]
-    ob.solve(problem, checkpoint=path, **options)
+    _, options = PROBLEMS["l0"]
+    path.write_bytes(finished())
     data = A.copy()
     data[17, 11] = data[17, 11] + change if np.isfinite(change) else 0.0
     with pytest.raises(ValueError, match=r"^checkpoint .* is of other data"):
@@ -184,8 +195,7 @@ def test_other_data_are_refused(change, tmp_path):
 def test_damaged_files_are_refused(tmp_path):
     path = tmp_path / "solve.checkpoint"
     problem, options = PROBLEMS["l0"]
-    ob.solve(problem, checkpoint=path, **options)
-    whole = path.read_bytes()
+    whole = finished()
     texts = {b"": "no checkpoint", b"name,value\n1,2\n": "no checkpoint"}
     cuts = np.random.default_rng(1).integers(30, len(whole), 30)
     texts |= {whole[:cut]: "damaged" for cut in cuts}
@@ -262,7 +272,7 @@ def test_a_full_disk_is_a_warning(tmp_path):
 
 
 @pytest.mark.slow
-def test_estimators_continue(tmp_path, monkeypatch):
+def test_estimators_continue(tmp_path, short_searches):
     pytest.importorskip("sklearn")
     data = A - A.mean(axis=0)
     fits = {
@@ -296,7 +306,7 @@ import orthobcd as ob
 X = np.random.default_rng(0).standard_normal((60, 24))
 what = sys.argv[2]
 if what == "pca":
-    ob.SparsePCA(3, n_nonzero=15, max_time=None, random_state=0).fit(
+    ob.SparsePCA(3, n_nonzero=9, max_time=None, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
 elif what == "path":
     ob.regularization_path(X, 4, n_lams=30, checkpoint=sys.argv[1], checkpoint_every=0)
@@ -304,18 +314,25 @@ elif what == "cv":
     ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
 else:
-    ob.support_stability(ob.SparsePCA(3, n_nonzero=15, random_state=0), X, n_subsamples=6,
+    ob.support_stability(ob.SparsePCA(3, n_nonzero=9, random_state=0), X, n_subsamples=6,
         random_state=0, checkpoint=sys.argv[1], checkpoint_every=0)
 """
 
 
+def written(path: Path) -> dict[str, int]:
+    """Times at which the complete files of a checkpoint were written; it is a file or a folder."""
+    files = [path] if path.is_file() else path.glob("[!.]*")
+    return {file.name: file.stat().st_mtime_ns for file in files}
+
+
 def killed_with_a_file(command: list[str], path: Path, **options: Any) -> None:
-    """Runs Python with ``command`` and kills the process soon after its first checkpoint."""
+    """Runs Python with ``command`` and kills the process soon after it writes a checkpoint."""
+    known = written(path)
     process = subprocess.Popen([sys.executable, *command], **options)
     until = time.monotonic() + 100.0
-    while not path.exists() and process.poll() is None and time.monotonic() < until:
+    while written(path) == known and process.poll() is None and time.monotonic() < until:
         time.sleep(0.005)
-    time.sleep(0.1)
+    time.sleep(0.02)
     process.kill()
     process.wait()
     assert path.exists()
@@ -330,14 +347,14 @@ def test_killed_estimators_end_alike(what, tmp_path):
 
     def fit(**saved):
         if what == "pca":
-            return ob.SparsePCA(3, n_nonzero=15, random_state=0).fit(X, **saved).components_
+            return ob.SparsePCA(3, n_nonzero=9, random_state=0).fit(X, **saved).components_
         if what == "path":
             path = ob.regularization_path(X, 4, n_lams=30, **saved)
             return [path.lams, *(one.x for one in path.results)]
         if what == "cv":
             cv = ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(X, **saved)
             return np.vstack([cv.scores_.ravel()[:1], [cv.alpha_]]), cv.components_
-        pca = ob.SparsePCA(3, n_nonzero=15, random_state=0)
+        pca = ob.SparsePCA(3, n_nonzero=9, random_state=0)
         return ob.support_stability(pca, X, n_subsamples=6, random_state=0, **saved).frequencies
 
     path = tmp_path / "saved"
@@ -347,7 +364,7 @@ def test_killed_estimators_end_alike(what, tmp_path):
 
 
 COMMANDS = {
-    "sparse-pca": ["-r", "3", "--n-nonzero", "20"],
+    "sparse-pca": ["-r", "3", "--n-nonzero", "9"],
     "nonneg-pca": ["-r", "3"],
     "hyperbolic": ["--positive", "20"],
 }
@@ -386,7 +403,7 @@ def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
 @pytest.mark.slow
 @posix
 @pytest.mark.parametrize("way", ["no folder", "read-only"])
-def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch):
+def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch, short_searches):
     pytest.importorskip("sklearn")
     X = A[:, :12]
     path = tmp_path / "folder" / "saved"
@@ -474,7 +491,7 @@ def test_signals_end_the_command_line_with_its_files(number, tmp_path):
     until = time.monotonic() + 100.0
     while not (tmp_path / "saved").exists() and time.monotonic() < until:
         time.sleep(0.01)
-    time.sleep(1.0)
+    time.sleep(0.2)
     process.send_signal(number)
     process.communicate(timeout=120)
     assert process.returncode == {signal.SIGINT: 130}.get(number, 128 + number)

@@ -118,7 +118,7 @@ FITS: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("case", FITS)
 def test_a_fit_raises_with_its_best_result(case):
     estimator = FITS[case]()
-    error = pressed(lambda: estimator.fit(X), 1.5)
+    error = pressed(lambda: estimator.fit(X), 0.7)
     assert isinstance(error, KeyboardInterrupt)
     result = error.result
     assert isinstance(result, ob.Result)
@@ -190,7 +190,7 @@ PARTS = {
 def test_nothing_follows_a_part_that_was_interrupted(case):
     """No descent after a path, no bisection, no search."""
     pca = ob.SparsePCA(20, tol=0.0, **PARTS[case])
-    error = pressed(lambda: pca.fit(LONG), 2.0)
+    error = pressed(lambda: pca.fit(LONG), 1.0)
     assert isinstance(error, KeyboardInterrupt)
     assert error.result.status is ob.Status.INTERRUPTED
     assert orthonormal(error.result.x)
@@ -226,9 +226,9 @@ def test_what_runs_fits_ends_with_the_first():
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_stability_of_the_subsamples_that_are_done(n_jobs):
-    pca = ob.SparsePCA(2, max_time=0.2, random_state=0)
+    pca = ob.SparsePCA(2, max_time=0.1, random_state=0)
     run = lambda: ob.support_stability(pca, X, n_subsamples=4000, n_jobs=n_jobs)  # noqa: E731
-    error = pressed(run, 2.0)
+    error = pressed(run, 1.0)
     assert isinstance(error, KeyboardInterrupt)
     assert isinstance(error.result, ob.SupportStability)
     assert 1 <= error.result.n_subsamples < 4000
@@ -326,8 +326,8 @@ def embedding(n: int = 40_000) -> tuple[ob.UltraE, np.ndarray]:
 def test_ranks_scores_and_validation():
     model, triples = embedding()
     assert isinstance(pressed(lambda: model.rank(triples)), KeyboardInterrupt)
-    many = np.tile(triples, (1000, 1))
-    assert isinstance(pressed(lambda: model.score_triples(many), 3.0), KeyboardInterrupt)
+    many = np.tile(triples, (150, 1))
+    assert isinstance(pressed(lambda: model.score_triples(many), 0.5), KeyboardInterrupt)
     valid = ob.UltraE(40_000, 1, dim=16, max_epochs=1, valid_every=1, n_threads=1)
     assert pressed(lambda: valid.fit(triples[:64], triples)) is valid
     assert valid.status_ is ob.Status.INTERRUPTED
@@ -345,7 +345,7 @@ STARTED = {
         ob.SparsePCAProblem(TALL, 30, ob.Cardinality(60)), x0, n_threads=1, **k
     ),
 }
-TALL = np.random.default_rng(3).standard_normal((3000, 4000))
+TALL = np.random.default_rng(3).standard_normal((2000, 3000))
 
 
 def largest(r: int) -> np.ndarray:
@@ -368,7 +368,7 @@ def test_a_spectral_start_ends_with_the_limit(case):
 
 def test_a_spectral_start_ends_with_ctrl_c():
     problem = ob.SparsePCAProblem(TALL, 30, ob.L1(0.1))
-    result = pressed(lambda: ob.solve(problem, "spectral", solver=ob.OBCD(), n_threads=1), 0.2)
+    result = pressed(lambda: ob.solve(problem, "spectral", solver=ob.OBCD(), n_threads=1), 0.1)
     assert result.status is ob.Status.INTERRUPTED
     # On a busy machine the start may be complete before Ctrl-C.
     known = ob.solve(problem, largest(30), solver=ob.OBCD(), max_sweeps=0)
@@ -390,9 +390,9 @@ def test_what_another_handler_raises_is_raised():
         for call in (
             lambda: ob.certify(problem, x, n_threads=1),
             lambda: ob.solve(problem, "spectral", solver=ob.OBCD(), n_threads=1, tol=0.0),
-            lambda: ob.support_stability(ob.SparsePCA(3, max_time=0.2), X, n_subsamples=5000),
+            lambda: ob.support_stability(ob.SparsePCA(3, max_time=0.1), X, n_subsamples=5000),
         ):
-            timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGUSR1))
             timer.start()
             with pytest.raises(Alarm):
                 call()

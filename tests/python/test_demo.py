@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -92,14 +93,24 @@ def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_command(tmp_path):
-    done = run("--out", "here", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "OBCD l0" in done.stdout
-    assert done.stderr == ""
+def test_the_command(digits, tmp_path, monkeypatch, capsys):
+    """Without data it compares the digits with 8 components; here it shows a table of 6."""
+    from sklearn.datasets import load_digits
+
+    def compare(data: np.ndarray, r: int) -> list[demo.Row]:
+        np.testing.assert_array_equal(data, load_digits().data)
+        assert r == 8
+        return digits
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "compare", compare)
+    assert demo.main(["--out", "here"]) == 0
+    said = capsys.readouterr()
+    assert "OBCD l0" in said.out
+    assert said.err == ""
     picture = (tmp_path / "here" / "components.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
-    assert (tmp_path / "here" / "table.txt").read_text(encoding="utf-8") in done.stdout
+    assert (tmp_path / "here" / "table.txt").read_text(encoding="utf-8") in said.out
 
 
 A = np.random.default_rng(0).standard_normal((20, 6)).round(6)
@@ -141,12 +152,21 @@ def test_every_kind_of_file(name, tmp_path):
     assert names == (["one", "two", "three", "four", "five", "six"] if name == "header.csv" else [])
 
 
-@pytest.mark.parametrize("name", ["csr.npz", "header.csv"])
-def test_the_command_on_a_file(name, tmp_path):
-    GOOD[name](tmp_path / name)
-    done = run(name, "--out", ".", "--components", "2", cwd=tmp_path)
+def test_the_command_on_a_file(tmp_path):
+    GOOD["csr.npz"](tmp_path / "csr.npz")
+    done = run("csr.npz", "--out", ".", "--components", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     assert "20 samples, 6 features, 2 components" in done.stdout
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_command_on_every_kind_of_file(name, tmp_path, monkeypatch, capsys):
+    GOOD[name](tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "compare", partial(demo.compare, seconds=0.05))
+    assert demo.main([name, "--out", ".", "--components", "2"]) == 0
+    assert "20 samples, 6 features, 2 components" in capsys.readouterr().out
 
 
 BAD = {
@@ -194,6 +214,6 @@ def test_too_many_components(tmp_path):
 
 @pytest.mark.data
 def test_w1a(w1a):
-    rows = demo.compare(w1a, 5, seconds=3.0)
+    rows = demo.compare(w1a, 5, seconds=1.0)
     best = [row for row in rows if row.method.startswith("OBCD l0")]
     assert all(row.gap < 1e-12 for row in best)

@@ -230,7 +230,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
 @pytest.mark.slow
 def test_what_diverges_comes_below_its_start():
     """Also where the first pass would leave every bound."""
-    for n, seed in itertools.product((2, 3, 8, 24), range(3)):
+    for n, seed in itertools.product((2, 3, 8, 12), range(3)):
         rng = np.random.default_rng(seed)
         A = rng.standard_normal((1, n))
         p = 1 + seed % (n - 1)
@@ -257,11 +257,11 @@ def test_what_diverges_comes_below_its_start():
 
 
 @pytest.mark.parametrize("bound", [None, 0.1, 1e-2])
-@pytest.mark.parametrize("p", [1, 20, 39])
+@pytest.mark.parametrize("p", [1, 10, 19])
 def test_bounded_steps_on_the_papers_problem_have_one_verdict(bound, p):
     """Every method that takes a first step follows −∞ to the bounds, and stays within them."""
-    A = np.random.default_rng(p).standard_normal((40, 40))
-    problem = ob.HyperbolicEigenvalueProblem(A, signs(40, p), sense="max")
+    A = np.random.default_rng(p).standard_normal((20, 20))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(20, p), sense="max")
     pairs = ("random", "cyclic", "tiled")
     solvers: list[ob.JOBCD | ob.VRJOBCD] = [
         *(ob.JOBCD(side="rows", working_set=rule, curvature="scalar") for rule in pairs),

@@ -102,7 +102,8 @@ def test_feasible_and_monotone(penalty, kind, working_set, update, curvature, bl
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("working_set", ["cyclic", "tiled"])
 def test_converged_means_no_pair_improves(penalty, working_set):
-    objective = smooth("concave")
+    A = data()[:, :9]
+    objective = ob.Quadratic(-A.T @ A)
     problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
     solver = ob.OBCD(working_set=working_set, proximal=0.0)
     start = "partition" if penalty == "nonnegative" else "random"

@@ -47,42 +47,42 @@ def matrix(n):
 CALLS = {
     "a stored matrix": """
 problem = ob.StiefelProblem(matrix(2000), ob.L0(1.0), 20)
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
     "blocks of rows": """
 problem = ob.StiefelProblem(matrix(2000), ob.L1(1.0), 20)
-call = lambda: ob.solve(problem, solver=ob.OBCD(update="jacobi"), max_time=0.3, n_threads=2)
+call = lambda: ob.solve(problem, solver=ob.OBCD(update="jacobi"), max_time=0.1, n_threads=2)
 """,
     "a limit on nonzeros": """
 problem = ob.StiefelProblem(matrix(1500), ob.Cardinality(100), 10)
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
     "a limit on rows": """
 problem = ob.StiefelProblem(matrix(1500), ob.RowSparse(count=50), 10)
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
     "wide data": """
 problem = ob.NonnegativePCAProblem(rng.standard_normal((300, 20_000)), 10)
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
     "a function": """
 slope = rng.standard_normal((50_000, 10))
 f = ob.SmoothFunction(lambda x: (float((slope * x).sum()), slope), 50_000, 10)
 problem = ob.StiefelProblem(f, ob.L1(0.1), 10)
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
     "a lower bound": """
 problem = ob.StiefelProblem(matrix(1200), ob.L0(1.0), 5)
-call = lambda: ob.certify(problem, np.eye(1200, 5), bound=True, max_time=0.5)
+call = lambda: ob.certify(problem, np.eye(1200, 5), bound=True, max_time=0.2)
 """,
     "an estimator": """
 data = rng.standard_normal((2000, 1500))
-model = ob.SparsePCA(5, n_nonzero=50, max_time=0.3).fit(data[:10])
+model = ob.SparsePCA(5, n_nonzero=50, max_time=0.1).fit(data[:10])
 call = lambda: model.fit(data)
 """,
     "mixed signs": """
 problem = ob.HyperbolicEigenvalueProblem(rng.standard_normal((600, 600)), np.repeat([1, -1], 300))
-call = lambda: ob.solve(problem, max_time=0.3)
+call = lambda: ob.solve(problem, max_time=0.1)
 """,
 }
 

@@ -14,6 +14,8 @@ import orthobcd as ob
 from orthobcd._core import Moments
 from orthobcd.sklearn.preparation import DEFINITENESS, as_covariance
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 
 def spread(seed: int = 0, m: int = 500, n: int = 12) -> np.ndarray:
     """Entries of very different sizes, in and between columns."""

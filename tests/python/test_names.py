@@ -11,7 +11,7 @@ import pytest
 
 import orthobcd as ob
 
-from .conftest import SAFE_PATH
+from .conftest import SAFE_PATH, shorten_searches
 
 pytest.importorskip("sklearn")
 
@@ -64,7 +64,10 @@ def test_dir_shows_public_names_only(module):
 @pytest.fixture(scope="module")
 def things() -> dict[str, object]:
     X = named(40)
-    pca = ob.SparsePCA(5, n_nonzero=60, random_state=0).fit(X)
+    with pytest.MonkeyPatch.context() as patch:
+        shorten_searches(patch)
+        pca = ob.SparsePCA(5, n_nonzero=60, random_state=0).fit(X)
+        stability = ob.support_stability(pca, X, n_subsamples=2, random_state=0)
     path = ob.regularization_path(data(40), 3)
     graph = ob.TripleFiles(
         (np.zeros((5000, 3), dtype=int),), tuple(map(str, range(9000))), ("is a",)
@@ -76,7 +79,7 @@ def things() -> dict[str, object]:
         "RegularizationPath": path,
         "PathPoint": path.results[-1],
         "TripleFiles": graph,
-        "SupportStability": ob.support_stability(pca, X, n_subsamples=2, random_state=0),
+        "SupportStability": stability,
         "ComponentChoice": ob.choose_n_components(X, random_state=0),
     }
 

@@ -18,6 +18,8 @@ try:
 except ImportError:  # The third version needs Python 3.11.
     zarr = None
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 MAKE = {
     "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
     "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
@@ -42,7 +44,7 @@ def containers(folder: Path) -> dict[str, Any]:
         **arrays,
         "memory map": np.load(folder / "x.npy", mmap_mode="r"),
         "h5py": h5,
-        "blocks of 7": pieces(7),
+        "blocks of 23": pieces(23),
         "blocks of 1000": tuple(pieces(1000)),
         "one block": [X],
         "sparse blocks": [

@@ -16,6 +16,8 @@ from orthobcd import cli  # noqa: E402
 from orthobcd.io import SavedComponents, UnreadableFile, load_components  # noqa: E402
 from orthobcd.io import write_components as write  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("short_searches")
+
 NAMES = [f"gene {j}" for j in range(7)]
 A = (np.random.default_rng(0).standard_normal((40, 7)) * np.arange(1.0, 8.0) + 5.0).round(6)
 NEW = A[:9] + 1.0
