@@ -167,7 +167,7 @@ def test_better_than_the_usual_at_equal_nonzeros(alpha, short_searches):
     with warnings.catch_warnings():
         # scikit-learn's solver may stop at its iteration limit.
         warnings.simplefilter("ignore")
-        theirs = SparsePCA(10, alpha=alpha, max_iter=100, random_state=0).fit(X).components_.T
+        theirs = SparsePCA(10, alpha=alpha, max_iter=200, random_state=0).fit(X).components_.T
     count = np.count_nonzero(theirs)
     ours = ob.SparsePCA(10, n_nonzero=count, random_state=0).fit(X)
     assert ours.n_nonzero_ == np.count_nonzero(ours.components_) == count
