@@ -136,6 +136,14 @@ impl<'a> TaskWork<'a> {
         }
     }
 
+    /// Runs a part of the task, which expires after `units` units, and charges its work.
+    pub(crate) fn part<T>(&self, units: f64, part: impl FnOnce(&TaskWork<'_>) -> T) -> T {
+        let work = TaskWork::strict(self.clock, units);
+        let result = part(&work);
+        self.spend(work.spent());
+        result
+    }
+
     /// Adds work that was done.
     pub(crate) fn spend(&self, work: f64) {
         self.spent.fetch_add(work as u64, Ordering::Relaxed);

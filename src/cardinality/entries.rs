@@ -332,10 +332,10 @@ impl SearchSpace for EntrySets<'_> {
             let goal = state.point.value() - LEAST * model.scale;
             falls = mover.step(&mut state, goal, &mut width);
         }
-        let most = TaskWork::strict(work.clock, work.units(opening::MERGE_WORK));
-        let x = merged(&self.model, &state.point, &most);
-        work.spend(most.spent());
-        let point = self.model.point_of(&x?, work)?;
+        let x = work.part(work.units(opening::MERGE_WORK), |work| {
+            merged(&self.model, &state.point, work)
+        })?;
+        let point = self.model.point_of(&x, work)?;
         Some(self.mover(work).state(point))
     }
 

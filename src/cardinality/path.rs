@@ -85,10 +85,20 @@ impl SupportMover<'_> {
 
     /// Returns the best X within the cardinality of a path from a point, whose first multiplier is `first`;
     /// None if there is none.
-    pub(super) fn path(&self, mut x: Array2<f64>, first: f64) -> Option<Array2<f64>> {
+    pub(super) fn path(&self, x: Array2<f64>, first: f64) -> Option<Array2<f64>> {
+        (self.work).part(self.work.units(WORK), |work| {
+            self.path_within(x, first, work)
+        })
+    }
+
+    fn path_within(
+        &self,
+        mut x: Array2<f64>,
+        first: f64,
+        work: &TaskWork<'_>,
+    ) -> Option<Array2<f64>> {
         let (model, r) = (self.model, self.model.weights.len());
         let signature = Signature::stiefel(model.order());
-        let work = TaskWork::strict(self.work.clock, self.work.units(WORK));
         let limits = match model.rules.cardinality {
             Cardinality::Columns(_) => r,
             Cardinality::Total(_) => 1,
@@ -106,16 +116,20 @@ impl SupportMover<'_> {
                 break;
             }
             let penalty = self.penalty(&values)?;
-            let problem = Problem::new(model.form, &penalty, &signature, r).ok()?;
             let options = Options {
                 tol: TOLERANCE,
                 verify: false,
                 max_sweeps: Some(SWEEPS),
-                ..Options::default().within(&work)
+                ..Options::default().within(work)
             };
             let monitor = &mut ClockMonitor(work.clock);
             let serial = &Threads::serial();
-            let solution = minimize(&problem, x.clone(), &options, serial, monitor).ok()?;
+            let solved = Problem::new(model.form, &penalty, &signature, r)
+                .and_then(|problem| minimize(&problem, x.clone(), &options, serial, monitor));
+            // Multipliers can become too small for the pair solvers.
+            let Ok(solution) = solved else {
+                break;
+            };
             work.spend(solution.work);
             let shares = self.shares(&solution.x);
             let within = shares.iter().all(|&share| share <= 1.0);
@@ -132,7 +146,6 @@ impl SupportMover<'_> {
                 break;
             }
         }
-        self.work.spend(work.spent());
         best.map(|best| best.1)
     }
 
@@ -183,6 +196,32 @@ impl SupportMover<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::Clock;
+    use crate::objective::Quadratic;
+    use crate::support::{ColumnModel, Rules, Sparsity};
+    use std::time::Instant;
+
+    /// No nonzero brings gain, so multipliers fall until a penalty refuses them.
+    #[test]
+    fn a_path_to_multipliers_that_are_too_small_has_a_point_and_is_charged() {
+        let (n, r, size) = (6, 2, 1e-113);
+        let smooth = Quadratic::new(Array2::eye(n) * -size, None, None).unwrap();
+        let clock = Clock::new(Instant::now(), None);
+        let work = TaskWork::new(&clock, f64::INFINITY);
+        let sparsity = Sparsity::new(Cardinality::Columns(vec![4; r]));
+        let (rules, _) = Rules::checked(&sparsity, &Array2::ones((r, n))).unwrap();
+        let spectrum = ((-size, -size), 0);
+        let model = ColumnModel::new(&smooth, rules, vec![1.0; r], spectrum, &work).unwrap();
+        let mover = SupportMover {
+            model: &model,
+            work: &work,
+        };
+        let before = work.spent();
+        let x = Array2::from_shape_fn((n, r), |(i, t)| f64::from(u8::from(i == t)));
+        let found = mover.path(x, 1e-3 * size);
+        assert!(found.is_some_and(|x| model.rules.keep(&x)));
+        assert!(work.spent() > before);
+    }
 
     fn multiplier(value: f64) -> Multiplier {
         Multiplier {

@@ -568,10 +568,10 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 continue;
             };
             let left = (length - work.spent()).max(0.0);
-            let own = TaskWork::strict(self.clock, work.units(OVERDUE * length));
             let stationary = &mut chain.stationary;
-            let is_stationary = self.space.descend(&mut state, stationary, left, &own);
-            work.spend(own.spent());
+            let is_stationary = work.part(work.units(OVERDUE * length), |work| {
+                self.space.descend(&mut state, stationary, left, work)
+            });
             chain.descents += 1;
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {

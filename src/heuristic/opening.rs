@@ -29,15 +29,23 @@ impl Heuristic for Opening {
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
+        let oracle = task.oracle;
+        let units = oracle.work.clock.units(WORK);
+        oracle.work.part(units, |work| self.best(task, work))
+    }
+}
+
+impl Opening {
+    /// Returns the best point of all numbers of nonzeros.
+    fn best(&self, task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let (oracle, basis) = (task.oracle, &task.known.basis);
         let (n, r) = basis.spectral.dim();
-        let work = TaskWork::strict(oracle.work.clock, oracle.work.clock.units(WORK));
         let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
         let form = oracle.form?;
         let weights = weights(form, r).ok()?;
         let spectrum = (basis.spectrum, 0);
-        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, &work)?;
-        let scaled = opening::scaled(&model, &basis.spectral, &work)?;
+        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, work)?;
+        let scaled = opening::scaled(&model, &basis.spectral, work)?;
         let mut best: Option<(f64, Array2<f64>)> = None;
         let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
             model.rules = rules(count)?;
@@ -47,7 +55,7 @@ impl Heuristic for Opening {
                 rotated: &basis.rotated,
                 scaled: &scaled,
                 leading,
-                work: &work,
+                work,
             };
             let mut lower = false;
             for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
@@ -68,7 +76,6 @@ impl Heuristic for Opening {
         }
         // The leading axes are refined for one number of nonzeros only.
         try_count(chosen, &[DISJOINT], LEADING)?;
-        oracle.work.spend(work.spent());
         best.map(|best| best.1)
     }
 }

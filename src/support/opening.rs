@@ -226,10 +226,7 @@ impl Opening<'_> {
             true => work,
             false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
         };
-        let work = TaskWork::strict(clock, units);
-        let result = task(&work);
-        self.work.spend(work.spent());
-        result
+        self.work.part(units, task)
     }
 
     fn cut(&self) -> Cut<'_> {

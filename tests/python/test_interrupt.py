@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd._internal.interrupt import AHEAD, side_by_side
 
 LONG = """
 import json, sys, time
@@ -172,3 +175,32 @@ def test_verbose_logs_and_silence_is_the_default(caplog):
         assert not caplog.records
         ob.solve(PROBLEM, max_sweeps=2, verbose=True)
     assert any("objective" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("workers", [1, 3, None])
+def test_calls_side_by_side_have_their_values_in_order(workers):
+    done: list[int] = []
+    side_by_side(lambda k: -k, range(3 * AHEAD + 1), workers, done)
+    assert done == [-k for k in range(3 * AHEAD + 1)]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_kept_where_python_drops_its_exception():
+    """Within the callback of a weak reference, which can run whenever an object is freed."""
+
+    class Freed:
+        pass
+
+    def items() -> Iterator[int]:
+        yield 0
+        freed = Freed()
+        reference = weakref.ref(freed, lambda _: signal.raise_signal(signal.SIGINT))
+        del freed
+        assert reference() is None
+        yield from range(1, 100_000)
+
+    done: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(lambda k: k, items(), 1, done)
+    assert len(done) < 100_000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from itertools import islice
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 POLL = 0.05
 """Seconds between checks for Ctrl-C while other threads work."""
+
+AHEAD = 256
+"""Largest number of calls that wait for a thread or for the values before theirs."""
 
 
 class Kept:
@@ -67,16 +72,22 @@ def side_by_side(
     """
     stop = Stop()
     pool = ThreadPoolExecutor(workers, initializer=stop.obey)
-    try:
-        for future in [pool.submit(call, item) for item in items]:
-            while not future.done():
-                wait([future], POLL)
-            done.append(future.result())
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    left = iter(items)
+    with CtrlC(raising=True) as ctrl_c:
+        try:
+            submitted = deque(pool.submit(call, item) for item in islice(left, AHEAD))
+            while submitted:
+                # Python drops what a handler raises within the callback of a weak reference.
+                if ctrl_c.pressed:
+                    raise KeyboardInterrupt
+                if wait([submitted[0]], POLL).done:
+                    done.append(submitted.popleft().result())
+                    submitted.extend(pool.submit(call, item) for item in islice(left, 1))
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 class CtrlC:
