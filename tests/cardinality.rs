@@ -1,4 +1,4 @@
-//! A budget of nonzeros, or of rows: feasible, monotone, no worse than what is known, the optimum where it can be
+//! A limit on nonzeros, or on rows: feasible, monotone, no worse than what is known, the optimum where it can be
 //! enumerated.
 
 use ndarray::{Array1, Array2, s};
@@ -53,7 +53,7 @@ fn counts(x: &Array2<f64>) -> Vec<usize> {
     x.columns().into_iter().map(count).collect()
 }
 
-/// Feasible, within the budget, monotone, and without entries that only look like nonzeros.
+/// Feasible, within the limit, monotone, and without entries that only look like nonzeros.
 fn check(solution: &Solution, sparsity: &Sparsity, smooth: &dyn Objective) {
     let x = &solution.x;
     let found = counts(x);
@@ -154,7 +154,7 @@ fn no_worse_than_the_best_disjoint_supports() {
 }
 
 #[test]
-fn budgets_signs_and_rules_are_kept() {
+fn limits_signs_and_rules_are_kept() {
     let n = 14;
     let smooth = covariance(n, 7);
     let zero: Vec<(usize, usize)> = (0..4).map(|i| (i, 0)).chain([(9, 2)]).collect();
@@ -235,7 +235,7 @@ fn no_worse_than_the_start() {
         let options = Options::default().with_max_work(work);
         let again = solve_from(&smooth, 3, &sparsity, Some(good.x.clone()), &options, 1).unwrap();
         assert!(again.objective <= good.objective);
-        // A start beyond the budget is cut to it.
+        // A start beyond the limit is cut to it.
         let dense = start::random(16, 3, 1);
         let cut = solve_from(&smooth, 3, &sparsity, Some(dense), &options, 1).unwrap();
         check(&cut, &sparsity, &smooth);

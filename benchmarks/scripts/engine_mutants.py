@@ -35,7 +35,7 @@ PARTS = {
     ),
     "bound": (("certificate/bound/**",), "bound certify"),
     "run": (
-        ("budget.rs", *(f"solver/{name}.rs" for name in ("ledger", "limits", "monitor"))),
+        ("limits.rs", *(f"solver/{name}.rs" for name in ("ledger", "limits", "monitor"))),
         "checkpoint progress interrupt invariants laws search reproducible ctrl_c",
     ),
 }

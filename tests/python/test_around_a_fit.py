@@ -374,10 +374,10 @@ def test_samples_of_zeros_have_a_label():
 
 
 @pytest.mark.parametrize(
-    ("budget", "turns"),
+    ("cardinality", "turns"),
     [(None, False), (14, False), (16, True), ([6, 6, 4], True), ([6, 5, 5], False)],
 )
-def test_components_that_share_features_can_be_uncorrelated(budget, turns):
+def test_components_that_share_features_can_be_uncorrelated(cardinality, turns):
     """Two on six features with five each, one on four others."""
     rng = np.random.default_rng(0)
     V = np.zeros((12, 3))
@@ -391,7 +391,7 @@ def test_components_that_share_features_can_be_uncorrelated(budget, turns):
             V[row, k] = 0.0
             break
     second = V.T @ np.cov(rng.standard_normal((12, 40))) @ V
-    turned = decorrelated(V, second, budget)
+    turned = decorrelated(V, second, cardinality)
     np.testing.assert_allclose(turned.T @ turned, np.eye(3), atol=1e-12)
     inner = (V.T @ turned).T @ second @ (V.T @ turned)
     assert (abs(inner[0, 1]) < 1e-12) == turns

@@ -27,7 +27,7 @@ def top(rows: tuple[int, ...], r: int = 1) -> float:
 
 @pytest.mark.parametrize("count", [4, 7, 20, 33, 60, [3, 3, 3, 3], [7, 4, 2, 1]])
 @pytest.mark.parametrize("nonnegative", [False, True])
-def test_within_the_budget(count, nonnegative):
+def test_within_the_limit(count, nonnegative):
     result = ob.solve(problem(ob.Cardinality(count, nonnegative=nonnegative)), **QUICK)
     x = result.x
     used = np.count_nonzero(x, axis=0)
@@ -46,7 +46,7 @@ def test_within_the_budget(count, nonnegative):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [[20, 20, 20], 60])
-def test_moves_made_together_keep_the_budget(count):
+def test_moves_made_together_keep_the_limit(count):
     """Of correlated features: two rows at a time join where there is room for two."""
     for seed in (5, 9, 11):
         rng = np.random.default_rng(seed)
@@ -240,11 +240,11 @@ def test_refused(error, name, call):
 # Estimators --------------------------------------------------------------------------------------
 
 
-def test_budgets_of_components():
+def test_limits_of_components():
     pytest.importorskip("sklearn")
-    budgets = [2, 6, 4]
-    pca = ob.SparsePCA(3, n_nonzero=budgets, random_state=0, max_time=0.2).fit(A)
-    assert np.count_nonzero(pca.components_, axis=1).tolist() == budgets
+    limits = [2, 6, 4]
+    pca = ob.SparsePCA(3, n_nonzero=limits, random_state=0, max_time=0.2).fit(A)
+    assert np.count_nonzero(pca.components_, axis=1).tolist() == limits
     assert pca.n_nonzero_ == 12
     assert pca.alpha_ is None
     equal = ob.SparsePCA(3, n_nonzero=[4, 4, 4], random_state=0, max_time=0.2).fit(A)
