@@ -261,3 +261,21 @@ impl Matchings {
         Some(total)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On both sides of the shares of the model's decrease at which L falls, and at which a move is kept.
+    #[test]
+    fn curvature_follows_the_decrease_of_f_relative_to_the_model() {
+        for (size, curvature) in [(1e-30, 3.0), (1.0, 1e-9), (1e30, 1e9)] {
+            let at = |share: f64| adapted(curvature, -share * size, -size);
+            assert_eq!(at(1.001 * GOOD_SHARE), Some(LOWER * curvature));
+            assert_eq!(at(0.999 * GOOD_SHARE), Some(curvature));
+            assert_eq!(at(1.001 * FAIR_SHARE), Some(curvature));
+            assert_eq!(at(0.999 * FAIR_SHARE), None);
+            assert_eq!(at(-1.0), None);
+        }
+    }
+}
