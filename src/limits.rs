@@ -224,7 +224,7 @@ impl<'a> MethodLimit<'a> {
     }
 
     /// Returns the limit from now to progress `to`.
-    pub(crate) fn part(&self, to: f64) -> MethodLimit<'a> {
+    pub(crate) fn up_to(&self, to: f64) -> MethodLimit<'a> {
         self.first(to).rest()
     }
 

@@ -42,7 +42,7 @@ PARTS = {
 """Files below src whose code is changed, and the Python tests that run."""
 
 SECONDS = 300.0
-"""Time after which the tests of a change count as failed; unchanged they take less than half."""
+"""Time after which the tests of the crate, or those of the wheel, count as failed."""
 
 
 def copied(out: Path) -> Path:
@@ -95,8 +95,8 @@ class Runner:
             "PYTHONPATH": str(package),
         }
 
-    def run(self, command: list[str]) -> bool:
-        """Returns whether a command succeeds in time."""
+    def run(self, command: list[str], seconds: float | None = None) -> bool:
+        """Returns whether a command succeeds within some seconds."""
         null = subprocess.DEVNULL
         process = subprocess.Popen(
             command,
@@ -107,7 +107,7 @@ class Runner:
             start_new_session=True,
         )
         try:
-            return process.wait(SECONDS) == 0
+            return process.wait(seconds) == 0
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -115,23 +115,19 @@ class Runner:
 
     def build(self) -> bool:
         """Builds the unit tests of the crate; returns whether it compiles."""
-        command = ["cargo", "test", "--locked", "--lib", "--no-run"]
-        done = subprocess.run(command, cwd=self.crate, env=self.environment, capture_output=True)
-        return done.returncode == 0
+        return self.run(["cargo", "test", "--locked", "--lib", "--no-run"])
 
     def passes(self, tests: str) -> bool:
         """Returns whether the tests of the crate, and those of the wheel, succeed."""
-        if not self.run(["cargo", "test", "--locked", "--lib", "--quiet"]):
+        if not self.run(["cargo", "test", "--locked", "--lib", "--quiet"], SECONDS):
             return False
-        command = ["cargo", "build", "--locked", "--lib", "--features", "python"]
-        built = subprocess.run(command, cwd=self.crate, env=self.environment, capture_output=True)
-        if built.returncode != 0:
+        if not self.run(["cargo", "build", "--locked", "--lib", "--features", "python"]):
             return False
         library = self.crate.parent / "target/debug/liborthobcd.so"
         shutil.copy(library, self.package / "orthobcd/_core.abi3.so")
         files = [f"tests/python/test_{name}.py" for name in tests.split()]
         options = ["-x", "-q", "--quick", "-m", "not timing and not long", *files]
-        return self.run([sys.executable, "-P", "-m", "pytest", *options])
+        return self.run([sys.executable, "-P", "-m", "pytest", *options], SECONDS)
 
 
 def main() -> int:
@@ -154,8 +150,8 @@ def main() -> int:
         listed = changes(crate, files)
         random.Random(options.seed).shuffle(listed)
         if options.only:
-            at = lambda one: f"{one['file']}:{one['span']['start']['line']}"  # noqa: E731
-            listed = [one for one in listed if at(one) == options.only]
+            line = "{file}:{span[start][line]}".format_map
+            listed = [one for one in listed if line(one) == options.only]
         if not (runner.build() and runner.passes(tests)):
             raise SystemExit(f"{part}: the unchanged crate fails its tests")
         counts = Counter(changes=len(listed))

@@ -70,7 +70,7 @@ impl Block {
     }
 
     /// Lets boosts add at most `growth_limit` to ‖X‖²: a sweep ends before the first one that would add more,
-    /// and the block [has then left](Self::has_left) its bounds.
+    /// and the block then [has left](Self::has_left) its bounds.
     pub(crate) fn set_growth_limit(&mut self, growth_limit: f64) {
         (self.mixed.growth_limit, self.mixed.left) = (growth_limit, false);
     }

@@ -247,10 +247,7 @@ impl Model {
                 "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
             ),
             CurvatureRule::Adaptive
-                if !page.is_exact()
-                    || options
-                        .check_every
-                        .is_some_and(|check_every| check_every != 1) =>
+                if !page.is_exact() || options.check_every.is_some_and(|every| every != 1) =>
             {
                 invalid("must not be \"adaptive\" for a sampled gradient")
             }

@@ -225,7 +225,7 @@ impl<'a> Run<'a> {
 
     fn is_due(&self) -> bool {
         match self.options.check_every {
-            Some(check_every) => self.iterations.is_multiple_of(check_every as u64),
+            Some(every) => self.iterations.is_multiple_of(every as u64),
             None => self.page.evaluations >= self.next_check,
         }
     }

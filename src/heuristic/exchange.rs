@@ -126,9 +126,9 @@ impl SwapSearch<'_, '_> {
         self.limit.progress() >= 1.0
     }
 
-    /// Makes at most `limit` steps from a feasible X; returns the point and F.
-    fn descend(&self, x: Array2<f64>, limit: usize) -> (Array2<f64>, f64) {
-        let descent = tangent::descend(self.oracle, x, limit, self.limit.rest());
+    /// Makes at most `most` steps from a feasible X; returns the point and F.
+    fn descend(&self, x: Array2<f64>, most: usize) -> (Array2<f64>, f64) {
+        let descent = tangent::descend(self.oracle, x, most, self.limit.rest());
         (descent.x, descent.objective)
     }
 

@@ -31,51 +31,49 @@ impl Heuristic for Opening {
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let oracle = task.oracle;
         let units = oracle.work.clock.units(WORK);
-        oracle.work.part(units, |work| self.best(task, work))
+        oracle.work.part(units, |work| best_point(task, work))
     }
 }
 
-impl Opening {
-    /// Returns the best point of all numbers of nonzeros.
-    fn best(&self, task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        let (oracle, basis) = (task.oracle, &task.known.basis);
-        let (n, r) = basis.spectral.dim();
-        let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
-        let form = oracle.form?;
-        let weights = weights(form, r).ok()?;
-        let spectrum = (basis.spectrum, 0);
-        let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, work)?;
-        let scaled = opening::scaled(&model, &basis.spectral, work)?;
-        let mut best: Option<(f64, Array2<f64>)> = None;
-        let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
-            model.rules = rules(count)?;
-            let opening = opening::Opening {
-                model: &model,
-                basis: &basis.spectral,
-                rotated: &basis.rotated,
-                scaled: &scaled,
-                leading,
-                work,
-            };
-            let mut lower = false;
-            for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
-                let value = oracle.objective(&x);
-                if best.as_ref().is_none_or(|best| value < best.0) {
-                    best = Some((value, x));
-                    lower = true;
-                }
-            }
-            Some(lower)
+/// Returns the best point of all numbers of nonzeros.
+fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+    let (oracle, basis) = (task.oracle, &task.known.basis);
+    let (n, r) = basis.spectral.dim();
+    let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
+    let form = oracle.form?;
+    let weights = weights(form, r).ok()?;
+    let spectrum = (basis.spectrum, 0);
+    let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, work)?;
+    let scaled = opening::scaled(&model, &basis.spectral, work)?;
+    let mut best: Option<(f64, Array2<f64>)> = None;
+    let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
+        model.rules = rules(count)?;
+        let opening = opening::Opening {
+            model: &model,
+            basis: &basis.spectral,
+            rotated: &basis.rotated,
+            scaled: &scaled,
+            leading,
+            work,
         };
-        let (mut count, mut chosen) = (r, r);
-        while count <= n * r && !work.expired() {
-            if try_count(count, &KINDS, 0.0)? {
-                chosen = count;
+        let mut lower = false;
+        for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
+            let value = oracle.objective(&x);
+            if best.as_ref().is_none_or(|best| value < best.0) {
+                best = Some((value, x));
+                lower = true;
             }
-            count *= FACTOR;
         }
-        // The leading axes are refined for one number of nonzeros only.
-        try_count(chosen, &[DISJOINT], LEADING)?;
-        best.map(|best| best.1)
+        Some(lower)
+    };
+    let (mut count, mut chosen) = (r, r);
+    while count <= n * r && !work.expired() {
+        if try_count(count, &KINDS, 0.0)? {
+            chosen = count;
+        }
+        count *= FACTOR;
     }
+    // The leading axes are refined for one number of nonzeros only.
+    try_count(chosen, &[DISJOINT], LEADING)?;
+    best.map(|best| best.1)
 }

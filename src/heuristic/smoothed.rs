@@ -261,7 +261,7 @@ fn race(
     while entries.len() < most {
         let spent = limit.progress();
         let mut descent = SmoothedDescent::new(oracle, start(entries.len()));
-        let part = limit.part((spent + EARLY).min(1.0));
+        let part = limit.up_to((spent + EARLY).min(1.0));
         descent.run(schedule, 0..schedule.early, schedule.early_steps, part);
         entries.push(descent);
         let cost = limit.progress() - spent;
@@ -277,7 +277,7 @@ fn race(
     let count = entries.len();
     for (k, descent) in entries.iter_mut().enumerate() {
         let spent = limit.progress();
-        let part = limit.part(spent + (1.0 - spent) / (count - k) as f64);
+        let part = limit.up_to(spent + (1.0 - spent) / (count - k) as f64);
         descent.run(schedule, schedule.early..schedule.stages, usize::MAX, part);
     }
     entries

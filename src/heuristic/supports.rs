@@ -22,7 +22,7 @@ use crate::support;
 
 /// Proposals between updates of the progress, and between checks of the clock.
 const BATCH: usize = 4096;
-const LOOK: usize = 256;
+const BETWEEN_CHECKS: usize = 256;
 
 /// Accepted moves, per row, between exact evaluations of the images.
 const REFRESH: usize = 64;
@@ -329,8 +329,8 @@ impl<'a> Assignment<'a> {
         for _ in 0..ROUNDS {
             let before = self.value();
             for i in 0..self.n {
-                if i % LOOK == 0 {
-                    self.work += LOOK * (self.r + 1) * PER_PROPOSAL;
+                if i % BETWEEN_CHECKS == 0 {
+                    self.work += BETWEEN_CHECKS * (self.r + 1) * PER_PROPOSAL;
                     self.charge(limit);
                     if limit.work.expired() {
                         return;
@@ -435,7 +435,7 @@ fn anneal(
         state.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
         state.charge(limit);
         for proposal in 0..BATCH {
-            if proposal % LOOK == 0 && limit.work.expired() {
+            if proposal % BETWEEN_CHECKS == 0 && limit.work.expired() {
                 break;
             }
             metropolis(&mut state, heat, lambda, &mut rng);

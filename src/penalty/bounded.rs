@@ -1,7 +1,8 @@
-//! Penalties with bounds, `lower` ≤ x ≤ `upper` with `lower` < 0 < `upper`: a pair is solved without the bounds first.
+//! Penalties with bounds, `lower` ≤ x ≤ `upper` with `lower` < 0 < `upper`: a pair is solved without the bounds
+//! first.
 //!
-//! A global minimum without the bounds is also one with them if its entries satisfy them. Otherwise the general solver
-//! follows. Bounds seldom bind in a pair, and h without the bounds has a faster solver.
+//! A global minimum without the bounds is also one with them if its entries satisfy them. Otherwise the general
+//! solver follows. Bounds seldom bind in a pair, and h without the bounds has a faster solver.
 
 use pulp::Simd;
 

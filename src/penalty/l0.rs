@@ -113,8 +113,8 @@ impl Form for L0 {
             );
         }
 
-        // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes. The breakpoints are
-        // not sorted if the smooth part cannot fall enough even with a zero in every column.
+        // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes. The
+        // breakpoints are not sorted if the smooth part cannot fall enough even with a zero in every column.
         let lowest = branches.iter().filter_map(|(f, _)| f.as_ref());
         let lowest = lowest.map(Trig::lower_bound).fold(f64::INFINITY, f64::min) - base;
         if full > 0 && lowest + self.lambda * (single as f64 - full as f64) < best.value {

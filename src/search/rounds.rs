@@ -266,13 +266,13 @@ impl<'a> Rounds<'a> {
                 let candidate =
                     threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
                 work.spend(RUN);
-                let work = work.spent();
+                let spent = work.spent();
                 let found = candidate.map(|candidate| JobResult {
                     candidate,
-                    work,
+                    work: spent,
                     seconds: this.clock.seconds(),
                 });
-                (found, work)
+                (found, spent)
             },
             |arrival| incumbent.arrive(arrival),
         );

@@ -6,8 +6,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +19,8 @@ pytest.importorskip("pyarrow")
 import orthobcd as ob  # noqa: E402
 from orthobcd import cli  # noqa: E402
 
-from .conftest import ROOT, SAFE_PATH  # noqa: E402
+from .conftest import ROOT  # noqa: E402
+from .test_cli_outputs import orthobcd  # noqa: E402
 
 pytestmark = pytest.mark.timeout(300)
 short = pytest.mark.usefixtures("short_searches")
@@ -211,8 +210,7 @@ def test_missing_values(folder, capsys):
 
 
 def by_process(arguments: list[str], content: bytes) -> None:
-    command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", *arguments]
-    done = subprocess.run(command, input=content, capture_output=True, check=False)
+    done = orthobcd(*arguments, input=content)
     assert done.returncode == 0, done.stderr
 
 

@@ -99,13 +99,13 @@ impl Master {
         let value = quadratic(c, &new.rows, &new.entries);
         let level = quadratic(&centre.lambda, &new.rows, &new.entries) + centre.multipliers[class];
         // Well inside both constraints: S − w u uᵀ ≻ 0 if w uᵀΛu < μ, and s_c > w if w φ_c < μ.
-        let left = 0.2 * (mu / level.max(f64::MIN_POSITIVE)).min(self.classes[class]);
+        let weight = 0.2 * (mu / level.max(f64::MIN_POSITIVE)).min(self.classes[class]);
         self.known.push(Known {
             class,
             rows: new.rows.clone(),
             entries: new.entries.clone(),
             value,
-            weight: left,
+            weight,
         });
         if self.barrier(&self.weights(), mu).is_none() {
             self.known.pop();

@@ -73,7 +73,7 @@ pub(in crate::certificate) struct Search<'a> {
     /// Multiply-adds.
     pub(in crate::certificate) work: f64,
     /// Seconds of the last ADMM step, if there was one.
-    limit: Option<f64>,
+    step_seconds: Option<f64>,
     /// Least magnitude of F to which gaps are relative.
     resolved: f64,
     objective: f64,
@@ -117,7 +117,7 @@ impl<'a> Search<'a> {
             relaxed: false,
             over: n > FORMED_ROWS,
             work: 0.0,
-            limit: None,
+            step_seconds: None,
             resolved: RESOLVED * 0.5 * r as f64 * low.abs().max(high.abs()),
             objective: f64::INFINITY,
             goal: f64::INFINITY,
@@ -213,8 +213,8 @@ impl<'a> Search<'a> {
         let own = |twice: f64| 0.5 * (constant - twice);
         let cube = (c.nrows() as f64).powi(3);
         // No step begins that would probably exceed the time limit.
-        let late = |limit: Option<f64>| {
-            let seconds = limit.unwrap_or(STEP * cube / RATE);
+        let late = |step_seconds: Option<f64>| {
+            let seconds = step_seconds.unwrap_or(STEP * cube / RATE);
             limits.clock.left().is_some_and(|left| left < seconds)
         };
         let mut admm = match self.relaxation.take() {
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
         };
         let mut best = self.best.value;
         self.relaxed = entries == Entries::Free;
-        while !self.relaxed && !self.ended(limits) && !late(self.limit) {
+        while !self.relaxed && !self.ended(limits) && !late(self.step_seconds) {
             let before = Instant::now();
             admm.step(c);
             self.work += STEP * cube;
@@ -242,7 +242,7 @@ impl<'a> Search<'a> {
                 }
             }
             self.relaxed = converged || admm.steps() >= STEPS;
-            self.limit = Some(before.elapsed().as_secs_f64());
+            self.step_seconds = Some(before.elapsed().as_secs_f64());
         }
         self.relaxation = Some(admm);
     }
