@@ -187,13 +187,10 @@ class Writer:
             )
             field = node.field_name_for_child(index)
             raw = skip or field in UNCHANGED_FIELDS or field == "length"
-            if child.type == "match_pattern":
-                condition = child.child_by_field_name("condition")
-                if condition is None:
-                    pieces.append(child.text.decode())
-                else:
-                    head = child.text[: condition.start_byte - child.start_byte].decode()
-                    pieces.append(head + self.render(condition))
+            guard = child.child_by_field_name("condition")
+            if child.type == "match_pattern" and guard is not None:
+                head = child.text[: guard.start_byte - child.start_byte].decode()
+                pieces.append(head + self.render(guard))
             else:
                 pieces.append(child.text.decode() if raw else self.render(child))
             if child.type == "attribute_item":
@@ -261,15 +258,10 @@ def shown(node: Any) -> str:
 
 def values(kind: str) -> list[str]:
     """Results by which a function of this type is replaced."""
-    if kind == "bool":
-        return ["true", "false"]
-    if kind in ("f64", "f32"):
-        return ["0.0", "1.0"]
-    if kind in NUMBERS:
-        return ["0", "1"]
+    numbers = {number: ["0", "1"] for number in NUMBERS}
+    exact = {"bool": ["true", "false"], "f64": ["0.0", "1.0"], "()": [""], **numbers}
     heads = {"Option<": "None", "Vec<": "Vec::new()", "Result<()>": "Ok(())"}
-    found = [value for head, value in heads.items() if kind.startswith(head)]
-    return found or ([""] if kind == "()" else [])
+    return exact.get(kind) or [value for head, value in heads.items() if kind.startswith(head)]
 
 
 def quickened(text: str) -> str:
