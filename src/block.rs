@@ -552,3 +552,6 @@ fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>, product: &mut Ve
     );
     row.copy_from_slice(product);
 }
+
+#[cfg(test)]
+mod tests;

@@ -236,3 +236,6 @@ impl<'a> MethodLimit<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

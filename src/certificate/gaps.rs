@@ -157,7 +157,12 @@ fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
 
 /// Returns the largest decrease of `½ Σ w_k b_kk` by one pair of columns, B = XᵀCX; infinite if f is
 /// unbounded below along a pair. `noise` holds, per column, the size of b_kk to which rounding is relative.
-fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f64]) -> Gap {
+pub(super) fn trace_gap(
+    b: ArrayView2<'_, f64>,
+    signs: &[f64],
+    weights: &[f64],
+    noise: &[f64],
+) -> Gap {
     let mut gap = Gap::default();
     for i in 0..b.nrows() {
         for k in i + 1..b.nrows() {

@@ -3,6 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ndarray::{Array2, array};
 use proptest::prelude::*;
 
+use super::gaps::trace_gap;
 use super::*;
 use crate::objective::{Objective, Quadratic};
 use crate::penalty::Penalty;
@@ -99,6 +100,124 @@ fn gap_agrees_with_a_grid() {
             &start::partition(n, r, seed),
             &smooth,
         );
+    }
+}
+
+/// The decrease of ½ Σ w_k b_kk by rotations and boosts of two columns, B ← VᵀBV, on a grid that is refined.
+#[test]
+fn trace_gaps_agree_with_a_grid() {
+    for seed in 0..60 {
+        let a = start::random(2, 2, seed) * 2.0;
+        let skewed = array![[1.0, 0.3], [0.0, 0.5 + 0.01 * seed as f64]];
+        let b = a.t().dot(&skewed.t().dot(&skewed)).dot(&a);
+        let weights = [1.0 + (seed % 5) as f64, 1.0 + (seed % 3) as f64];
+        for signs in [[1.0, 1.0], [1.0, -1.0]] {
+            let gap = trace_gap(b.view(), &signs, &weights, &[0.0; 2]);
+            let change = |t: f64| {
+                let (c, s) = if signs[1] > 0.0 {
+                    (t.cos(), t.sin())
+                } else {
+                    (t.cosh(), t.sinh())
+                };
+                let v = array![[c, s], [-signs[1] * s, c]];
+                let turned = v.t().dot(&b).dot(&v);
+                0.5 * (weights[0] * (turned[[0, 0]] - b[[0, 0]])
+                    + weights[1] * (turned[[1, 1]] - b[[1, 1]]))
+            };
+            let (mut centre, mut width) = (0.0, 4.0);
+            for _ in 0..12 {
+                let at = |k: i32| centre + width * f64::from(k) / 200.0;
+                let best = (-200..=200)
+                    .map(at)
+                    .min_by(|&s, &t| change(s).total_cmp(&change(t)));
+                (centre, width) = (best.unwrap(), 0.02 * width);
+            }
+            assert!(
+                (gap.decrease + change(centre)).abs() < 1e-9,
+                "{seed} {signs:?}"
+            );
+            assert_eq!((gap.pairs, gap.pair.is_some()), (1, gap.decrease > 0.0));
+        }
+    }
+    // An indefinite B is unbounded below along a boost, and constant where all weights are equal.
+    let b = array![[1.0, 2.0], [2.0, 1.0]];
+    let unbounded = trace_gap(b.view(), &[1.0, -1.0], &[1.0, 1.0], &[1.0; 2]);
+    assert_eq!(unbounded.decrease, f64::INFINITY);
+    let flat = trace_gap(b.view(), &[1.0, 1.0], &[2.0, 2.0], &[1.0; 2]);
+    assert_eq!((flat.decrease, flat.pair), (0.0, None));
+    // Three columns: all pairs are visited.
+    let three = Array2::from_diag(&array![1.0, 2.0, 3.0]);
+    let sorted = trace_gap(three.view(), &[1.0; 3], &[1.0, 2.0, 3.0], &[1.0; 3]);
+    assert_eq!((sorted.pair, sorted.pairs), (Some((0, 2)), 3));
+    assert!((sorted.decrease - 2.0).abs() < 1e-14);
+}
+
+/// The parts of a certificate against f, h, the distances and the gaps of rows and of columns.
+#[test]
+fn a_certificate_adds_up_its_parts() {
+    let threads = Threads::serial();
+    let (n, r) = (6, 3);
+    let smooth = quadratic(n, r, 3, true);
+    let penalty = Penalty::l1(0.3);
+    let definite = Signature::stiefel(n);
+    let problem = Problem::new(&smooth, &penalty, &definite, r).unwrap();
+    let x = start::random(n, r, 8);
+    let found = certify(&problem, x.view(), &threads).unwrap();
+    let size: f64 = x.iter().map(|v| v.abs()).sum();
+    assert!((found.penalty_value - 0.3 * size).abs() < 1e-12);
+    assert_eq!(found.objective, found.smooth_value + found.penalty_value);
+    assert!((found.objective - problem.objective(x.view(), &threads)).abs() < 1e-11);
+    assert_eq!(found.pairs, (n * (n - 1) / 2) as u64);
+    // dist(I, argmin)² is at most ‖V − I‖² ≤ 8 for orthogonal V of two rows.
+    assert!((0.0..=8.0).contains(&found.block2_measure) && found.block2_measure > 0.0);
+    assert!(found.stationarity.is_some() && !found.is_optimal(1.0));
+    // At twice a point the columns are off by ‖4I − I‖, which is added to the distance from the domain.
+    let outside = Problem::new(&smooth, &Penalty::NONNEGATIVE, &definite, r).unwrap();
+    let twice = &x * 2.0;
+    let apart = outside.penalty.infeasibility(twice.view());
+    let far = certify_values(&outside, twice.view(), &threads).unwrap();
+    assert!(apart > 0.1 && (far.feasibility - apart - 27f64.sqrt()).abs() < 1e-10);
+
+    let signs = [1, 1, -1, 1, -1, -1];
+    let mixed = Signature::new(&signs).unwrap();
+    let a = start::random(n, n, 4);
+    let positive = a
+        .t()
+        .dot(&Array2::from_diag(&array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+        .dot(&a);
+    let smooth = Quadratic::new(0.5 * (&positive + &positive.t()), None, None).unwrap();
+    for seed in 1..4 {
+        let x = start::random_j_orthogonal(&mixed, 1.0, seed).unwrap();
+        let problem = Problem::new(&smooth, &Penalty::NONE, &mixed, n).unwrap();
+        let found = certify(&problem, x.view(), &threads).unwrap();
+        let (rows, other) = (
+            row_gap(&problem, x.view(), &threads),
+            column_gap(&problem, &x, &threads).unwrap(),
+        );
+        assert_eq!(found.pairs, rows.pairs + other.pairs);
+        assert_eq!(found.block2_gap, rows.decrease.max(other.decrease));
+        assert_eq!(found.block2_columns, other.decrease > rows.decrease);
+        let pair = if found.block2_columns {
+            other.pair
+        } else {
+            rows.pair
+        };
+        assert_eq!(found.block2_pair, pair);
+        assert!(found.stationarity.is_some() && found.feasibility < 1e-10);
+    }
+}
+
+#[test]
+fn a_point_is_optimal_up_to_a_tolerance_relative_to_f() {
+    let smooth = quadratic(4, 2, 1, false);
+    let signature = Signature::stiefel(4);
+    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
+    let x = start::random(4, 2, 1);
+    let mut found = certify_values(&problem, x.view(), &Threads::serial()).unwrap();
+    assert!(!found.is_optimal(1e9));
+    (found.magnitude, found.objective, found.optimum) = (8.0, 3.0, Some(1.0));
+    for (tolerance, optimal) in [(0.2, false), (0.25, true), (0.3, true)] {
+        assert_eq!(found.is_optimal(tolerance), optimal);
     }
 }
 

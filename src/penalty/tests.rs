@@ -356,3 +356,37 @@ fn arguments_are_checked_from_both_sides() {
     assert!(Penalty::interval(-1.0, 0.0).unwrap().plus(&apart).is_err());
     assert!(apart.weighted(&weights()).is_err());
 }
+
+#[test]
+fn scad_and_mcp_have_their_textbook_values() {
+    let lambda = 0.7;
+    for a in [2.5f64, 3.7] {
+        let (scad, mcp) = (
+            Penalty::scad(lambda, a).unwrap(),
+            Penalty::mcp(lambda, a).unwrap(),
+        );
+        for x in values().map(|x| 2.0 * x) {
+            let t = x.abs();
+            let at = |penalty: &Penalty| penalty.value(array![[x]].view());
+            let expected = if t <= lambda {
+                lambda * t
+            } else if t <= a * lambda {
+                (2.0 * a * lambda * t - t * t - lambda * lambda) / (2.0 * (a - 1.0))
+            } else {
+                0.5 * lambda * lambda * (a + 1.0)
+            };
+            assert!(
+                (at(&scad) - expected).abs() <= 1e-12 * (1.0 + expected),
+                "{a} {x}"
+            );
+            let expected = match t <= a * lambda {
+                true => lambda * t - t * t / (2.0 * a),
+                false => 0.5 * a * lambda * lambda,
+            };
+            assert!(
+                (at(&mcp) - expected).abs() <= 1e-12 * (1.0 + expected),
+                "{a} {x}"
+            );
+        }
+    }
+}

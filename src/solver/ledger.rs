@@ -229,3 +229,6 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

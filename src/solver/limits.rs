@@ -75,3 +75,6 @@ impl Limits {
             .max(share(self.visits, ledger.visited as f64))
     }
 }
+
+#[cfg(test)]
+mod tests;
