@@ -32,13 +32,23 @@ INSTALLED = next(p / "orthobcd" for p in map(Path, sys.path) if (p / "orthobcd/_
 """The folder of the package."""
 
 
-def replace_functions(path: str, tree: ast.Module) -> bool:
+def live_functions() -> list[types.FunctionType]:
+    """The functions of the package that this process has imported."""
+    return [
+        one
+        for one in gc.get_objects()
+        if isinstance(one, types.FunctionType)
+        and one.__code__.co_filename.startswith(f"{INSTALLED}/")
+    ]
+
+
+def replace_functions(live: list[types.FunctionType], path: str, tree: ast.Module) -> bool:
     """Gives the functions of an imported module the code of ``tree``; False if none changes."""
     name = str(INSTALLED / path)
     codes = {(code.co_qualname, code.co_firstlineno): code for code in functions(tree, name)}
     found = False
-    for one in gc.get_objects():
-        if isinstance(one, types.FunctionType) and one.__code__.co_filename == name:
+    for one in live:
+        if one.__code__.co_filename == name:
             code = codes.get((one.__code__.co_qualname, one.__code__.co_firstlineno))
             if code is not None and code != one.__code__:
                 one.__code__ = code
@@ -128,7 +138,13 @@ class Workplace:
                 os._exit(not passed)
         return child
 
-    def test(self, mutant: Mutant, tree: ast.Module, tests: list[pytest.Item]) -> int:
+    def test(
+        self,
+        mutant: Mutant,
+        tree: ast.Module,
+        tests: list[pytest.Item],
+        live: list[types.FunctionType],
+    ) -> int:
         """The number of a process that exits with 0 if all tests pass with the mutant."""
         new = mutant.changed(tree) if mutant.old is not mutant.new else tree
         self.notice.write_text("no test")
@@ -136,7 +152,7 @@ class Workplace:
         path.write_text(ast.unparse(new), encoding="utf-8")
 
         def work() -> bool:
-            if not replace_functions(mutant.path, new):
+            if not replace_functions(live, mutant.path, new):
                 os.environ["PYTEST_ADDOPTS"] = ""
                 sys.path.insert(0, str(self.folder))
                 for name, module in list(sys.modules.items()):

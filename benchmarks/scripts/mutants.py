@@ -8,9 +8,10 @@ operator, a condition) in the modules of `PARTS`.
    `PARTS` that the test executes, in its own process or in others, and the seconds that the test
    takes. A second run of the script measures only the tests of changed files.
 2. For each mutant, a fork of this process replaces the code of the changed function, and runs the
-   tests that execute the line until one fails: first those that have noticed mutants of the module,
-   first cases before other cases, quick tests before slow ones, ``--seconds`` seconds in all. A change outside of functions needs new imports.
-   Tests that start other processes find the changed module in a copy of the package.
+   tests that execute the line until one fails, ``--seconds`` seconds in all: first those that have
+   noticed mutants of the module, first cases before other cases, quick tests before slow ones. A
+   change outside of functions needs new imports. Tests that start other processes find the changed
+   module in a copy of the package.
 
 The script prints the score by module, and the mutants that survive. The file ``mutants.jsonl`` of
 ``--out`` has all results. ``--only PATH:LINE`` runs the mutants of one line; ``--again`` runs those
@@ -24,6 +25,7 @@ import ast
 import collections
 import contextlib
 import functools
+import gc
 import hashlib
 import importlib
 import itertools
@@ -40,7 +42,7 @@ from typing import Any
 
 import pytest
 from mutant_changes import Mutant, inner_lines, mutants
-from mutant_processes import INSTALLED, PYTEST, ROOT, Workplace, measure
+from mutant_processes import INSTALLED, PYTEST, ROOT, Workplace, live_functions, measure
 
 PARTS = ("_internal/checks.py", "_internal/reading.py", "certificate.py", "io", "sklearn")
 """Files or folders of the package."""
@@ -77,6 +79,9 @@ class Run:
             module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             importlib.import_module(f"orthobcd.{module}")
         self.tests = {test.nodeid: test for test in session.items}
+        self.live = live_functions()
+        # The garbage collector of a fork would otherwise copy the memory of this process.
+        gc.freeze()
         has_new = self.measure_tests(self.options.out / "tests.json")
         file = self.options.out / "mutants.jsonl"
         results = dict(map(json.loads, file.read_text().splitlines())) if file.exists() else {}
@@ -190,7 +195,7 @@ class Run:
                 names = self.chosen_tests(mutant)
                 tests = [self.tests[name] for name in sorted(names, key=names.index)]
                 seconds = PATIENCE * sum(self.known[name]["seconds"] for name in names)
-                child = place.test(mutant, self.trees[mutant.path], tests)
+                child = place.test(mutant, self.trees[mutant.path], tests, self.live)
                 running[child] = mutant, place, time.monotonic() + seconds + IMPORTS
                 continue
             for child, (mutant, place, until) in list(running.items()):

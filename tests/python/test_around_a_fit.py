@@ -348,6 +348,7 @@ def test_orthogonal_nmf(container):
     assert Y.min() >= 0.0
     np.testing.assert_allclose(Y, X.T @ A, atol=1e-9)
     assert nmf.reconstruction_err_ == pytest.approx(np.linalg.norm(A - X @ Y))
+    assert nmf.result_.objective == pytest.approx(-0.5 * np.sum(Y**2))
     assert (np.count_nonzero(X, axis=1) <= 1).all()
     assert normalized_mutual_info_score(labels, nmf.labels_) == pytest.approx(1.0)
     np.testing.assert_array_equal(nmf.predict(container(A)), nmf.labels_)

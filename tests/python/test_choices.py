@@ -108,6 +108,19 @@ def test_missing_values_in_parts_are_those_row_by_row(entries, share, r, monkeyp
     np.testing.assert_allclose(covariance, (about.T @ about + spreads) / 50, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("r", [1, 2, 3])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_missing_values_of_few_factors_are_found(r, size):
+    """Without noise the values that are there determine the others."""
+    rng = np.random.default_rng(r)
+    whole = size * (rng.standard_normal((60, r)) @ rng.standard_normal((r, 10)) + 1.0)
+    data = np.where(rng.uniform(size=whole.shape) < 0.1, np.nan, whole)
+    model, mean, covariance = gaussian_of(data, r, tolerance=1e-9)
+    np.testing.assert_allclose(model.completed(data), whole, atol=1e-3 * size)
+    np.testing.assert_allclose(mean, whole.mean(axis=0), atol=1e-3 * size)
+    np.testing.assert_allclose(covariance, np.cov(whole.T, ddof=0), atol=1e-3 * size**2)
+
+
 @pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
 def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
     cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
@@ -127,6 +140,10 @@ def test_one_component_can_be_the_most_that_is_considered():
     X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
     with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
         assert len(ob.choose_n_components(X, "held_out", most=1, random_state=0).values) == 1
+
+
+def test_data_that_no_permutation_changes_have_one_component():
+    assert ob.choose_n_components(np.ones((10, 4))).n_components == 1
 
 
 def test_a_choice_that_stops_at_most_says_so():

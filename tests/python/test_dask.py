@@ -15,7 +15,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.dask import summed
+from orthobcd.sklearn.dask import CHAINS, _shape_of_work, summed
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("dask.callbacks")
@@ -112,6 +112,21 @@ def test_collections_are_fitted_as_arrays(name):
         np.testing.assert_array_equal(scores.chunks[0], data.chunks[0])
         np.testing.assert_allclose(scores.compute(), wanted.transform(X), atol=1e-9)
         assert got.score(data) == pytest.approx(wanted.score(X), rel=1e-10)
+
+
+@pytest.mark.parametrize("triangles", [1, 2, 3, 7, 8, 100])
+def test_the_triangles_of_the_chains_fit_into_memory(triangles):
+    """A thread holds two triangles; where few fit, a task takes all threads of the process."""
+    n = 1000
+    memory = 16.0 * n * n * triangles
+    with dask.config.set(scheduler="threads", num_workers=8):
+        chains = CHAINS * min(triangles, 8)
+        assert _shape_of_work(999, n, memory, 1) == (chains, 8 if triangles < 8 else 1)
+        assert _shape_of_work(999, n, memory, 3) == (chains, 3)
+        assert _shape_of_work(3, n, memory, 3) == (3, 3)
+        assert _shape_of_work(999, n, 1.0, 1) == (CHAINS, 8)
+    with dask.config.set(scheduler="sync"):
+        assert _shape_of_work(999, n, None, 1) == (CHAINS, 1)
 
 
 def test_samples_are_added_and_taken_back():
@@ -234,7 +249,9 @@ def test_a_clustering_reads_chunks():
     data = da.from_array(A, chunks=(25, 5))
     got = ob.OrthogonalNMF(2, random_state=0).fit(data)
     np.testing.assert_array_equal(got.labels_, wanted.labels_)
-    np.testing.assert_allclose(got.transform(data).compute(), wanted.transform(A), atol=1e-12)
+    lazy = got.transform(data)
+    assert lazy.shape == (60, 2)
+    np.testing.assert_allclose(lazy.compute(), wanted.transform(A), atol=1e-12)
     np.testing.assert_array_equal(got.predict(data).compute(), wanted.predict(A))
     with pytest.raises(ValueError, match=r"block 0 of X .*Negative"):
         ob.OrthogonalNMF(2).fit(-data)

@@ -306,7 +306,8 @@ def test_one_file_wherever_it_comes_from(kind, where, options, tmp_path, as_stdi
     elif where == "pipe":
         if not hasattr(os, "mkfifo"):
             pytest.skip("no pipes with names")
-        source = tmp_path / "pipe"
+        # The format of a pipe is found from the contents, whatever its name.
+        source = tmp_path / "pipe.of"
         os.mkfifo(source)
         threading.Thread(target=source.write_bytes, args=(content,), daemon=True).start()
     else:

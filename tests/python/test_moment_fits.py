@@ -12,7 +12,14 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.preparation import DEFINITENESS, as_covariance
+from orthobcd.problems import DENSE_COVARIANCE_LIMIT
+from orthobcd.sklearn.preparation import (
+    DEFINITENESS,
+    EXACT_WORK,
+    SCALING,
+    as_covariance,
+    is_exact,
+)
 
 pytestmark = pytest.mark.usefixtures("short_searches")
 
@@ -143,6 +150,43 @@ def test_weights_are_repetitions(make):
         np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))
     sparsely = make(3, random_state=0).fit(sparse.csr_array(X), sample_weight=weights)
     np.testing.assert_array_equal(sparsely.components_, weighted.components_)
+    parts = make(3, random_state=0)
+    for rows in (slice(0, 100), slice(100, 300)):
+        parts.partial_fit(X[rows], sample_weight=weights[rows], update=rows.stop == 300)
+    np.testing.assert_array_equal(parts.components_, weighted.components_)
+
+
+@pytest.mark.parametrize("whole", [np.asarray, lambda X: [X]], ids=["array", "blocks"])
+def test_the_fewest_samples(whole):
+    """Two samples, or a weight above 1 in ``fit``; one sample is kept for later samples."""
+    X = load_iris().data
+    make = lambda: ob.SparsePCA(1, random_state=0)  # noqa: E731
+    assert make().fit(whole(X[:2])).n_iter_ > 0
+    assert make().partial_fit(whole(X[:2])).n_iter_ > 0
+    for how in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=r"at least two samples|minimum of 2"):
+            getattr(make(), how)(whole(X[:1]))
+    one = make().partial_fit(whole(X[:1]), update=False)
+    np.testing.assert_array_equal(one.partial_fit(whole(X[1:2])).mean_, make().fit(X[:2]).mean_)
+    for total in (1.0, 0.5):
+        with pytest.raises(ValueError, match="sample_weight must sum to more than 1"):
+            make().fit(whole(X[:2]), sample_weight=[total / 2, total / 2])
+    assert make().fit(whole(X[:2]), sample_weight=[0.75, 0.75]).n_iter_ > 0
+    assert make().partial_fit(whole(X[:2]), sample_weight=[1.0, 1.0]).n_iter_ > 0
+    with pytest.raises(ValueError, match="at least two samples"):
+        make().partial_fit(whole(X[:2]), sample_weight=[0.75, 0.75])
+
+
+def test_limits_on_samples_and_features():
+    """Sums are exact up to a limit on the work; memory is checked where moments are formed."""
+    assert EXACT_WORK == 50_000 * 200 * (200 + SCALING)
+    assert is_exact("auto", 50_000, 200)
+    assert not is_exact("auto", 50_001, 200)
+    assert is_exact("exact", 50_001, 200)
+    assert not is_exact("fast", 1, 1)
+    rows = sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=(9000, DENSE_COVARIANCE_LIMIT))
+    with pytest.raises(ValueError, match="max_memory"):
+        ob.SparsePCA(1, max_memory="1MB").fit(rows)
 
 
 def test_weights_of_wide_data():
@@ -159,7 +203,11 @@ def test_weights_of_wide_data():
     S = sparse.csr_array(np.where(rng.random((4, 5000)) < 0.01, 1.0, 0.0))
     with pytest.raises(ValueError, match="sample_weight needs center=False"):
         ob.SparsePCA(1).fit(S, sample_weight=np.ones(4))
-    ob.SparsePCA(1, center=False).fit(S, sample_weight=np.ones(4))
+    plain = ob.SparsePCA(1, center=False, random_state=0)
+    weighted = ob.SparsePCA(1, center=False, random_state=0).fit(S, sample_weight=[1, 2, 0, 1])
+    plain.fit(sparse.vstack([S[[0, 1, 1, 3]]]))
+    np.testing.assert_allclose(weighted.explained_variance_, plain.explained_variance_)
+    np.testing.assert_array_equal(weighted.mean_, np.zeros(5000))
 
 
 @pytest.mark.parametrize("bad", [[-1.0] * 150, [0.0] * 150, [1.0] * 149, [np.nan] * 150])

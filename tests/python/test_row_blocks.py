@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced
+from orthobcd.sklearn import passes
+from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, slices_of
 
 try:
     import zarr
@@ -183,6 +184,9 @@ def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
 def test_bytes_are_read_as_they_are_written():
     for text, wanted in (("2GB", 2e9), ("500 MiB", 500 * 2**20), ("1e3kb", 1e6), (7, 7.0)):
         assert as_bytes("max_memory", text) == wanted
+    for power, letter in enumerate("kmgt", 1):
+        assert as_bytes("max_memory", f"3 {letter}B") == 3.0 * 1000**power
+        assert as_bytes("max_memory", f"3{letter}iB") == 3.0 * 1024**power
     assert as_bytes("max_memory", None) is None
     for bad in ("", "GB", "-1GB", "2 apples", "0", "1e999", "1.2.3GB", "e", "5ib"):
         with pytest.raises(ValueError, match="max_memory must be bytes"):
@@ -236,6 +240,62 @@ def test_what_is_read_by_slices(tmp_path):
         assert is_in_memory(one)
     for other in (mapped, File(), [X]):
         assert not is_in_memory(other)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "step"),
+    [
+        (None, 2048),
+        ((300, 8), 1800),
+        ((3000, 8), 3000),
+        ((2048, 8), 2048),
+        ((0, 8), 2048),
+        ((), 2048),
+    ],
+)
+def test_slices_are_of_whole_chunks(chunks, step):
+    """About 2048 rows of a file at once, so that no chunk is read twice."""
+
+    class File:
+        shape = X.shape
+
+        def __init__(self) -> None:
+            self.chunks = chunks
+
+        def __getitem__(self, rows: slice) -> np.ndarray:
+            return X[rows]
+
+    found = list(slices_of(File()))
+    assert [len(part) for part in found[:-1]] == [step] * (len(X) // step)
+    np.testing.assert_array_equal(np.vstack(found), X)
+
+
+@pytest.mark.parametrize("total", [None, 4000])
+def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
+    class Clock:
+        now = 100.0
+
+    class Line:
+        def __init__(self) -> None:
+            self.shown: list[str] = []
+
+        def stage(self, text: str) -> None:
+            self.shown.append(text)
+
+    monkeypatch.setattr(passes.time, "perf_counter", lambda: Clock.now)
+    line = Line()
+    progress = passes.Progress(line, total)
+    progress.show(1)
+    Clock.now += 2.0
+    progress.show(1000)
+    progress.show(1001)
+    Clock.now += 2.0
+    progress.show(3000)
+    of, left = ("", ("", "")) if total is None else (" of 4,000", (", 6 s left", ", 1 s left"))
+    assert line.shown == [
+        f"second moments: 1,000{of} rows, 500 rows/s{left[0]}",
+        f"second moments: 3,000{of} rows, 750 rows/s{left[1]}",
+    ]
 
 
 def test_missing_values_are_for_data_in_memory():
