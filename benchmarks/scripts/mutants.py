@@ -120,7 +120,7 @@ class Run:
             noticed, survived = counts[part, True], counts[part, False]
             print(f"| `{part}` | {noticed + survived} | {noticed} |")
         noticed = sum(count for (_, found), count in counts.items() if found)
-        print(f"| all | {counts.total()} | {noticed} ({noticed / counts.total():.0%}) |")
+        print(f"| all | {counts.total()} | {noticed} ({noticed / max(1, counts.total()):.0%}) |")
         return True
 
     def measure_tests(self, file: Path) -> bool:

@@ -366,6 +366,14 @@ def test_orthogonal_nmf(container):
         ob.OrthogonalNMF(81).fit(A)
 
 
+def test_one_sample_is_a_cluster():
+    A, _ = blocks()
+    nmf = ob.OrthogonalNMF().fit(A[:1])
+    np.testing.assert_array_equal(nmf.membership_, [[1.0]])
+    np.testing.assert_allclose(nmf.components_, A[:1])
+    assert (nmf.result_, nmf.n_iter_, nmf.labels_[0]) == (None, 1, 0)
+
+
 def test_samples_of_zeros_have_a_label():
     A, _ = blocks()
     A[3] = 0.0

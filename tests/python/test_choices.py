@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 import orthobcd as ob
 from orthobcd.sklearn import missing
 from orthobcd.sklearn.missing import gaussian_of
+from orthobcd.sklearn.sparse_fit import _approach
+from orthobcd.solvers import RATIO
 
 
 @pytest.mark.parametrize("r", [2, 3, 5])
@@ -121,6 +123,24 @@ def test_missing_values_of_few_factors_are_found(r, size):
     np.testing.assert_allclose(covariance, np.cov(whole.T, ddof=0), atol=1e-3 * size**2)
 
 
+@pytest.mark.parametrize("top", [1e-6, 0.5, 1.0, 3e7])
+@pytest.mark.parametrize("share", [1e-9, 1e-4, 0.01, 0.3, RATIO, 0.9999, 1.0, 2.0])
+def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
+    """Steps of about `RATIO`, down to 1e-4 of the first; the last weight is exact."""
+    weights = _approach(top, share * top)
+    assert weights[-1] == share * top
+    if share >= 1.0:
+        assert len(weights) == 1
+        return
+    assert weights[0] == pytest.approx(top)
+    ratios = weights[1:] / weights[:-1]
+    steps = ratios[:-1] if share < 1e-4 else ratios
+    np.testing.assert_allclose(steps, steps[0])
+    assert steps[0] >= RATIO * (1.0 - 1e-9)
+    assert len(steps) == 1 or steps[0] <= np.sqrt(RATIO)
+    assert list(_approach(0.0, top)) == [top]
+
+
 @pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
 def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
     cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
@@ -144,6 +164,22 @@ def test_one_component_can_be_the_most_that_is_considered():
 
 def test_data_that_no_permutation_changes_have_one_component():
     assert ob.choose_n_components(np.ones((10, 4))).n_components == 1
+
+
+def test_the_largest_threshold_is_that_of_all_permutations():
+    X = np.random.default_rng(0).standard_normal((10, 4))
+    options = {"n_repeats": 5, "random_state": 0}
+    found = [ob.choose_n_components(X, quantile=q, **options).thresholds for q in (0.0, 0.5, 1.0)]
+    assert (found[0] < found[1]).all()
+    assert (found[1] < found[2]).all()
+    for quantile in (-1e-9, 1.0 + 1e-9):
+        with pytest.raises(ValueError, match="quantile must be at"):
+            ob.choose_n_components(X, quantile=quantile, **options)
+    for m, n in ((2, 4), (3, 1)):
+        with pytest.raises(ValueError, match="at least 3 samples and 2 features"):
+            ob.choose_n_components(X[:m, :n])
+    assert len(ob.choose_n_components(X[:3], **options).values) == 2
+    assert len(ob.choose_n_components(X[:, :2], **options).values) == 1
 
 
 def test_a_choice_that_stops_at_most_says_so():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.dask import CHAINS, _shape_of_work, summed
+from orthobcd.sklearn.dask import CHAINS, _shape_of_work, _threads_of_workers, summed
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("dask.callbacks")
@@ -127,6 +129,54 @@ def test_the_triangles_of_the_chains_fit_into_memory(triangles):
         assert _shape_of_work(999, n, 1.0, 1) == (CHAINS, 8)
     with dask.config.set(scheduler="sync"):
         assert _shape_of_work(999, n, None, 1) == (CHAINS, 1)
+
+
+def test_threads_are_those_of_the_workers(monkeypatch):
+    """Of a cluster, if this process has a client and no other scheduler is chosen."""
+
+    def cluster_of(cores: dict[str, int]) -> Any:
+        client = types.SimpleNamespace(ncores=lambda: cores)
+        return types.SimpleNamespace(default_client=lambda: client)
+
+    def missing() -> Any:
+        raise ValueError("no client")
+
+    for chosen in (None, "distributed", "dask.distributed"):
+        for cores, threads in (({"a": 3, "b": 5}, [3, 5]), ({}, [1])):
+            monkeypatch.setitem(sys.modules, "distributed", cluster_of(cores))
+            with dask.config.set(scheduler=chosen, num_workers=7):
+                assert _threads_of_workers() == threads
+        for other in (None, types.SimpleNamespace(default_client=missing)):
+            monkeypatch.setitem(sys.modules, "distributed", other)
+            with dask.config.set(scheduler=chosen, num_workers=7):
+                assert _threads_of_workers() == [7]
+    monkeypatch.setitem(sys.modules, "distributed", cluster_of({"a": 3}))
+    for chosen, threads in (("sync", 1), ("single-threaded", 1), ("threads", 7), ("processes", 7)):
+        with dask.config.set(scheduler=chosen, num_workers=7):
+            assert _threads_of_workers() == [threads]
+
+
+def test_a_chunk_without_a_row_has_no_coordinates():
+    mask = np.repeat([True, False, True], [700, 700, 3600])
+    data = chunked()[da.from_array(mask, chunks=700)]
+    pca = MAKE["sparse"]().fit(X)
+    np.testing.assert_allclose(pca.transform(data).compute(), pca.transform(X[mask]), atol=1e-9)
+    assert pca.score(data) == pytest.approx(pca.score(X[mask]))
+    none = chunked()[da.zeros(5000, chunks=700, dtype=bool)]
+    assert pca.transform(none).compute().shape == (0, 2)
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        pca.score(none)
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
+def test_chunks_of_small_and_large_entries(size):
+    data = size * X.astype(np.float64)
+    data[:700] = 0.0
+    got = MAKE["sparse"]().fit(da.from_array(data, chunks=(700, 8)))
+    np.testing.assert_allclose(got.mean_, data.mean(axis=0), rtol=1e-12)
+    for wrong in (1e-60 * data / size, 1e60 * data / size):
+        with pytest.raises(ValueError, match="magnitude"):
+            MAKE["sparse"]().fit(da.from_array(wrong, chunks=(700, 8)))
 
 
 def test_samples_are_added_and_taken_back():

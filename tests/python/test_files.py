@@ -139,6 +139,23 @@ def test_counting_data_are_data(tmp_path):
     assert names == []
 
 
+@pytest.mark.parametrize(
+    ("first", "is_header"),
+    [
+        *(([0, 1, 2], True), ([0, 1], False), ([1, 2, 3], False), ([1, 2, 3, 4], True)),
+        *(([2019, 2020, 2021, 2022], True), ([1, 2, 3, 5], False), ([0, 1, 3], False)),
+    ],
+)
+def test_consecutive_numbers_are_names_from_three_or_four_on(first, is_header, tmp_path):
+    """Three if the first is 0, as pandas counts, else four."""
+    rows = np.arange(float(2 * len(first))).reshape(2, -1) ** 2 + 0.5
+    table = "\n".join(",".join(map(str, row)) for row in [first, *rows.tolist()])
+    (tmp_path / "a.csv").write_text(table)
+    data, names = read(tmp_path / "a.csv", "is taken for a header" if is_header else None)
+    assert names == (list(map(str, first)) if is_header else [])
+    np.testing.assert_array_equal(data, rows if is_header else np.vstack([first, rows]))
+
+
 @pytest.mark.parametrize("name", ["a.svmlight", "a.txt", "a.dat", "a"])
 def test_svmlight_is_told_by_its_pairs(name, tmp_path):
     from sklearn.datasets import dump_svmlight_file

@@ -12,7 +12,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd.sklearn import passes
-from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, slices_of
+from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of
 
 try:
     import zarr
@@ -270,6 +270,41 @@ def test_slices_are_of_whole_chunks(chunks, step):
     np.testing.assert_array_equal(np.vstack(found), X)
 
 
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
+def test_blocks_of_small_and_large_entries(name, size):
+    """A block may be zero, and have smaller entries than the data as a whole must have."""
+    data = size * X[:300].astype(np.float64)
+    data[:100] = 0.0
+    got = MAKE[name]().fit(pieces(100, data))
+    wanted = MAKE[name]().fit(data)
+    np.testing.assert_allclose(got.mean_, wanted.mean_, rtol=1e-12)
+    np.testing.assert_allclose(got.explained_variance_, wanted.explained_variance_, rtol=1e-9)
+    for wrong in (1e-60 * data / size, 1e60 * data / size):
+        with pytest.raises(ValueError, match="magnitude"):
+            MAKE[name]().fit(pieces(100, wrong))
+
+
+def test_joined_blocks_are_sparse_if_all_are():
+    dense, thin = X[:30], sparse.csc_array(X[30:50])
+    for parts in ([thin, thin], [thin]):
+        assert sparse.issparse(joined(parts))
+        np.testing.assert_array_equal(joined(parts).toarray(), np.vstack([X[30:50]] * len(parts)))
+    for parts in ([dense, thin], [thin, dense], [dense, X[30:50]]):
+        assert isinstance(joined(parts), np.ndarray)
+        assert joined(parts).shape == (50, 8)
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("size", [400, 200, 199, 130, 1])
+def test_coordinates_of_any_number_of_blocks(name, size):
+    data = X[:400]
+    pca = MAKE[name]().fit(data)
+    parts = pieces(size, data)
+    np.testing.assert_allclose(pca.transform(parts), pca.transform(data), rtol=1e-6, atol=1e-9)
+    assert pca.score(parts) == pytest.approx(pca.score(data))
+
+
 @pytest.mark.parametrize("total", [None, 4000])
 def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
     class Clock:
@@ -314,6 +349,8 @@ def test_a_clustering_reads_blocks(tmp_path):
         np.testing.assert_array_equal(got.predict(data), wanted.predict(A))
     with pytest.raises(ValueError, match=r"block 1 of X .*Negative"):
         ob.OrthogonalNMF(2).fit([A, -A])
+    with pytest.raises(ValueError, match=r"block 1 of X .*4 features"):
+        ob.OrthogonalNMF(2).fit([A, A[:, :4]])
     with pytest.raises(ValueError, match="second moments of 60 samples"):
         ob.OrthogonalNMF(2, max_memory=1000).fit(A)
 
