@@ -372,6 +372,9 @@ def test_one_sample_is_a_cluster():
     np.testing.assert_array_equal(nmf.membership_, [[1.0]])
     np.testing.assert_allclose(nmf.components_, A[:1])
     assert (nmf.result_, nmf.n_iter_, nmf.labels_[0]) == (None, 1, 0)
+    two = ob.OrthogonalNMF(2, random_state=0).fit(A[[0, -1]])
+    np.testing.assert_allclose(two.membership_.sum(axis=0), [1.0, 1.0])
+    assert set(two.labels_) == {0, 1}
 
 
 def test_samples_of_zeros_have_a_label():

@@ -123,6 +123,20 @@ def test_missing_values_of_few_factors_are_found(r, size):
     np.testing.assert_allclose(covariance, np.cov(whole.T, ddof=0), atol=1e-3 * size**2)
 
 
+@pytest.mark.parametrize(("n", "r", "factors"), [(1, 1, 1), (2, 1, 1), (2, 5, 1), (6, 2, 2)])
+def test_a_model_has_fewer_factors_than_features(n, r, factors):
+    """A constant feature is completed by its value; one feature alone by its mean."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((20, n))
+    data[:, 0] = 7.0 if n > 1 else data[:, 0]
+    gapped = data.copy()
+    gapped[:3, 0] = np.nan
+    model, mean, _ = gaussian_of(gapped, r)
+    assert model.loadings.shape == (n, factors)
+    assert mean[0] == pytest.approx(np.nanmean(gapped[:, 0]))
+    np.testing.assert_allclose(model.completed(gapped)[:3, 0], np.nanmean(gapped[:, 0]))
+
+
 @pytest.mark.parametrize("top", [1e-6, 0.5, 1.0, 3e7])
 @pytest.mark.parametrize("share", [1e-9, 1e-4, 0.01, 0.3, RATIO, 0.9999, 1.0, 2.0])
 def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
@@ -156,6 +170,27 @@ def test_a_weight_of_zero_is_allowed_and_none_below():
         ob.SparsePCACV(1, alphas=[0.5, -1e-300], cv=2).fit(X)
 
 
+@pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
+@pytest.mark.parametrize("rank", [1, 5])
+def test_scores_of_a_choice_follow_the_units(criterion, rank):
+    """A logarithm of the residual, which rounding bounds from below, or a share of the variance."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 6))
+    options = {"alphas": [0.5, 0.0], "criterion": criterion, "random_state": 0, "cv": 2}
+    one, other = (ob.SparsePCACV(1, **options).fit(size * X).scores_ for size in (1.0, 1e3))
+    up = 0.0 if criterion == "cv" else 2.0 * np.log(1e3)
+    np.testing.assert_allclose(other, one + up, rtol=1e-6, atol=0.0 if rank > 1 else 3.0)
+    assert np.isfinite(one).all()
+
+
+def test_the_time_of_a_choice_may_be_any():
+    X = load_wine().data[:9, :3]
+    for seconds in (0.0, 0.5):
+        assert ob.SparsePCACV(1, n_alphas=2, cv=2, max_time=seconds).fit(X).alpha_ >= 0.0
+    with pytest.raises(ValueError, match="max_time"):
+        ob.SparsePCACV(1, max_time=-0.1).fit(X)
+
+
 def test_one_component_can_be_the_most_that_is_considered():
     X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
     with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
@@ -172,6 +207,13 @@ def test_the_largest_threshold_is_that_of_all_permutations():
     found = [ob.choose_n_components(X, quantile=q, **options).thresholds for q in (0.0, 0.5, 1.0)]
     assert (found[0] < found[1]).all()
     assert (found[1] < found[2]).all()
+    for values in (
+        ob.choose_n_components(X, quantile=0.5, **options).values,
+        ob.choose_n_components(1e-3 * X + 1.0, quantile=0.5, **options).values,
+    ):
+        eigenvalues = np.linalg.eigvalsh(np.corrcoef(X.T) * 10 / 9)[::-1]
+        np.testing.assert_allclose(values, eigenvalues[:3], rtol=1e-9)
+    assert ob.choose_n_components(X, n_repeats=1).n_components >= 1
     for quantile in (-1e-9, 1.0 + 1e-9):
         with pytest.raises(ValueError, match="quantile must be at"):
             ob.choose_n_components(X, quantile=quantile, **options)

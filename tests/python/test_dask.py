@@ -162,6 +162,9 @@ def test_a_chunk_without_a_row_has_no_coordinates():
     pca = MAKE["sparse"]().fit(X)
     np.testing.assert_allclose(pca.transform(data).compute(), pca.transform(X[mask]), atol=1e-9)
     assert pca.score(data) == pytest.approx(pca.score(X[mask]))
+    few = np.repeat([True, False, True, False, True], [700, 700, 1, 699, 2900])
+    data = chunked()[da.from_array(few, chunks=700)]
+    np.testing.assert_allclose(MAKE["sparse"]().fit(data).mean_, X[few].mean(axis=0), rtol=1e-6)
     none = chunked()[da.zeros(5000, chunks=700, dtype=bool)]
     assert pca.transform(none).compute().shape == (0, 2)
     with pytest.raises(ValueError, match="X must have at least one row"):

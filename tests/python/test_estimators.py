@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils import get_tags  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 from .conftest import SAFE_PATH  # noqa: E402
@@ -275,6 +276,23 @@ def test_alpha_scales():
     np.testing.assert_allclose(absolute.fit(X).components_, relative.components_, atol=1e-9)
     single = ob.SparsePCA(3, alpha=1.0).fit(X)
     assert single.n_nonzero_ == 3
+
+
+@pytest.mark.parametrize("name", ["include", "exclude"])
+def test_uncorrelated_components_choose_their_features(name):
+    pca = ob.SparsePCA(2, n_nonzero=4, uncorrelated=True, **{name: [0]})
+    with pytest.raises(ValueError, match="uncorrelated must be False with include or exclude"):
+        pca.fit(load_iris().data)
+
+
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA, ob.OrthogonalNMF])
+def test_tags_say_what_data_may_be(make):
+    inputs = get_tags(make()).input_tags
+    assert inputs.sparse
+    assert inputs.positive_only == (make is ob.OrthogonalNMF)
+    assert not inputs.allow_nan
+    if make is ob.SparsePCA:
+        assert get_tags(make(missing="em")).input_tags.allow_nan
 
 
 @pytest.mark.parametrize(

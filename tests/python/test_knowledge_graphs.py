@@ -360,6 +360,9 @@ def test_a_first_triple_is_no_header(tmp_path):
     assert ob.load_triples(bom).entities == ("a", "c")
     numbers = write(tmp_path / "numbers.tsv", "h\tr\tt\n0\t0\t1\n")
     assert ob.load_triples(numbers).entities == ("0", "1")
+    for words in ("a\t0\tb", "0\tis\t1", "0\t0\tb"):
+        found = ob.load_triples(write(tmp_path / "words.tsv", f"{words}\n"))
+        assert (*found.entities, *found.relations) == tuple(words.split("\t")[k] for k in (0, 2, 1))
 
 
 def test_lists_of_names_may_have_numbers(tmp_path):

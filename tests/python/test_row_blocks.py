@@ -12,7 +12,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd.sklearn import passes
-from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of
+from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
 
 try:
     import zarr
@@ -182,7 +182,14 @@ def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
 
 
 def test_bytes_are_read_as_they_are_written():
-    for text, wanted in (("2GB", 2e9), ("500 MiB", 500 * 2**20), ("1e3kb", 1e6), (7, 7.0)):
+    for text, wanted in (
+        ("2GB", 2e9),
+        ("500 MiB", 500 * 2**20),
+        ("1e3kb", 1e6),
+        (7, 7.0),
+        ("7", 7.0),
+        ("7 b", 7.0),
+    ):
         assert as_bytes("max_memory", text) == wanted
     for power, letter in enumerate("kmgt", 1):
         assert as_bytes("max_memory", f"3 {letter}B") == 3.0 * 1000**power
@@ -283,6 +290,25 @@ def test_blocks_of_small_and_large_entries(name, size):
     for wrong in (1e-60 * data / size, 1e60 * data / size):
         with pytest.raises(ValueError, match="magnitude"):
             MAKE[name]().fit(pieces(100, wrong))
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        *((0.0, "0 bytes"), (999.0, "999 bytes"), (1e3, "1.0 kB"), (1.5e3, "1.5 kB")),
+        *((1e6, "1.0 MB"), (1.5e6, "1.5 MB"), (1e9, "1.0 GB"), (1.5e12, "1500.0 GB")),
+    ],
+)
+def test_sizes_as_text(size, text):
+    assert text_of(size) == text
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("empty", [lambda: iter([]), iter([])], ids=["callable", "iterator"])
+def test_without_a_block_there_is_nothing_to_fit(name, empty):
+    how = "fit" if callable(empty) else "partial_fit"
+    with pytest.raises(ValueError, match="X must have at least one block of rows"):
+        getattr(MAKE[name](), how)(empty)
 
 
 def test_joined_blocks_are_sparse_if_all_are():
