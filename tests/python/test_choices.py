@@ -39,9 +39,12 @@ def test_l1_has_as_many_nonzeros_as_asked_for(r, load, scale):
 def test_a_number_that_orthogonality_forbids_is_told():
     # Two components of two features have two nonzeros or four.
     X = np.random.default_rng(0).standard_normal((40, 2))
-    with pytest.warns(ConvergenceWarning, match="n_nonzero=3 is not met; the result has 2"):
+    words = "n_nonzero=3 is not met; the result has 2"
+    with pytest.warns(ConvergenceWarning, match=words) as caught:
         pca = ob.SparsePCA(2, penalty="l1", n_nonzero=3, random_state=0).fit(X)
     assert pca.n_nonzero_ == 2
+    # The warning is of the line that calls ``fit``.
+    assert caught[0].filename == __file__
 
 
 def test_within_is_the_most_nonzeros_up_to_a_number():

@@ -278,6 +278,26 @@ def test_alpha_scales():
     assert single.n_nonzero_ == 3
 
 
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+def test_without_a_weight_the_bound_is_that_of_eigenvalues(penalty):
+    X = load_iris().data
+    pca = ob.SparsePCA(2, penalty=penalty, alpha=0.0, certify=True, random_state=0).fit(X)
+    squares = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    assert pca.lower_bound_ == pytest.approx(-0.5 * squares[:2].sum(), rel=1e-6)
+    assert pca.gap_ <= 1e-6
+
+
+def test_a_warm_start_is_improved_without_a_search():
+    X = load_iris().data
+    pca = ob.NonnegativePCA(2, random_state=0, warm_start=True).fit(X)
+    first, components = pca.objective_, pca.components_
+    assert pca.result_.search is not None
+    for solver in (None, ob.OBCD()):
+        assert pca.set_params(solver=solver).fit(X).result_.search is None
+        assert pca.objective_ <= first + 1e-9 * abs(first)
+        np.testing.assert_allclose(pca.components_, components, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["include", "exclude"])
 def test_uncorrelated_components_choose_their_features(name):
     pca = ob.SparsePCA(2, n_nonzero=4, uncorrelated=True, **{name: [0]})
