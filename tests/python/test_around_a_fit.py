@@ -14,6 +14,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import orthobcd as ob
+from orthobcd.sklearn import Loadings
 from orthobcd.sklearn.missing import gaussian_of
 from orthobcd.sklearn.preparation import decorrelated
 
@@ -364,6 +365,18 @@ def test_orthogonal_nmf(container):
         ob.OrthogonalNMF(2).fit(container(-A))
     with pytest.raises(ValueError, match="n_components"):
         ob.OrthogonalNMF(81).fit(A)
+
+
+@pytest.mark.parametrize("count", [1, 20, 21, 25])
+def test_a_table_shows_twenty_loadings_of_a_component(count):
+    components = np.zeros((1, 30))
+    components[0, :count] = np.linspace(0.9, 0.1, count)
+    names = tuple(f"f{k}" for k in range(30))
+    table = Loadings(components, names, np.ones(1), np.ones(1), np.eye(1))
+    for text in (table.summary(), table._repr_html_()):
+        assert f"{count} loadings" in text
+        assert text.count(" +0.") == min(count, 20)
+        assert (f"and {count - 20} smaller ones" in text) == (count > 20)
 
 
 def test_one_sample_is_a_cluster():

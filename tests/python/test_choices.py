@@ -76,6 +76,34 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
     assert 0.0 <= stability.frequencies.min() <= stability.frequencies.max() <= 1.0
 
 
+@pytest.mark.parametrize("solver", [None, ob.Auto(), ob.OBCD(), ob.Continuation()])
+def test_searches_of_subsamples_start_at_the_components_of_all(solver):
+    whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
+    part = ob.SparsePCA(2, n_nonzero=6, solver=solver)._beside(whole, 0.25)
+    if solver is None or isinstance(solver, ob.Auto):
+        assert isinstance(part.solver, ob.Auto)
+        assert (part.warm_start, part._work) == (True, 0.25)
+        assert part.components_ is whole.components_
+    else:
+        assert (part.solver, part.warm_start, part._work) == (solver, False, None)
+        assert not hasattr(part, "components_")
+
+
+@pytest.mark.parametrize("count", [1, 29, 30, 31, 60])
+def test_a_picture_of_frequencies_names_thirty_features_at_most(count):
+    pytest.importorskip("matplotlib").use("Agg")
+    shares = np.zeros((2, 70))
+    shares[0, 3 : 3 + count : 2] = 0.5
+    shares[1, 4 : 3 + count : 2] = 1.0
+    names = tuple(f"f{k}" for k in range(70))
+    ax = ob.sklearn.SupportStability(shares, np.zeros((2, 70)), 4, names).plot()
+    np.testing.assert_array_equal(ax.images[0].get_array(), shares[:, 3 : 3 + count])
+    assert ax.images[0].get_clim() == (0.0, 1.0)
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert (labels == list(names[3 : 3 + count])) == (count <= 30)
+    assert ax.get_xlabel() == ("feature" if count <= 30 else "features chosen at least once")
+
+
 def slow_completion(model, data):
     """Row by row: each missing entry by its mean given the known ones."""
     out, spreads = data.copy(), np.zeros((data.shape[1],) * 2)
