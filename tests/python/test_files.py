@@ -125,6 +125,27 @@ def test_both_an_index_and_numbers_as_names(tmp_path):
     assert names == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_index"),
+    [
+        *((["7", "3"], True), (["-1", "1"], True), (["a", "b"], True), (["a", "1"], True)),
+        *((["3", "3"], False), (["0.5", "0.7"], False), (["1", ""], False), (["1", "0.5"], False)),
+    ],
+)
+def test_an_unnamed_first_column_is_an_index_or_a_feature(cells, is_index, tmp_path):
+    """Distinct whole numbers or words are an index; other numbers are a feature."""
+    path = tmp_path / "a.csv"
+    path.write_text(f",a,b\n{cells[0]},1,2\n{cells[1]},3,4\n")
+    with pytest.warns(files.FileNote, match="left out" if is_index else "taken for a feature"):
+        data, names = files.read_matrix(path, missing=True)
+    wanted = np.array([[1.0, 2.0], [3.0, 4.0]])
+    if not is_index:
+        first = [float(cell or "nan") for cell in cells]
+        wanted = np.column_stack([first, wanted])
+    np.testing.assert_array_equal(data, wanted)
+    assert names == (["a", "b"] if is_index else ["", "a", "b"])
+
+
 def test_blanks_separate_too(tmp_path):
     for ending in (".txt", ".dat"):
         np.savetxt(tmp_path / f"a{ending}", A, fmt="%12.6f")
