@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import orthobcd as ob
 from orthobcd.sklearn import Loadings
 from orthobcd.sklearn.missing import gaussian_of
+from orthobcd.sklearn.orthogonal_nmf import _products
 from orthobcd.sklearn.preparation import decorrelated
 
 short = pytest.mark.usefixtures("short_searches")
@@ -377,6 +378,16 @@ def test_a_table_shows_twenty_loadings_of_a_component(count):
         assert f"{count} loadings" in text
         assert text.count(" +0.") == min(count, 20)
         assert (f"and {count - 20} smaller ones" in text) == (count > 20)
+
+
+@pytest.mark.parametrize("shape", [(5000, 3), (3, 5000)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_products_of_a_clustering_are_of_all_rows(shape, container):
+    rng = np.random.default_rng(0)
+    A, x = rng.uniform(size=shape), rng.uniform(size=(shape[0], 2))
+    products, total = _products(container(A), x)
+    np.testing.assert_allclose(products, A.T @ x)
+    assert total == pytest.approx(np.sum(A**2))
 
 
 def test_one_sample_is_a_cluster():
