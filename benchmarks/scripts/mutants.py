@@ -1,10 +1,21 @@
 """Mutants of the Python package: small changes of the code, each of which must fail a test.
 
-``python benchmarks/scripts/mutants.py --count 160`` (needs the installed package and the test
-dependencies) takes a random sample of changes (a comparison, a constant, an operator, a condition)
-in the modules of `PARTS`. Each change is written to a copy of the installed package, and the tests
-of the module that are not ``slow`` run until one fails. The script prints the score by module, and
-the mutants that survive. ``--only PATH:LINE`` runs the mutants of one line.
+``python benchmarks/scripts/mutants.py --count 160`` (needs Python 3.11, the installed package, the
+test dependencies and ``coverage``) takes a random sample of changes (a comparison, a constant, an
+operator, a condition) in the modules of `PARTS`.
+
+1. Each test that is not ``slow`` runs once. The file ``tests.json`` of ``--out`` has the lines of
+   `PARTS` that the test executes, in its own process or in others, and the seconds that the test
+   takes. A second run of the script measures only the tests of changed files.
+2. For each mutant, a fork of this process replaces the code of the changed function, and runs the
+   tests that execute the line until one fails, ``--seconds`` seconds in all: first those that have
+   noticed mutants of the module, first cases before other cases, quick tests before slow ones. A
+   change outside of functions needs new imports. Tests that start other processes find the changed
+   module in a copy of the package.
+
+The script prints the score by module, and the mutants that survive. The file ``mutants.jsonl`` of
+``--out`` has all results. ``--only PATH:LINE`` runs the mutants of one line; ``--again`` runs those
+that survived before.
 """
 
 from __future__ import annotations
@@ -13,199 +24,192 @@ import argparse
 import ast
 import collections
 import contextlib
-import copy
+import functools
+import gc
+import hashlib
 import importlib
-import math
+import itertools
+import json
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+import pytest
+from mutant_changes import Mutant, inner_lines, mutants
+from mutant_processes import INSTALLED, PYTEST, ROOT, Workplace, live_functions, measure
 
-ROOT = Path(__file__).parents[2]
+PARTS = ("_internal/checks.py", "_internal/reading.py", "certificate.py", "io", "sklearn")
+"""Files or folders of the package."""
 
-PARTS = {
-    "_internal/checks.py": "input door result",
-    "_internal/reading.py": "files input saved_components tables_by_batches",
-    "certificate.py": "certify",
-    "io": "files saved_components tables_by_batches knowledge_graphs cli_streaming hostile_files",
-    "sklearn": "--quick moment_fits choices row_moments estimators regularization row_blocks "
-    "around_a_fit adapters dask precision input tables_by_batches",
-}
-"""Files or folders of the package, and the tests that must detect a change."""
-
-LIBRARIES = (
-    "h5py",
-    "matplotlib.pyplot",
-    "pandas",
-    "pyarrow.parquet",
-    "scipy.sparse.linalg",
-    "sklearn.utils.estimator_checks",
-)
-"""Libraries that the tests import, without packages with plugins of pytest."""
+JOBS = 2
+"""Processes that measure tests, or test mutants, at the same time."""
 
 PATIENCE = 4.0
 """Time after which a mutant counts as detected, relative to the time of the unchanged tests."""
 
-COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.Mult,
-}
+IMPORTS = 30.0
+"""Seconds that are added to this time, for the imports of changed modules."""
 
 
-def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """The changes of one node."""
-    other = copy.deepcopy(node)
-    if isinstance(other, ast.Compare) and len(other.ops) == 1:
-        other.ops = [COMPARISONS[type(other.ops[0])]()]
-        yield other
-    elif isinstance(other, ast.BoolOp):
-        other.op = ast.Or() if isinstance(other.op, ast.And) else ast.And()
-        yield other
-    elif isinstance(other, ast.BinOp) and type(other.op) in OPERATORS:
-        other.op = OPERATORS[type(other.op)]()
-        yield other
-    elif isinstance(other, ast.UnaryOp) and isinstance(other.op, ast.Not):
-        yield other.operand
-    elif isinstance(other, ast.Constant) and isinstance(other.value, bool):
-        other.value = not other.value
-        yield other
-    elif isinstance(other, ast.Constant) and isinstance(other.value, (int, float)):
-        other.value = other.value + 1 if other.value < 1e3 else other.value * 2
-        yield other
-    elif isinstance(other, (ast.If, ast.IfExp)):
-        other.test = ast.UnaryOp(ast.Not(), other.test)
-        yield other
+class Run:
+    """A plugin of pytest, which collects the tests and then tests mutants in place of them."""
 
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options = options
+        self.places = [Workplace(folder / str(number)) for number in range(JOBS)]
+        self.trees: dict[str, ast.Module] = {}
+        self.mutants = list(mutants(INSTALLED, PARTS, self.trees))
+        self.inside = {path: inner_lines(tree, path) for path, tree in self.trees.items()}
+        self.tests: dict[str, pytest.Item] = {}
+        self.known: dict[str, Any] = {}
+        """What `measure` has found."""
+        self.successes: collections.Counter[tuple[str, str]] = collections.Counter()
+        """Number of mutants of a module that a test has noticed."""
 
-class Spots(ast.NodeVisitor):
-    """Nodes that can change, without texts, types and imports for types."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Called by pytest after it has imported and collected the tests."""
+        for path in self.trees:
+            module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            importlib.import_module(f"orthobcd.{module}")
+        self.tests = {test.nodeid: test for test in session.items}
+        self.live = live_functions()
+        # The garbage collector of a fork would otherwise copy the memory of this process.
+        gc.freeze()
+        has_new = self.measure_tests(self.options.out / "tests.json")
+        file = self.options.out / "mutants.jsonl"
+        results = dict(map(json.loads, file.read_text().splitlines())) if file.exists() else {}
+        for text, name in results.items():
+            self.successes[text.partition(":")[0], name.rpartition("\n")[2]] += 1
+        chosen = [one for one in self.mutants if one.part in self.options.parts.split(",")]
+        random.Random(self.options.seed).shuffle(chosen)
+        sample = chosen[: self.options.count]
+        if self.options.only:
+            sample = [one for one in chosen if one.text.startswith(f"{self.options.only}:")]
+        elif self.options.again:
+            sample = [one for one in chosen if results.get(one.text) == ""]
+        counts: collections.Counter[tuple[str, bool]] = collections.Counter()
+        again = self.options.only or self.options.again
+        new = [one for one in sample if again or one.text not in results]
+        same = next(iter(self.trees.values()))
+        for mutant in {one.part: one for one in sample if has_new}.values():
+            unchanged = Mutant(mutant.part, mutant.path, same, same, mutant.around[-1:])
+            for _, found in self.outcomes([unchanged]):
+                for name in found.split("\n"):
+                    if name in self.known:
+                        self.known[name]["passed"] = False
+                        print(f"{name} fails after new imports", flush=True)
+        with file.open("a", encoding="utf-8") as log:
+            for mutant, found in self.outcomes(new):
+                log.write(json.dumps([mutant.text, found]) + "\n")
+                log.flush()
+                results[mutant.text] = found
+                self.successes[mutant.path, found.rpartition("\n")[2]] += 1
+        for mutant in sample:
+            counts[mutant.part, results[mutant.text] != ""] += 1
+            if not results[mutant.text]:
+                print(mutant.text)
+        print(f"\n{len(self.mutants)} mutants\n\n| part | sample | noticed |\n|---|---|---|")
+        for part in PARTS:
+            noticed, survived = counts[part, True], counts[part, False]
+            print(f"| `{part}` | {noticed + survived} | {noticed} |")
+        noticed = sum(count for (_, found), count in counts.items() if found)
+        print(f"| all | {counts.total()} | {noticed} ({noticed / max(1, counts.total()):.0%}) |")
+        return True
 
-    def __init__(self) -> None:
-        self.found: list[ast.AST] = []
+    def measure_tests(self, file: Path) -> bool:
+        """Fills ``self.known``, from ``file`` where the package and the tests are the same.
 
-    def visit(self, node: ast.AST) -> None:
-        if isinstance(node, (ast.JoinedStr, ast.AnnAssign, ast.arg, ast.Raise, ast.Import)):
-            if isinstance(node, ast.AnnAssign) and node.value is not None:
-                self.visit(node.value)
-            return
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            return
-        self.found.append(node)
-        for name, child in ast.iter_fields(node):
-            if name in ("returns", "decorator_list"):
+        True if a test is measured.
+        """
+        package = "".join(map(ast.unparse, self.trees.values()))
+        texts = {test.path: package + test.path.read_text() for test in self.tests.values()}
+        codes = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
+        code = {name: codes[test.path] for name, test in self.tests.items()}
+        old = json.loads(file.read_text()) if file.exists() else {}
+        self.known = {
+            name: one for name, one in old.items() if name in code and one["code"] == code[name]
+        }
+        new = [test for name, test in self.tests.items() if name not in self.known]
+        print(f"\n{len(self.known)} tests are known, {len(new)} are measured", flush=True)
+        # The tests of a file stay together, since they share fixtures.
+        waiting = [list(group) for _, group in itertools.groupby(new, lambda test: test.path)]
+        free, running = list(self.places), dict[int, Workplace]()
+        while waiting or running:
+            if waiting and free:
+                place = free.pop()
+                running[place.fork(functools.partial(measure, waiting.pop(), self.inside))] = place
                 continue
-            for one in child if isinstance(child, list) else [child]:
-                if isinstance(one, ast.AST):
-                    self.visit(one)
+            child, status = os.wait()
+            place = running.pop(child)
+            free.append(place)
+            if status:
+                raise RuntimeError((place.files / "output").read_text())
+            found = json.loads((place.files / "measured").read_text())
+            for name, known in found.items():
+                known["code"] = code[name]
+                if not known["passed"]:
+                    print(f"{name} fails without a change", flush=True)
+            self.known |= found
+            file.write_text(json.dumps({**old, **self.known}))
+        return bool(new)
 
-
-class Replace(ast.NodeTransformer):
-    """Replaces one node by another."""
-
-    def __init__(self, old: ast.AST, new: ast.AST) -> None:
-        self.old, self.new = old, new
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        return self.new if node is self.old else super().generic_visit(node)
-
-
-class Mutant:
-    """One change of a module; without ``old`` the module as it is."""
-
-    def __init__(
-        self, part: str, path: Path, old: ast.AST | None = None, new: ast.AST | None = None
-    ) -> None:
-        self.part, self.path, self.old, self.new = part, path, old, new
-        self.text = f"{path.as_posix()}:"
-        if old is not None and new is not None:
-            shown = (ast.unparse(node).partition("\n")[0] for node in (old, new))
-            self.text += f"{getattr(old, 'lineno', 0)}  {'  ->  '.join(shown)}"
-
-    def code(self, tree: ast.Module) -> str:
-        """The code of the changed module; the module ``tree`` is not changed."""
-        if self.old is None or self.new is None:
-            return ast.unparse(tree)
-        # A deep copy of the tree, except for the node ``self.old``.
-        copied = copy.deepcopy(tree, {id(self.old): self.old})
-        return ast.unparse(Replace(self.old, self.new).visit(copied))
-
-
-def mutants(package: Path, trees: dict[Path, ast.Module]) -> Iterator[Mutant]:
-    """All mutants of the modules of `PARTS`; puts the modules into ``trees``."""
-    for part in PARTS:
-        whole = package / part
-        for path in sorted(whole.rglob("*.py")) if whole.is_dir() else [whole]:
-            inside = path.relative_to(package)
-            tree = trees[inside] = ast.parse(path.read_text(encoding="utf-8"))
-            spots = Spots()
-            spots.visit(tree)
-            for old in spots.found:
-                for new in changed(old):
-                    yield Mutant(part, inside, old, new)
-
-
-def noticed(
-    mutant: Mutant, package: Path, trees: dict[Path, ast.Module], seconds: float = math.inf
-) -> bool:
-    """True if the tests, in a new process, fail or take more than ``seconds``."""
-    path = package / mutant.path
-    known = path.read_text(encoding="utf-8")
-    path.write_text(mutant.code(trees[mutant.path]), encoding="utf-8")
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        with open(os.devnull, "w") as nothing:
-            os.dup2(nothing.fileno(), 1)
-            os.dup2(nothing.fileno(), 2)
-        names = PARTS[mutant.part].split()
-        tests = [name if name[0] == "-" else f"tests/python/test_{name}.py" for name in names]
-        options = [
-            "-x",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            "not timing and not long and not slow",
+    def chosen_tests(self, mutant: Mutant) -> list[str]:
+        """The tests that run for a mutant."""
+        found: list[str] = []
+        inside = self.inside[mutant.path]
+        for around in (lines & inside for lines in mutant.around):
+            found = found or [
+                name
+                for name, known in self.known.items()
+                if known["passed"] and not around.isdisjoint(known["lines"].get(mutant.path, ()))
+            ]
+        seconds = {name: self.known[name]["seconds"] for name in found}
+        cases: collections.Counter[str] = collections.Counter()
+        order = {}
+        for name in sorted(found, key=seconds.__getitem__):
+            cases[name.partition("[")[0]] += 1
+            weight = cases[name.partition("[")[0]] / (1 + self.successes[mutant.path, name])
+            order[name] = seconds[name] * weight
+        chosen = sorted(order, key=order.__getitem__)
+        totals = itertools.accumulate(seconds[name] for name in chosen)
+        return [
+            name
+            for name, total in zip(chosen, totals, strict=True)
+            if total < self.options.seconds or name == chosen[0]
         ]
-        code = 1
-        with contextlib.suppress(BaseException):
-            code = int(pytest.main([*options, *tests]))
-        os._exit(min(code, 100))
-    until = time.monotonic() + seconds
-    status = None
-    while status is None and time.monotonic() < until:
-        ended, found = os.waitpid(child, os.WNOHANG)
-        status = found if ended else None
-        time.sleep(0.05)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    if status is None:
-        os.waitpid(child, 0)
-    path.write_text(known, encoding="utf-8")
-    return status is None or status != 0
+
+    def outcomes(self, chosen: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
+        """Mutants, in the order in which they end, and what notices them; "" if nothing does."""
+        waiting, free = chosen[::-1], list(self.places)
+        running: dict[int, tuple[Mutant, Workplace, float]] = {}
+        while waiting or running:
+            if waiting and free:
+                mutant, place = waiting.pop(), free.pop()
+                names = self.chosen_tests(mutant)
+                tests = [self.tests[name] for name in sorted(names, key=names.index)]
+                seconds = PATIENCE * sum(self.known[name]["seconds"] for name in names)
+                child = place.test(mutant, self.trees[mutant.path], tests, self.live)
+                running[child] = mutant, place, time.monotonic() + seconds + IMPORTS
+                continue
+            for child, (mutant, place, until) in list(running.items()):
+                ended, status = os.waitpid(child, os.WNOHANG)
+                if ended or time.monotonic() > until:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(child, signal.SIGKILL)
+                    if not ended:
+                        os.waitpid(child, 0)
+                    place.restore(mutant)
+                    free.append(place)
+                    del running[child]
+                    yield mutant, place.notice.read_text() if not ended or status else ""
+            time.sleep(0.02)
 
 
 def main() -> None:
@@ -215,47 +219,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--only", help="PATH:LINE")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--slow", action="store_true", help="with the tests marked slow")
+    parser.add_argument("--out", type=Path, default=ROOT / "out/mutants")
     options = parser.parse_args()
-    counts: collections.Counter[tuple[str, bool]] = collections.Counter()
+    options.out.mkdir(parents=True, exist_ok=True)
+    marks = "not timing and not long" + (" and not slow" if not options.slow else "")
     with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "orthobcd"
-        shutil.copytree(INSTALLED, package, ignore=shutil.ignore_patterns("__pycache__"))
-        os.environ["PYTHONPATH"] = folder
-        sys.path.insert(0, folder)
-        trees: dict[Path, ast.Module] = {}
-        all_of = [one for one in mutants(package, trees) if one.part in options.parts.split(",")]
-        if options.only:
-            sample = [one for one in all_of if one.text.startswith(f"{options.only}  ")]
-        else:
-            sample = random.Random(options.seed).sample(all_of, min(options.count, len(all_of)))
         os.chdir(ROOT)
-        seconds = {}
-        for part in {one.part: one for one in sample}.values():
-            begun = time.monotonic()
-            if noticed(Mutant(part.part, part.path), package, trees):
-                raise RuntimeError(f"the tests of {part.part} fail without a change")
-            seconds[part.part] = PATIENCE * (time.monotonic() - begun)
-        for mutant in sample:
-            found = noticed(mutant, package, trees, seconds[mutant.part])
-            counts[mutant.part, found] += 1
-            if not found:
-                print(mutant.text, flush=True)
-    print(f"\n{len(all_of)} mutants\n\n| part | sample | noticed |\n|---|---|---|")
-    for part in PARTS:
-        killed, survived = counts[part, True], counts[part, False]
-        print(f"| {part} | {killed + survived} | {killed} |")
-    killed = sum(count for (_, found), count in counts.items() if found)
-    print(f"| all | {counts.total()} | {killed} ({killed / counts.total():.0%}) |")
+        pytest.main([*PYTEST, "-m", marks], plugins=[Run(options, Path(folder))])
 
 
 if __name__ == "__main__":
     sys.dont_write_bytecode = True
-    import pytest
-
-    # The imports of the tests take seconds: they are done once, before the mutants fork.
-    for name in LIBRARIES:
-        importlib.import_module(name)
-    INSTALLED = next(
-        p / "orthobcd" for p in map(Path, sys.path) if (p / "orthobcd/_core.pyi").exists()
-    )
+    os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     main()

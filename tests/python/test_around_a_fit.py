@@ -14,7 +14,9 @@ from sklearn.metrics import normalized_mutual_info_score
 from sklearn.utils.estimator_checks import check_estimator
 
 import orthobcd as ob
+from orthobcd.sklearn import Loadings
 from orthobcd.sklearn.missing import gaussian_of
+from orthobcd.sklearn.orthogonal_nmf import _products
 from orthobcd.sklearn.preparation import decorrelated
 
 short = pytest.mark.usefixtures("short_searches")
@@ -348,6 +350,7 @@ def test_orthogonal_nmf(container):
     assert Y.min() >= 0.0
     np.testing.assert_allclose(Y, X.T @ A, atol=1e-9)
     assert nmf.reconstruction_err_ == pytest.approx(np.linalg.norm(A - X @ Y))
+    assert nmf.result_.objective == pytest.approx(-0.5 * np.sum(Y**2))
     assert (np.count_nonzero(X, axis=1) <= 1).all()
     assert normalized_mutual_info_score(labels, nmf.labels_) == pytest.approx(1.0)
     np.testing.assert_array_equal(nmf.predict(container(A)), nmf.labels_)
@@ -363,6 +366,39 @@ def test_orthogonal_nmf(container):
         ob.OrthogonalNMF(2).fit(container(-A))
     with pytest.raises(ValueError, match="n_components"):
         ob.OrthogonalNMF(81).fit(A)
+
+
+@pytest.mark.parametrize("count", [1, 20, 21, 25])
+def test_a_table_shows_twenty_loadings_of_a_component(count):
+    components = np.zeros((1, 30))
+    components[0, :count] = np.linspace(0.9, 0.1, count)
+    names = tuple(f"f{k}" for k in range(30))
+    table = Loadings(components, names, np.ones(1), np.ones(1), np.eye(1))
+    for text in (table.summary(), table._repr_html_()):
+        assert f"{count} loadings" in text
+        assert text.count(" +0.") == min(count, 20)
+        assert (f"and {count - 20} smaller ones" in text) == (count > 20)
+
+
+@pytest.mark.parametrize("shape", [(5000, 3), (3, 5000)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_products_of_a_clustering_are_of_all_rows(shape, container):
+    rng = np.random.default_rng(0)
+    A, x = rng.uniform(size=shape), rng.uniform(size=(shape[0], 2))
+    products, total = _products(container(A), x)
+    np.testing.assert_allclose(products, A.T @ x)
+    assert total == pytest.approx(np.sum(A**2))
+
+
+def test_one_sample_is_a_cluster():
+    A, _ = blocks()
+    nmf = ob.OrthogonalNMF().fit(A[:1])
+    np.testing.assert_array_equal(nmf.membership_, [[1.0]])
+    np.testing.assert_allclose(nmf.components_, A[:1])
+    assert (nmf.result_, nmf.n_iter_, nmf.labels_[0]) == (None, 1, 0)
+    two = ob.OrthogonalNMF(2, random_state=0).fit(A[[0, -1]])
+    np.testing.assert_allclose(two.membership_.sum(axis=0), [1.0, 1.0])
+    assert set(two.labels_) == {0, 1}
 
 
 def test_samples_of_zeros_have_a_label():

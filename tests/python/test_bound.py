@@ -374,6 +374,20 @@ def test_features_left_out_are_in_no_point_as_good():
     assert left_out > 0
 
 
+@pytest.mark.parametrize(
+    ("penalty", "name"),
+    [
+        *((ob.L0(np.arange(1.0, 15.0).reshape(7, 2)), "weighted L0"), (ob.MCP(0.1, 3.0), "MCP")),
+        *((ob.SCAD(0.1, 3.0), "SCAD"), (ob.Box(-1.0, 1.0), "Box")),
+    ],
+)
+def test_penalties_without_a_bound_are_named(penalty, name):
+    problem = ob.StiefelProblem(ob.Quadratic(-np.eye(7)), penalty, 2)
+    assert ob.certify(problem, np.eye(7)[:, :2]).bound is None
+    with pytest.raises(TypeError, match=f"for a penalty other than .* got a {name}$"):
+        ob.certify(problem, np.eye(7)[:, :2], bound=True)
+
+
 def test_the_certificate_of_a_stranger():
     problem = columns_problem(n=7, counts=(3, 3))
     C = -problem.smooth.C

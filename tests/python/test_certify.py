@@ -229,6 +229,7 @@ def test_mixed_gap_is_that_of_a_grid(problem):
     assert certificate.relative_feasibility < 1e-14
     # The feasibility of a point off the manifold is its exact distance.
     off = ob.certify(problem, 1.01 * x)
+    assert off.relative_feasibility == pytest.approx(off.feasibility / np.sum((1.01 * x) ** 2))
     exact = np.linalg.norm(1.01**2 * x.T @ (MIXED[:, None] * x) - np.diag(MIXED[:r]))
     if r == n:
         assert off.feasibility == pytest.approx(exact, rel=1e-9)

@@ -13,6 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 import orthobcd as ob
 from orthobcd.sklearn import missing
 from orthobcd.sklearn.missing import gaussian_of
+from orthobcd.sklearn.sparse_fit import _approach
+from orthobcd.solvers import RATIO
 
 
 @pytest.mark.parametrize("r", [2, 3, 5])
@@ -37,9 +39,12 @@ def test_l1_has_as_many_nonzeros_as_asked_for(r, load, scale):
 def test_a_number_that_orthogonality_forbids_is_told():
     # Two components of two features have two nonzeros or four.
     X = np.random.default_rng(0).standard_normal((40, 2))
-    with pytest.warns(ConvergenceWarning, match="n_nonzero=3 is not met; the result has 2"):
+    words = "n_nonzero=3 is not met; the result has 2"
+    with pytest.warns(ConvergenceWarning, match=words) as caught:
         pca = ob.SparsePCA(2, penalty="l1", n_nonzero=3, random_state=0).fit(X)
     assert pca.n_nonzero_ == 2
+    # The warning is of the line that calls ``fit``.
+    assert caught[0].filename == __file__
 
 
 def test_within_is_the_most_nonzeros_up_to_a_number():
@@ -69,6 +74,34 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
     assert max(parts) <= 0.3
     assert stability.frequencies.shape == (3, 13)
     assert 0.0 <= stability.frequencies.min() <= stability.frequencies.max() <= 1.0
+
+
+@pytest.mark.parametrize("solver", [None, ob.Auto(), ob.OBCD(), ob.Continuation()])
+def test_searches_of_subsamples_start_at_the_components_of_all(solver):
+    whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
+    part = ob.SparsePCA(2, n_nonzero=6, solver=solver)._beside(whole, 0.25)
+    if solver is None or isinstance(solver, ob.Auto):
+        assert isinstance(part.solver, ob.Auto)
+        assert (part.warm_start, part._work) == (True, 0.25)
+        assert part.components_ is whole.components_
+    else:
+        assert (part.solver, part.warm_start, part._work) == (solver, False, None)
+        assert not hasattr(part, "components_")
+
+
+@pytest.mark.parametrize("count", [1, 29, 30, 31, 60])
+def test_a_picture_of_frequencies_names_thirty_features_at_most(count):
+    pytest.importorskip("matplotlib").use("Agg")
+    shares = np.zeros((2, 70))
+    shares[0, 3 : 3 + count : 2] = 0.5
+    shares[1, 4 : 3 + count : 2] = 1.0
+    names = tuple(f"f{k}" for k in range(70))
+    ax = ob.sklearn.SupportStability(shares, np.zeros((2, 70)), 4, names).plot()
+    np.testing.assert_array_equal(ax.images[0].get_array(), shares[:, 3 : 3 + count])
+    assert ax.images[0].get_clim() == (0.0, 1.0)
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert (labels == list(names[3 : 3 + count])) == (count <= 30)
+    assert ax.get_xlabel() == ("feature" if count <= 30 else "features chosen at least once")
 
 
 def slow_completion(model, data):
@@ -108,6 +141,51 @@ def test_missing_values_in_parts_are_those_row_by_row(entries, share, r, monkeyp
     np.testing.assert_allclose(covariance, (about.T @ about + spreads) / 50, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("r", [1, 2, 3])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_missing_values_of_few_factors_are_found(r, size):
+    """Without noise the values that are there determine the others."""
+    rng = np.random.default_rng(r)
+    whole = size * (rng.standard_normal((60, r)) @ rng.standard_normal((r, 10)) + 1.0)
+    data = np.where(rng.uniform(size=whole.shape) < 0.1, np.nan, whole)
+    model, mean, covariance = gaussian_of(data, r, tolerance=1e-9)
+    np.testing.assert_allclose(model.completed(data), whole, atol=1e-3 * size)
+    np.testing.assert_allclose(mean, whole.mean(axis=0), atol=1e-3 * size)
+    np.testing.assert_allclose(covariance, np.cov(whole.T, ddof=0), atol=1e-3 * size**2)
+
+
+@pytest.mark.parametrize(("n", "r", "factors"), [(1, 1, 1), (2, 1, 1), (2, 5, 1), (6, 2, 2)])
+def test_a_model_has_fewer_factors_than_features(n, r, factors):
+    """A constant feature is completed by its value; one feature alone by its mean."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((20, n))
+    data[:, 0] = 7.0 if n > 1 else data[:, 0]
+    gapped = data.copy()
+    gapped[:3, 0] = np.nan
+    model, mean, _ = gaussian_of(gapped, r)
+    assert model.loadings.shape == (n, factors)
+    assert mean[0] == pytest.approx(np.nanmean(gapped[:, 0]))
+    np.testing.assert_allclose(model.completed(gapped)[:3, 0], np.nanmean(gapped[:, 0]))
+
+
+@pytest.mark.parametrize("top", [1e-6, 0.5, 1.0, 3e7])
+@pytest.mark.parametrize("share", [1e-9, 1e-4, 0.01, 0.3, RATIO, 0.9999, 1.0, 2.0])
+def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
+    """Steps of about `RATIO`, down to 1e-4 of the first; the last weight is exact."""
+    weights = _approach(top, share * top)
+    assert weights[-1] == share * top
+    if share >= 1.0:
+        assert len(weights) == 1
+        return
+    assert weights[0] == pytest.approx(top)
+    ratios = weights[1:] / weights[:-1]
+    steps = ratios[:-1] if share < 1e-4 else ratios
+    np.testing.assert_allclose(steps, steps[0])
+    assert steps[0] >= RATIO * (1.0 - 1e-9)
+    assert len(steps) == 1 or steps[0] <= np.sqrt(RATIO)
+    assert list(_approach(0.0, top)) == [top]
+
+
 @pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
 def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
     cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
@@ -123,10 +201,58 @@ def test_a_weight_of_zero_is_allowed_and_none_below():
         ob.SparsePCACV(1, alphas=[0.5, -1e-300], cv=2).fit(X)
 
 
+@pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
+@pytest.mark.parametrize("rank", [1, 5])
+def test_scores_of_a_choice_follow_the_units(criterion, rank):
+    """A logarithm of the residual, which rounding bounds from below, or a share of the variance."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 6))
+    options = {"alphas": [0.5, 0.0], "criterion": criterion, "random_state": 0, "cv": 2}
+    one, other = (ob.SparsePCACV(1, **options).fit(size * X).scores_ for size in (1.0, 1e3))
+    up = 0.0 if criterion == "cv" else 2.0 * np.log(1e3)
+    np.testing.assert_allclose(other, one + up, rtol=1e-6, atol=0.0 if rank > 1 else 3.0)
+    assert np.isfinite(one).all()
+
+
+def test_the_time_of_a_choice_may_be_any():
+    X = load_wine().data[:9, :3]
+    for seconds in (0.0, 0.5):
+        assert ob.SparsePCACV(1, n_alphas=2, cv=2, max_time=seconds).fit(X).alpha_ >= 0.0
+    with pytest.raises(ValueError, match="max_time"):
+        ob.SparsePCACV(1, max_time=-0.1).fit(X)
+
+
 def test_one_component_can_be_the_most_that_is_considered():
     X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
     with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
         assert len(ob.choose_n_components(X, "held_out", most=1, random_state=0).values) == 1
+
+
+def test_data_that_no_permutation_changes_have_one_component():
+    assert ob.choose_n_components(np.ones((10, 4))).n_components == 1
+
+
+def test_the_largest_threshold_is_that_of_all_permutations():
+    X = np.random.default_rng(0).standard_normal((10, 4))
+    options = {"n_repeats": 5, "random_state": 0}
+    found = [ob.choose_n_components(X, quantile=q, **options).thresholds for q in (0.0, 0.5, 1.0)]
+    assert (found[0] < found[1]).all()
+    assert (found[1] < found[2]).all()
+    for values in (
+        ob.choose_n_components(X, quantile=0.5, **options).values,
+        ob.choose_n_components(1e-3 * X + 1.0, quantile=0.5, **options).values,
+    ):
+        eigenvalues = np.linalg.eigvalsh(np.corrcoef(X.T) * 10 / 9)[::-1]
+        np.testing.assert_allclose(values, eigenvalues[:3], rtol=1e-9)
+    assert ob.choose_n_components(X, n_repeats=1).n_components >= 1
+    for quantile in (-1e-9, 1.0 + 1e-9):
+        with pytest.raises(ValueError, match="quantile must be at"):
+            ob.choose_n_components(X, quantile=quantile, **options)
+    for m, n in ((2, 4), (3, 1)):
+        with pytest.raises(ValueError, match="at least 3 samples and 2 features"):
+            ob.choose_n_components(X[:m, :n])
+    assert len(ob.choose_n_components(X[:3], **options).values) == 2
+    assert len(ob.choose_n_components(X[:, :2], **options).values) == 1
 
 
 def test_a_choice_that_stops_at_most_says_so():

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from orthobcd.cli import main
+from orthobcd.io import UnreadableFile
+from orthobcd.io.streams import stream_of
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((5000, 6)) @ np.diag([4.0, 3.0, 2.0, 1.0, 1.0, 1.0])).astype(np.float32)
@@ -23,6 +25,24 @@ def files(folder: Path) -> dict[str, Path]:
     pytest.importorskip("pyarrow.parquet").write_table(table, paths["parquet"], row_group_size=999)
     np.savetxt(paths["csv"], X[:50], delimiter=",")
     return paths
+
+
+def test_a_stream_has_two_samples_and_two_features(tmp_path):
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    for rows in (1, 2, 3):
+        for columns in (1, 2, 3):
+            data = np.ones((rows, columns))
+            np.save(tmp_path / "x.npy", data)
+            table = pa.table({str(k): column for k, column in enumerate(data.T)})
+            parquet.write_table(table, tmp_path / "x.parquet")
+            for path in (tmp_path / "x.npy", tmp_path / "x.parquet"):
+                if min(rows, columns) > 1:
+                    assert stream_of(path).shape == (rows, columns)
+                    continue
+                with pytest.raises(UnreadableFile, match="at least 2 samples and 2 features"):
+                    stream_of(path)
+    with pytest.raises(UnreadableFile, match="at least 2 samples and 2 features"):
+        stream_of(tmp_path / "x.npy", columns=[1])
 
 
 def run(path: Any, folder: Path, *options: str) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.dask import summed
+from orthobcd.sklearn.dask import CHAINS, _shape_of_work, _threads_of_workers, summed
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("dask.callbacks")
@@ -112,6 +114,72 @@ def test_collections_are_fitted_as_arrays(name):
         np.testing.assert_array_equal(scores.chunks[0], data.chunks[0])
         np.testing.assert_allclose(scores.compute(), wanted.transform(X), atol=1e-9)
         assert got.score(data) == pytest.approx(wanted.score(X), rel=1e-10)
+
+
+@pytest.mark.parametrize("triangles", [1, 2, 3, 7, 8, 100])
+def test_the_triangles_of_the_chains_fit_into_memory(triangles):
+    """A thread holds two triangles; where few fit, a task takes all threads of the process."""
+    n = 1000
+    memory = 16.0 * n * n * triangles
+    with dask.config.set(scheduler="threads", num_workers=8):
+        chains = CHAINS * min(triangles, 8)
+        assert _shape_of_work(999, n, memory, 1) == (chains, 8 if triangles < 8 else 1)
+        assert _shape_of_work(999, n, memory, 3) == (chains, 3)
+        assert _shape_of_work(3, n, memory, 3) == (3, 3)
+        assert _shape_of_work(999, n, 1.0, 1) == (CHAINS, 8)
+    with dask.config.set(scheduler="sync"):
+        assert _shape_of_work(999, n, None, 1) == (CHAINS, 1)
+
+
+def test_threads_are_those_of_the_workers(monkeypatch):
+    """Of a cluster, if this process has a client and no other scheduler is chosen."""
+
+    def cluster_of(cores: dict[str, int]) -> Any:
+        client = types.SimpleNamespace(ncores=lambda: cores)
+        return types.SimpleNamespace(default_client=lambda: client)
+
+    def missing() -> Any:
+        raise ValueError("no client")
+
+    for chosen in (None, "distributed", "dask.distributed"):
+        for cores, threads in (({"a": 3, "b": 5}, [3, 5]), ({}, [1])):
+            monkeypatch.setitem(sys.modules, "distributed", cluster_of(cores))
+            with dask.config.set(scheduler=chosen, num_workers=7):
+                assert _threads_of_workers() == threads
+        for other in (None, types.SimpleNamespace(default_client=missing)):
+            monkeypatch.setitem(sys.modules, "distributed", other)
+            with dask.config.set(scheduler=chosen, num_workers=7):
+                assert _threads_of_workers() == [7]
+    monkeypatch.setitem(sys.modules, "distributed", cluster_of({"a": 3}))
+    for chosen, threads in (("sync", 1), ("single-threaded", 1), ("threads", 7), ("processes", 7)):
+        with dask.config.set(scheduler=chosen, num_workers=7):
+            assert _threads_of_workers() == [threads]
+
+
+def test_a_chunk_without_a_row_has_no_coordinates():
+    mask = np.repeat([True, False, True], [700, 700, 3600])
+    data = chunked()[da.from_array(mask, chunks=700)]
+    pca = MAKE["sparse"]().fit(X)
+    np.testing.assert_allclose(pca.transform(data).compute(), pca.transform(X[mask]), atol=1e-9)
+    assert pca.score(data) == pytest.approx(pca.score(X[mask]))
+    few = np.repeat([True, False, True, False, True], [700, 700, 1, 699, 2900])
+    data = chunked()[da.from_array(few, chunks=700)]
+    np.testing.assert_allclose(MAKE["sparse"]().fit(data).mean_, X[few].mean(axis=0), rtol=1e-6)
+    none = chunked()[da.zeros(5000, chunks=700, dtype=bool)]
+    assert pca.transform(none).compute().shape == (0, 2)
+    with pytest.raises(ValueError, match="X must have at least one row"):
+        pca.score(none)
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
+def test_chunks_of_small_and_large_entries(size):
+    data = size * X.astype(np.float64)
+    data[:700] = 0.0
+    got = MAKE["sparse"]().fit(da.from_array(data, chunks=(700, 8)))
+    np.testing.assert_allclose(got.mean_, data.mean(axis=0), rtol=1e-12)
+    for wrong in (1e-60 * data / size, 1e60 * data / size):
+        with pytest.raises(ValueError, match="magnitude"):
+            MAKE["sparse"]().fit(da.from_array(wrong, chunks=(700, 8)))
 
 
 def test_samples_are_added_and_taken_back():
@@ -234,7 +302,9 @@ def test_a_clustering_reads_chunks():
     data = da.from_array(A, chunks=(25, 5))
     got = ob.OrthogonalNMF(2, random_state=0).fit(data)
     np.testing.assert_array_equal(got.labels_, wanted.labels_)
-    np.testing.assert_allclose(got.transform(data).compute(), wanted.transform(A), atol=1e-12)
+    lazy = got.transform(data)
+    assert lazy.shape == (60, 2)
+    np.testing.assert_allclose(lazy.compute(), wanted.transform(A), atol=1e-12)
     np.testing.assert_array_equal(got.predict(data).compute(), wanted.predict(A))
     with pytest.raises(ValueError, match=r"block 0 of X .*Negative"):
         ob.OrthogonalNMF(2).fit(-data)

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils import get_tags  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
 
 from .conftest import SAFE_PATH  # noqa: E402
@@ -275,6 +276,43 @@ def test_alpha_scales():
     np.testing.assert_allclose(absolute.fit(X).components_, relative.components_, atol=1e-9)
     single = ob.SparsePCA(3, alpha=1.0).fit(X)
     assert single.n_nonzero_ == 3
+
+
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+def test_without_a_weight_the_bound_is_that_of_eigenvalues(penalty):
+    X = load_iris().data
+    pca = ob.SparsePCA(2, penalty=penalty, alpha=0.0, certify=True, random_state=0).fit(X)
+    squares = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    assert pca.lower_bound_ == pytest.approx(-0.5 * squares[:2].sum(), rel=1e-6)
+    assert pca.gap_ <= 1e-6
+
+
+def test_a_warm_start_is_improved_without_a_search():
+    X = load_iris().data
+    pca = ob.NonnegativePCA(2, random_state=0, warm_start=True).fit(X)
+    first, components = pca.objective_, pca.components_
+    assert pca.result_.search is not None
+    for solver in (None, ob.OBCD()):
+        assert pca.set_params(solver=solver).fit(X).result_.search is None
+        assert pca.objective_ <= first + 1e-9 * abs(first)
+        np.testing.assert_allclose(pca.components_, components, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["include", "exclude"])
+def test_uncorrelated_components_choose_their_features(name):
+    pca = ob.SparsePCA(2, n_nonzero=4, uncorrelated=True, **{name: [0]})
+    with pytest.raises(ValueError, match="uncorrelated must be False with include or exclude"):
+        pca.fit(load_iris().data)
+
+
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA, ob.OrthogonalNMF])
+def test_tags_say_what_data_may_be(make):
+    inputs = get_tags(make()).input_tags
+    assert inputs.sparse
+    assert inputs.positive_only == (make is ob.OrthogonalNMF)
+    assert not inputs.allow_nan
+    if make is ob.SparsePCA:
+        assert get_tags(make(missing="em")).input_tags.allow_nan
 
 
 @pytest.mark.parametrize(

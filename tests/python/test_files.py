@@ -125,6 +125,27 @@ def test_both_an_index_and_numbers_as_names(tmp_path):
     assert names == ["0", "1", "2", "3"]
 
 
+@pytest.mark.parametrize(
+    ("cells", "is_index"),
+    [
+        *((["7", "3"], True), (["-1", "1"], True), (["a", "b"], True), (["a", "1"], True)),
+        *((["3", "3"], False), (["0.5", "0.7"], False), (["1", ""], False), (["1", "0.5"], False)),
+    ],
+)
+def test_an_unnamed_first_column_is_an_index_or_a_feature(cells, is_index, tmp_path):
+    """Distinct whole numbers or words are an index; other numbers are a feature."""
+    path = tmp_path / "a.csv"
+    path.write_text(f",a,b\n{cells[0]},1,2\n{cells[1]},3,4\n")
+    with pytest.warns(files.FileNote, match="left out" if is_index else "taken for a feature"):
+        data, names = files.read_matrix(path, missing=True)
+    wanted = np.array([[1.0, 2.0], [3.0, 4.0]])
+    if not is_index:
+        first = [float(cell or "nan") for cell in cells]
+        wanted = np.column_stack([first, wanted])
+    np.testing.assert_array_equal(data, wanted)
+    assert names == (["a", "b"] if is_index else ["", "a", "b"])
+
+
 def test_blanks_separate_too(tmp_path):
     for ending in (".txt", ".dat"):
         np.savetxt(tmp_path / f"a{ending}", A, fmt="%12.6f")
@@ -137,6 +158,23 @@ def test_counting_data_are_data(tmp_path):
     data, names = read(tmp_path / "a.csv")
     np.testing.assert_array_equal(data, whole)
     assert names == []
+
+
+@pytest.mark.parametrize(
+    ("first", "is_header"),
+    [
+        *(([0, 1, 2], True), ([0, 1], False), ([1, 2, 3], False), ([1, 2, 3, 4], True)),
+        *(([2019, 2020, 2021, 2022], True), ([1, 2, 3, 5], False), ([0, 1, 3], False)),
+    ],
+)
+def test_consecutive_numbers_are_names_from_three_or_four_on(first, is_header, tmp_path):
+    """Three if the first is 0, as pandas counts, else four."""
+    rows = np.arange(float(2 * len(first))).reshape(2, -1) ** 2 + 0.5
+    table = "\n".join(",".join(map(str, row)) for row in [first, *rows.tolist()])
+    (tmp_path / "a.csv").write_text(table)
+    data, names = read(tmp_path / "a.csv", "is taken for a header" if is_header else None)
+    assert names == (list(map(str, first)) if is_header else [])
+    np.testing.assert_array_equal(data, rows if is_header else np.vstack([first, rows]))
 
 
 @pytest.mark.parametrize("name", ["a.svmlight", "a.txt", "a.dat", "a"])
@@ -306,7 +344,8 @@ def test_one_file_wherever_it_comes_from(kind, where, options, tmp_path, as_stdi
     elif where == "pipe":
         if not hasattr(os, "mkfifo"):
             pytest.skip("no pipes with names")
-        source = tmp_path / "pipe"
+        # The format of a pipe is found from the contents, whatever its name.
+        source = tmp_path / "pipe.of"
         os.mkfifo(source)
         threading.Thread(target=source.write_bytes, args=(content,), daemon=True).start()
     else:

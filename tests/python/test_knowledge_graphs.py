@@ -360,6 +360,9 @@ def test_a_first_triple_is_no_header(tmp_path):
     assert ob.load_triples(bom).entities == ("a", "c")
     numbers = write(tmp_path / "numbers.tsv", "h\tr\tt\n0\t0\t1\n")
     assert ob.load_triples(numbers).entities == ("0", "1")
+    for words in ("a\t0\tb", "0\tis\t1", "0\t0\tb"):
+        found = ob.load_triples(write(tmp_path / "words.tsv", f"{words}\n"))
+        assert (*found.entities, *found.relations) == tuple(words.split("\t")[k] for k in (0, 2, 1))
 
 
 def test_lists_of_names_may_have_numbers(tmp_path):
@@ -442,3 +445,24 @@ def test_the_first_line_of_another_length_is_named(line, fields, tmp_path):
     path.write_text(f"a\tr\tb\nb\tr\tc\n{line}\na\n")
     with pytest.raises(ValueError, match=f"line 3 must have 3 tab-separated fields, got {fields}"):
         ob.load_triples(path)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_are_numbered_as_they_occur(seed, tmp_path):
+    """By file, by line, the head before the tail; files of equal and of different lengths."""
+    rng = np.random.default_rng(seed)
+    lengths = [6, 6, 6] if seed % 2 else [9, 1, 4]
+    files = [
+        [tuple(f"{kind}{k}" for kind, k in zip("nrn", row, strict=True)) for row in rows]
+        for rows in (rng.integers(0, [12, 5, 12], (length, 3)) for length in lengths)
+    ]
+    paths = [tmp_path / f"{k}.tsv" for k in range(len(files))]
+    for path, rows in zip(paths, files, strict=True):
+        path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    graph = ob.load_triples(*paths)
+    rows = list(itertools.chain(*files))
+    assert graph.entities == tuple(dict.fromkeys(row[k] for row in rows for k in (0, 2)))
+    assert graph.relations == tuple(dict.fromkeys(row[1] for row in rows))
+    for split, rows in zip(graph.splits, files, strict=True):
+        names = [(graph.entities[h], graph.relations[r], graph.entities[t]) for h, r, t in split]
+        assert names == rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,7 +13,14 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.preparation import DEFINITENESS, as_covariance
+from orthobcd.problems import DENSE_COVARIANCE_LIMIT
+from orthobcd.sklearn.preparation import (
+    DEFINITENESS,
+    EXACT_WORK,
+    SCALING,
+    as_covariance,
+    is_exact,
+)
 
 pytestmark = pytest.mark.usefixtures("short_searches")
 
@@ -143,6 +151,46 @@ def test_weights_are_repetitions(make):
         np.testing.assert_array_equal(getattr(weighted, name), getattr(repeated, name))
     sparsely = make(3, random_state=0).fit(sparse.csr_array(X), sample_weight=weights)
     np.testing.assert_array_equal(sparsely.components_, weighted.components_)
+    parts = make(3, random_state=0)
+    for rows in (slice(0, 100), slice(100, 300)):
+        parts.partial_fit(X[rows], sample_weight=weights[rows], update=rows.stop == 300)
+    np.testing.assert_array_equal(parts.components_, weighted.components_)
+
+
+@pytest.mark.parametrize("whole", [np.asarray, lambda X: [X]], ids=["array", "blocks"])
+def test_the_fewest_samples(whole):
+    """Two samples, or a weight above 1 in ``fit``; one sample is kept for later samples."""
+    X = load_iris().data
+    make = lambda: ob.SparsePCA(1, random_state=0)  # noqa: E731
+    assert make().fit(whole(X[:2])).n_iter_ > 0
+    assert make().partial_fit(whole(X[:2])).n_iter_ > 0
+    for how in ("fit", "partial_fit"):
+        with pytest.raises(ValueError, match=r"at least two samples|minimum of 2"):
+            getattr(make(), how)(whole(X[:1]))
+    one = make().partial_fit(whole(X[:1]), update=False)
+    np.testing.assert_array_equal(one.partial_fit(whole(X[1:2])).mean_, make().fit(X[:2]).mean_)
+    for total in (1.0, 0.5):
+        with pytest.raises(ValueError, match="sample_weight must sum to more than 1"):
+            make().fit(whole(X[:2]), sample_weight=[total / 2, total / 2])
+    assert make().fit(whole(X[:2]), sample_weight=[0.75, 0.75]).n_iter_ > 0
+    assert make().partial_fit(whole(X[:2]), sample_weight=[1.0, 1.0]).n_iter_ > 0
+    light = {"sample_weight": [0.75, 0.0]}
+    with pytest.raises(ValueError, match="at least two samples"):
+        make().partial_fit(whole(X[:2]), **light)
+    pca = make().partial_fit(whole(X[:2]), update=False, **light)
+    assert pca.partial_fit(whole(X[2:4])).n_iter_ > 0
+
+
+def test_limits_on_samples_and_features():
+    """Sums are exact up to a limit on the work; memory is checked where moments are formed."""
+    assert EXACT_WORK == 50_000 * 200 * (200 + SCALING)
+    assert is_exact("auto", 50_000, 200)
+    assert not is_exact("auto", 50_001, 200)
+    assert is_exact("exact", 50_001, 200)
+    assert not is_exact("fast", 1, 1)
+    rows = sparse.csr_array(([1.0, 1.0], ([0, 1], [0, 1])), shape=(9000, DENSE_COVARIANCE_LIMIT))
+    with pytest.raises(ValueError, match="max_memory"):
+        ob.SparsePCA(1, max_memory="1MB").fit(rows)
 
 
 def test_weights_of_wide_data():
@@ -159,7 +207,11 @@ def test_weights_of_wide_data():
     S = sparse.csr_array(np.where(rng.random((4, 5000)) < 0.01, 1.0, 0.0))
     with pytest.raises(ValueError, match="sample_weight needs center=False"):
         ob.SparsePCA(1).fit(S, sample_weight=np.ones(4))
-    ob.SparsePCA(1, center=False).fit(S, sample_weight=np.ones(4))
+    plain = ob.SparsePCA(1, center=False, random_state=0)
+    weighted = ob.SparsePCA(1, center=False, random_state=0).fit(S, sample_weight=[1, 2, 0, 1])
+    plain.fit(sparse.vstack([S[[0, 1, 1, 3]]]))
+    np.testing.assert_allclose(weighted.explained_variance_, plain.explained_variance_)
+    np.testing.assert_array_equal(weighted.mean_, np.zeros(5000))
 
 
 @pytest.mark.parametrize("bad", [[-1.0] * 150, [0.0] * 150, [1.0] * 149, [np.nan] * 150])
@@ -185,6 +237,55 @@ def test_covariance_of_data_is_data(scale):
     np.testing.assert_allclose(scores.var(axis=0, ddof=1), variances, rtol=1e-9)
     np.testing.assert_allclose(pca.score_correlation_, np.corrcoef(scores.T), atol=1e-9)
     assert pca.n_nonzero_ == 12
+
+
+@pytest.mark.parametrize("scale", [False, True])
+def test_covariance_and_mean_of_data_that_are_not_centred(scale):
+    X = load_iris().data
+    options = {"scale": scale, "center": False, "random_state": 0}
+    data = ob.SparsePCA(2, **options).fit(X)
+    pca = ob.SparsePCA(2, **options).fit_covariance(np.cov(X.T), len(X), X.mean(axis=0))
+    np.testing.assert_array_equal(pca.mean_, np.zeros(4))
+    second = X.T @ X / (len(X) - 1)
+    for one in (data, pca):
+        C = second if one.scale_ is None else second / np.outer(one.scale_, one.scale_)
+        wanted = np.sum((one.components_ @ C) * one.components_, axis=1)
+        np.testing.assert_allclose(one.explained_variance_, wanted, rtol=1e-9)
+        share = wanted / np.trace(C)
+        np.testing.assert_allclose(one.explained_variance_ratio_, share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
+def test_correlations_of_scores_do_not_depend_on_units(size):
+    X = load_iris().data
+    correlations = [
+        ob.SparsePCA(3, n_nonzero=9, random_state=0).fit(c * X).score_correlation_
+        for c in (1.0, size)
+    ]
+    np.testing.assert_allclose(correlations[1], correlations[0], atol=1e-9)
+    np.testing.assert_array_equal(np.diag(correlations[0]), np.ones(3))
+
+
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
+def test_one_feature_is_the_component(make):
+    X = np.array([[1.0], [2.0], [4.0]])
+    pca = make().fit(X)
+    np.testing.assert_array_equal(pca.components_, [[1.0]])
+    np.testing.assert_allclose(pca.explained_variance_, X.var(ddof=1))
+    np.testing.assert_allclose(pca.explained_variance_ratio_, 1.0)
+    assert (pca.result_, pca.n_iter_, pca.n_nonzero_, pca.objective_) == (None, 1, 1, 0.0)
+    np.testing.assert_allclose(pca.transform(X), X - X.mean())
+
+
+def test_unsorted_columns_of_sparse_data():
+    X = sparse.random(60, 8, 0.4, format="csc", random_state=0)
+    order = np.concatenate([np.arange(b - 1, a - 1, -1) for a, b in pairwise(X.indptr)])
+    mixed = sparse.csc_matrix((X.data[order], X.indices[order], X.indptr), shape=X.shape)
+    assert not mixed.has_sorted_indices
+    wanted = ob.SparsePCA(2, random_state=0).fit(X)
+    got = ob.SparsePCA(2, random_state=0).fit(mixed)
+    np.testing.assert_array_equal(got.components_, wanted.components_)
+    np.testing.assert_array_equal(got.explained_variance_, wanted.explained_variance_)
 
 
 def test_a_covariance_keeps_the_names_of_its_features():

@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced
+from orthobcd.sklearn import passes
+from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
 
 try:
     import zarr
@@ -181,8 +182,18 @@ def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
 
 
 def test_bytes_are_read_as_they_are_written():
-    for text, wanted in (("2GB", 2e9), ("500 MiB", 500 * 2**20), ("1e3kb", 1e6), (7, 7.0)):
+    for text, wanted in (
+        ("2GB", 2e9),
+        ("500 MiB", 500 * 2**20),
+        ("1e3kb", 1e6),
+        (7, 7.0),
+        ("7", 7.0),
+        ("7 b", 7.0),
+    ):
         assert as_bytes("max_memory", text) == wanted
+    for power, letter in enumerate("kmgt", 1):
+        assert as_bytes("max_memory", f"3 {letter}B") == 3.0 * 1000**power
+        assert as_bytes("max_memory", f"3{letter}iB") == 3.0 * 1024**power
     assert as_bytes("max_memory", None) is None
     for bad in ("", "GB", "-1GB", "2 apples", "0", "1e999", "1.2.3GB", "e", "5ib"):
         with pytest.raises(ValueError, match="max_memory must be bytes"):
@@ -238,6 +249,116 @@ def test_what_is_read_by_slices(tmp_path):
         assert not is_in_memory(other)
 
 
+@pytest.mark.parametrize(
+    ("chunks", "step"),
+    [
+        (None, 2048),
+        ((300, 8), 1800),
+        ((3000, 8), 3000),
+        ((2048, 8), 2048),
+        ((0, 8), 2048),
+        ((), 2048),
+    ],
+)
+def test_slices_are_of_whole_chunks(chunks, step):
+    """About 2048 rows of a file at once, so that no chunk is read twice."""
+
+    class File:
+        shape = X.shape
+
+        def __init__(self) -> None:
+            self.chunks = chunks
+
+        def __getitem__(self, rows: slice) -> np.ndarray:
+            return X[rows]
+
+    found = list(slices_of(File()))
+    assert [len(part) for part in found[:-1]] == [step] * (len(X) // step)
+    np.testing.assert_array_equal(np.vstack(found), X)
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
+def test_blocks_of_small_and_large_entries(name, size):
+    """A block may be zero, and have smaller entries than the data as a whole must have."""
+    data = size * X[:300].astype(np.float64)
+    data[:100] = 0.0
+    got = MAKE[name]().fit(pieces(100, data))
+    wanted = MAKE[name]().fit(data)
+    np.testing.assert_allclose(got.mean_, wanted.mean_, rtol=1e-12)
+    np.testing.assert_allclose(got.explained_variance_, wanted.explained_variance_, rtol=1e-9)
+    for wrong in (1e-60 * data / size, 1e60 * data / size):
+        with pytest.raises(ValueError, match="magnitude"):
+            MAKE[name]().fit(pieces(100, wrong))
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        *((0.0, "0 bytes"), (999.0, "999 bytes"), (1e3, "1.0 kB"), (1.5e3, "1.5 kB")),
+        *((1e6, "1.0 MB"), (1.5e6, "1.5 MB"), (1e9, "1.0 GB"), (1.5e12, "1500.0 GB")),
+    ],
+)
+def test_sizes_as_text(size, text):
+    assert text_of(size) == text
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("empty", [lambda: iter([]), iter([])], ids=["callable", "iterator"])
+def test_without_a_block_there_is_nothing_to_fit(name, empty):
+    how = "fit" if callable(empty) else "partial_fit"
+    with pytest.raises(ValueError, match="X must have at least one block of rows"):
+        getattr(MAKE[name](), how)(empty)
+
+
+def test_joined_blocks_are_sparse_if_all_are():
+    dense, thin = X[:30], sparse.csc_array(X[30:50])
+    for parts in ([thin, thin], [thin]):
+        assert sparse.issparse(joined(parts))
+        np.testing.assert_array_equal(joined(parts).toarray(), np.vstack([X[30:50]] * len(parts)))
+    for parts in ([dense, thin], [thin, dense], [dense, X[30:50]]):
+        assert isinstance(joined(parts), np.ndarray)
+        assert joined(parts).shape == (50, 8)
+
+
+@pytest.mark.parametrize("name", MAKE)
+@pytest.mark.parametrize("size", [400, 200, 199, 130, 1])
+def test_coordinates_of_any_number_of_blocks(name, size):
+    data = X[:400]
+    pca = MAKE[name]().fit(data)
+    parts = pieces(size, data)
+    np.testing.assert_allclose(pca.transform(parts), pca.transform(data), rtol=1e-6, atol=1e-9)
+    assert pca.score(parts) == pytest.approx(pca.score(data))
+
+
+@pytest.mark.parametrize("total", [None, 4000])
+def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
+    class Clock:
+        now = 100.0
+
+    class Line:
+        def __init__(self) -> None:
+            self.shown: list[str] = []
+
+        def stage(self, text: str) -> None:
+            self.shown.append(text)
+
+    monkeypatch.setattr(passes.time, "perf_counter", lambda: Clock.now)
+    line = Line()
+    progress = passes.Progress(line, total)
+    progress.show(1)
+    Clock.now += 2.0
+    progress.show(1000)
+    progress.show(1001)
+    Clock.now += 2.0
+    progress.show(3000)
+    of, left = ("", ("", "")) if total is None else (" of 4,000", (", 6 s left", ", 1 s left"))
+    assert line.shown == [
+        f"second moments: 1,000{of} rows, 500 rows/s{left[0]}",
+        f"second moments: 3,000{of} rows, 750 rows/s{left[1]}",
+    ]
+
+
 def test_missing_values_are_for_data_in_memory():
     with pytest.raises(ValueError, match="missing must be None"):
         ob.SparsePCA(2, missing="em").fit([X, X])
@@ -254,6 +375,8 @@ def test_a_clustering_reads_blocks(tmp_path):
         np.testing.assert_array_equal(got.predict(data), wanted.predict(A))
     with pytest.raises(ValueError, match=r"block 1 of X .*Negative"):
         ob.OrthogonalNMF(2).fit([A, -A])
+    with pytest.raises(ValueError, match=r"block 1 of X .*4 features"):
+        ob.OrthogonalNMF(2).fit([A, A[:, :4]])
     with pytest.raises(ValueError, match="second moments of 60 samples"):
         ob.OrthogonalNMF(2, max_memory=1000).fit(A)
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.sklearn import array_api
+from orthobcd.sklearn.tables import _filled
 
 RNG = np.random.default_rng(0)
 NAMES = list("abcdef")
@@ -65,6 +67,26 @@ def test_columns_that_are_not_numbers_are_named(tmp_path, kind):
     path = written(tmp_path / "y.parquet", {"a": [1, None, 3], "b": [1, 2, 4]})
     with pytest.raises(ValueError, match=r"block 0 of X .*missing value"):
         make().fit(readers()[kind](path))
+
+
+@pytest.mark.parametrize("kind", readers())
+def test_every_type_of_numbers_is_read(tmp_path, kind):
+    """So are tables with row groups without a row."""
+    kinds = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
+    columns = {name: np.abs(10.0 * X[:50, 0]).astype(name) for name in kinds}
+    columns["bool"] = X[:50, 1] > 0.0
+    path = written(tmp_path / "x.parquet", columns)
+    wanted = make().fit(np.column_stack(list(columns.values())).astype(np.float64))
+    got = make().fit(readers()[kind](path))
+    np.testing.assert_allclose(got.mean_, wanted.mean_, rtol=1e-12)
+    assert list(got.feature_names_in_) == [*kinds, "bool"]
+
+
+def test_batches_without_a_row_are_left_out():
+    pa = pytest.importorskip("pyarrow")
+    full = pa.record_batch({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    found = list(_filled([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
+    assert [table.num_rows for table in found] == [2, 1]
 
 
 def changing(change: Any) -> Any:
@@ -135,6 +157,30 @@ for scale in (False, True):
                 raise AssertionError
 print("done")
 """
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+@pytest.mark.parametrize("scale", [None, np.arange(1.0, 6.0)])
+def test_arrays_of_other_libraries_in_this_process(dtype, scale):
+    """What `transform` and `score` call for them; integers become numbers of single precision."""
+    xp = pytest.importorskip("array_api_strict")
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 9, (7, 5)).astype(dtype)
+    axes, mean = rng.standard_normal((5, 2)), rng.standard_normal(5)
+    wanted = X / (1.0 if scale is None else scale) - mean
+    data = xp.asarray(X)
+    scores = array_api.coordinates(xp, data, axes, mean, scale)
+    kind = xp.float64 if dtype == "float64" else xp.float32
+    assert type(scores) is type(data)
+    assert scores.dtype == kind
+    near = {"rtol": 1e-12 if kind == xp.float64 else 1e-4, "atol": 1e-5}
+    np.testing.assert_allclose(np.asarray(scores), wanted @ axes, **near)
+    parts = array_api.explained_squares(xp, data, axes, mean, scale)
+    np.testing.assert_allclose(parts, [np.sum((wanted @ axes) ** 2), np.sum(wanted**2)], **near)
+    for bad in (data[:, :4], data[0, :], xp.astype(data, kind) * float("nan")):
+        with pytest.raises(ValueError, match="X must have"):
+            array_api.coordinates(xp, bad, axes, mean, scale)
+    assert array_api.namespace_of(data) is None
 
 
 @pytest.mark.slow

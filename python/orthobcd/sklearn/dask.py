@@ -430,9 +430,19 @@ def checked_chunks(X: Any, check: Callable[[Any], Any]) -> Iterator[Any]:
 
 
 def totals(estimator: Any, X: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """The values of ``function`` for all chunks of X and ``arguments``, computed."""
+    """The values of ``function`` for all chunks of X that have rows, computed.
+
+    Raises
+    ------
+    ValueError
+        If no chunk has a row.
+    """
     call = Mapped(function, arguments, example_checked(estimator, X))
     dask = need("dask", "dask")
     task = dask.delayed(call, pure=True)
     chunks = as_array(X).to_delayed().ravel()
-    return list(dask.compute(*(task(block, (k, 0)) for k, block in enumerate(chunks))))
+    found = dask.compute(*(task(block, (k, 0)) for k, block in enumerate(chunks)))
+    values = [value for value in found if len(value) > 0]
+    if not values:
+        raise ValueError("X must have at least one row")
+    return values
