@@ -210,6 +210,11 @@ impl Block {
         }
     }
 
+    /// Returns the rows to their old values, so that the moves are reversed. The gradient stays that of the other rows.
+    pub(crate) fn undo(&mut self) {
+        std::mem::swap(&mut self.x, &mut self.old);
+    }
+
     /// Makes the rows as they are now those from which moves are counted.
     pub fn rebase(&mut self) {
         self.old.copy_from_slice(&self.x);

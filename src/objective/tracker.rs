@@ -24,8 +24,14 @@ pub trait Tracker: Send {
     /// Fills gradient rows and curvature of some rows.
     fn fill(&mut self, model: BlockModel<'_>);
 
-    /// Follows the rows that moved, all among those filled last.
-    fn commit(&mut self, moved: Moved<'_>, threads: &Threads);
+    /// Returns the tracker for blocks that are swept side by side; None if only one block can be filled at a time.
+    fn side_by_side(&self) -> Option<&dyn SharedTracker> {
+        None
+    }
+
+    /// Follows the rows that moved: of the block filled last, or of blocks filled side by side at the current X,
+    /// which have no row in common.
+    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads);
 
     /// Follows a change of all rows.
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
@@ -38,6 +44,12 @@ pub trait Tracker: Send {
 
     /// Evaluates everything anew at `x`, which removes the rounding of the updates.
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads);
+}
+
+/// A [`Tracker`] that several threads can read.
+pub trait SharedTracker: Sync {
+    /// Fills gradient rows and curvature of some rows, as [`Tracker::fill`].
+    fn fill(&self, model: BlockModel<'_>);
 }
 
 /// The model of f while only some rows B move, filled by a [`Tracker`].
@@ -103,6 +115,11 @@ impl<'a> Moved<'a> {
     /// Returns the new values of that row, r entries.
     pub fn x(&self, k: usize) -> &'a [f64] {
         &self.x[self.positions[k] * self.stride..][..self.columns]
+    }
+
+    /// Returns that row of ∇f after the moves of its block, r entries.
+    pub(crate) fn gradient(&self, k: usize) -> &'a [f64] {
+        &self.gradient[self.positions[k] * self.stride..][..self.columns]
     }
 
     /// Returns ΔX of the rows that moved, in their order.
@@ -176,6 +193,27 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
             panel: Vec::new(),
         }
     }
+
+    /// Writes gradient rows and curvature of rows whose columns of C are known.
+    fn write(&self, mut model: BlockModel<'_>) {
+        let (rows, b) = (model.rows, model.rows.len());
+        for (k, &row) in rows.iter().enumerate() {
+            let c = self.lines.line(row, k, self.y.nrows());
+            // Entries of C are far apart, those of C_BB are not.
+            for l in k..b {
+                let entry = c[rows[l]];
+                model.curvature[k * b + l] = entry;
+                model.curvature[l * b + k] = entry;
+            }
+            self.gradient_row(row, model.gradient_row(k));
+        }
+    }
+}
+
+impl<Q: QuadraticForm + ?Sized> SharedTracker for ImageTracker<'_, Q> {
+    fn fill(&self, model: BlockModel<'_>) {
+        self.write(model);
+    }
 }
 
 /// Share of nonzero entries of ΔX below which entries are applied one by one.
@@ -191,28 +229,22 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         0.5 * quadratic + linear
     }
 
-    fn fill(&mut self, mut model: BlockModel<'_>) {
-        let (rows, b) = (model.rows, model.rows.len());
-        let n = self.y.nrows();
+    fn fill(&mut self, model: BlockModel<'_>) {
+        let (rows, n) = (model.rows, self.y.nrows());
         if let Lines::Filled(filled, columns) = &mut self.lines
             && *filled != rows
         {
             rows.clone_into(filled);
-            *columns = Rows::zeros((b, n));
+            *columns = Rows::zeros((rows.len(), n));
             for (k, &row) in rows.iter().enumerate() {
                 self.form.column(row, columns.row_slice_mut(k));
             }
         }
-        for (k, &row) in rows.iter().enumerate() {
-            let c = self.lines.line(row, k, n);
-            // Entries of C are far apart, those of C_BB are not.
-            for l in k..b {
-                let entry = c[rows[l]];
-                model.curvature[k * b + l] = entry;
-                model.curvature[l * b + k] = entry;
-            }
-            self.gradient_row(row, model.gradient_row(k));
-        }
+        self.write(model);
+    }
+
+    fn side_by_side(&self) -> Option<&dyn SharedTracker> {
+        matches!(self.lines, Lines::Stored(_)).then_some(self)
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
@@ -232,15 +264,23 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         }
     }
 
-    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
-        let delta = moved.delta();
+    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads) {
         let (n, r) = self.y.dim();
+        let mut delta = Vec::new();
+        let mut rows = Vec::new();
+        for moved in moved {
+            delta.extend_from_slice(moved.delta);
+            rows.extend((0..moved.len()).map(|k| (moved.row(k), moved.positions[k])));
+        }
+        let m = rows.len();
+        let delta =
+            ArrayView2::from_shape((m, r), &delta).expect("r entries for every row that moved");
         let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
         let lines = &self.lines;
-        let line = |k: usize| lines.line(moved.row(k), moved.positions[k], n);
+        let line = |k: usize| lines.line(rows[k].0, rows[k].1, n);
         let y = self.y.entries_mut();
-        if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || moved.len() <= 4 {
-            let dense = moved.len() <= 4 && nonzero * 2 > delta.len();
+        if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || m <= 4 {
+            let dense = m <= 4 && nonzero * 2 > delta.len();
             threads.for_chunks(y, CHUNK_ROWS * r, n * nonzero, |piece, target| {
                 let from = piece * CHUNK_ROWS;
                 for (k, step) in delta.outer_iter().enumerate() {
@@ -265,7 +305,6 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
             return;
         }
         // Each chunk of Y gathers its part of the columns of C of rows that moved, then makes one product.
-        let m = moved.len();
         self.panel.resize(m * n, 0.0);
         let targets = y.chunks_mut(CHUNK_ROWS * r);
         let mut pieces: Vec<_> = targets.zip(self.panel.chunks_mut(CHUNK_ROWS * m)).collect();

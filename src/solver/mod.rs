@@ -13,6 +13,7 @@
 //! ([`TIE`](crate::pair::TIE)) is accepted. At every checkpoint (a pass, or [`CHECKPOINT_UPDATES`] moves) the
 //! incremental quantities are evaluated anew, and the drift of XᵀJX is measured and repaired.
 
+mod block_visit;
 mod column_jacobi;
 mod column_pairs;
 mod columns;

@@ -6,11 +6,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::domain::Domain;
 use super::ledger::Ledger;
-use crate::block::Block;
 use crate::error::Result;
 use crate::linalg::inner;
 use crate::manifold::normals;
-use crate::objective::{Evaluated, QuadraticForm, Tracker};
+use crate::objective::{Evaluated, Moved, QuadraticForm, Tracker};
 use crate::pair::{Boost, Recession};
 use crate::pool::decorrelated;
 use crate::problem::Problem;
@@ -286,18 +285,15 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Takes over the rows of a block that moved.
-    pub(super) fn commit(&mut self, block: &mut Block) {
-        for (k, &row) in block.rows.iter().enumerate() {
-            if block.has_moved(k) {
-                let target = self.x.row_mut(row);
-                target
-                    .into_iter()
-                    .zip(block.row(k))
-                    .for_each(|(x, &new)| *x = new);
+    /// Takes over the rows that moved, of blocks without a common row.
+    pub(super) fn commit(&mut self, moved: &[Moved<'_>]) {
+        for block in moved {
+            for k in 0..block.len() {
+                let target = self.x.row_mut(block.row(k));
+                (target.into_iter().zip(block.x(k))).for_each(|(x, &new)| *x = new);
             }
         }
-        self.tracker.commit(block.moved(), self.threads);
+        self.tracker.commit(moved, self.threads);
         self.updated = true;
     }
 

@@ -2,13 +2,14 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
+use super::block_visit::{BlockSolver, BlockVisit, moves};
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::options::{Options, Update};
 use super::point::Point;
-use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs};
+use crate::block::{Block, Curvature};
 use crate::objective::Tracker;
-use crate::pair::{Recession, Scratch};
+use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
 
@@ -19,9 +20,6 @@ pub(super) const VISIT_WORK: f64 = 2.0;
 /// Pairs of rows of opposite sign that are probed before anything moves: a problem that is unbounded below
 /// mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
-
-/// Most inner sweeps over the pairs of a block of k > 2 rows.
-const INNER_SWEEPS: usize = 50;
 
 /// Single pairs per step: a check of the clock costs as much as a small pair.
 const PAIRS_PER_STEP: usize = 8;
@@ -47,6 +45,10 @@ pub(super) fn pair_work(point: &Point<'_>) -> f64 {
     solution_work(point.problem.penalty, point.problem.components) + curvature
 }
 
+/// Blocks that were swept side by side are swept again, one after the other, if F falls by less than this share of
+/// the sum of what each block promises.
+const KEPT_SHARE: f64 = 0.5;
+
 /// Sweeps over the nonzero rows since the last full one.
 #[derive(Default)]
 struct Support {
@@ -58,19 +60,12 @@ struct Support {
 /// The mover of rows by a working set.
 pub(super) struct RowMover {
     schedule: Schedule,
-    visit: Visit,
-    block: Block,
-    /// The version of the point that the block holds.
-    loaded: Option<u64>,
-    scratch: Scratch,
+    /// As many as blocks have been visited side by side.
+    visits: Vec<BlockVisit>,
     tiled: bool,
-    small_block: bool,
     pairs_per_step: usize,
-    curvature: Curvature,
-    proximal: f64,
+    solver: BlockSolver,
     lipschitz: f64,
-    /// Whether pairs are solved without moving.
-    frozen: bool,
     pair_work: f64,
     support: Support,
 }
@@ -82,11 +77,15 @@ impl RowMover {
         let rule = options.working_set;
         let single = options.block_size == 2;
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
-        Self {
+        let solver = BlockSolver {
             curvature: options.curvature,
             proximal,
-            lipschitz,
             small_block: rule != WorkingSet::Tiled && !single,
+            frozen: false,
+        };
+        Self {
+            solver,
+            lipschitz,
             pairs_per_step: if single && chosen_freely {
                 PAIRS_PER_STEP
             } else {
@@ -112,8 +111,8 @@ impl RowMover {
     /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
         let mut rows = Self::with_rule(point, options, WorkingSet::Tiled);
-        rows.frozen = frozen;
-        rows.block.freeze(frozen);
+        rows.solver.frozen = frozen;
+        (rows.visits.iter_mut()).for_each(|visit| visit.block.freeze(frozen));
         rows
     }
 
@@ -130,17 +129,11 @@ impl RowMover {
         Self {
             schedule: Schedule::new(rule, n, options.block_size, options.tile, order)
                 .scoring(options.scored_pairs),
-            visit: Visit::default(),
-            block,
-            loaded: None,
-            scratch: Scratch::new(r),
+            visits: vec![BlockVisit::new(block)],
             tiled: rule == WorkingSet::Tiled,
-            small_block: false,
             pairs_per_step: 1,
-            curvature: Curvature::Exact,
-            proximal: 0.0,
+            solver: BlockSolver::default(),
             lipschitz: 0.0,
-            frozen: false,
             pair_work: pair_work(point),
             support: Support::default(),
         }
@@ -155,118 +148,144 @@ impl RowMover {
         (0..PROBED_PAIRS.min(p * q)).find_map(|k| {
             let (a, b) = (k % p, (k % p + k / p) % q);
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
-            self.block.load(point.x.view(), &[i], &[j]);
-            point.tracker.fill(self.block.model());
-            self.sweep(Pairs::Cross, point);
-            self.block.recession().map(|found| (found, k as u64 + 1))
+            let visit = &mut self.visits[0];
+            visit.chosen = Visit::of_pair(i, j);
+            visit.fill(point);
+            self.solver
+                .sweep(visit, point.problem, self.solver.options(point));
+            visit.block.recession().map(|found| (found, k as u64 + 1))
         })
     }
 
-    fn choose(&mut self, point: &mut Point<'_>) {
+    /// Chooses the blocks that are visited next, which have no row in common; returns their number.
+    fn choose(&mut self, point: &mut Point<'_>) -> usize {
         let mut scores = PointScores::new(point.x.view(), &*point.tracker, point.problem.penalty);
-        self.schedule.next(
-            &mut self.visit,
-            point.x.view(),
-            &mut point.rng,
-            &mut scores,
-            self.lipschitz,
-            self.proximal,
-        );
-    }
-
-    /// Visits one block.
-    fn visit(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        self.choose(point);
-        let mut visited = self.visit.skipped;
-        if let Some(pairs) = self.visit.pairs {
-            let (lead, rest) = (&self.visit.lead, &self.visit.rest);
-            let are_zero =
-                |rows: &[usize]| (rows.iter()).all(|&i| point.x.row(i).iter().all(|&v| v == 0.0));
-            if pairs == Pairs::Cross && lead.len() == 1 && are_zero(lead) && are_zero(rest) {
-                visited += rest.len() as u64;
-            } else {
-                let outcome = self.solve(pairs, point, ledger);
-                // A set of the cycle counts once, however often its pairs are swept.
-                let rows = self.block.len() as u64;
-                visited += if self.schedule.is_cyclic() {
-                    rows * (rows - 1) / 2
-                } else {
-                    outcome.visited
-                };
-                if let Some(recession) = self.block.recession() {
-                    ledger.visit(visited, 0.0);
-                    return Step::Unbounded(recession);
-                }
-                if self.block.has_left() {
-                    ledger.visit(visited, 0.0);
-                    return Step::Diverged;
-                }
-                if self.frozen && outcome.largest > ledger.threshold() {
-                    ledger.visit(visited, 0.0);
-                    return Step::Found;
-                }
+        let several = point.tracker.side_by_side().is_some();
+        let (mut count, mut most) = (0, 1);
+        while count < most {
+            if count == self.visits.len() {
+                self.visits.push(self.visits[0].clone());
+            }
+            self.schedule.next(
+                &mut self.visits[count].chosen,
+                point.x.view(),
+                &mut point.rng,
+                &mut scores,
+                self.lipschitz,
+                self.solver.proximal,
+            );
+            count += 1;
+            if several && count == 1 {
+                most = self.schedule.side_by_side();
             }
         }
-        ledger.visit(visited, VISIT_WORK * visited as f64);
-        self.end_of_pass(ledger)
+        count
     }
 
-    /// Solves the pairs of the chosen rows and commits the rows that moved.
-    fn solve(&mut self, pairs: Pairs, point: &mut Point<'_>, ledger: &mut Ledger) -> Outcome {
-        if self.visit.again && self.loaded == Some(point.version) {
-            self.block.rebase();
-        } else {
-            let (lead, rest) = (&self.visit.lead, &self.visit.rest);
-            self.block.load(point.x.view(), lead, rest);
-            point.tracker.fill(self.block.model());
-            self.loaded = Some(point.version);
+    /// Visits some blocks.
+    fn visit(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
+        let count = self.choose(point);
+        let mut visits = std::mem::take(&mut self.visits);
+        let together = count > 1 && self.sweep_side_by_side(&mut visits[..count], point);
+        let mut step = None;
+        for visit in &mut visits[..count] {
+            if !together {
+                self.sweep_alone(visit, point);
+            }
+            step = step.or(self.record(visit, ledger));
         }
-        self.block.set_growth_limit(point.growth_limit);
-        let outcome = self.sweep(pairs, point);
-        point.growth_limit = self.block.growth_limit();
+        self.visits = visits;
+        step.unwrap_or_else(|| self.end_of_pass(ledger))
+    }
+
+    /// Sweeps a block and commits its moves.
+    fn sweep_alone(&mut self, visit: &mut BlockVisit, point: &mut Point<'_>) {
+        visit.skip_zeros(point.x.view());
+        visit.fill(point);
+        visit.block.set_growth_limit(point.growth_limit);
+        self.solver
+            .sweep(visit, point.problem, self.solver.options(point));
+        point.growth_limit = visit.block.growth_limit();
+        if !self.solver.frozen && visit.outcome.updates > 0 {
+            point.commit(&[visit.block.moved()]);
+        }
+    }
+
+    /// Sweeps blocks side by side, each as if the others did not move, and commits their moves together. Returns
+    /// false, with everything as before, if F would not fall by the share [`KEPT_SHARE`] of what the sweeps promise.
+    fn sweep_side_by_side(&mut self, visits: &mut [BlockVisit], point: &mut Point<'_>) -> bool {
+        let (solver, problem, x) = (self.solver, point.problem, point.x.view());
+        let options = solver.options(point);
+        let Some(shared) = point.tracker.side_by_side() else {
+            return false;
+        };
+        // The boosts of all blocks stay within the bound.
+        let growth_limit = point.growth_limit / visits.len() as f64;
+        point.threads.for_chunks(visits, 1, usize::MAX, |_, visit| {
+            let BlockVisit { chosen, block, .. } = &mut visit[0];
+            block.load(x, &chosen.lead, &chosen.rest);
+            shared.fill(block.model());
+            block.set_growth_limit(growth_limit);
+            solver.sweep(&mut visit[0], problem, options);
+        });
+        if solver.frozen {
+            return true;
+        }
+        if visits.iter().any(BlockVisit::is_cut_short) {
+            return false;
+        }
+        let promised: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
+        point.commit(&moves(visits));
+        for visit in &mut *visits {
+            visit.outcome.change += 0.5 * visit.interaction(&*point.tracker);
+        }
+        let change: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
+        if !(change <= KEPT_SHARE * promised) {
+            visits.iter_mut().for_each(|visit| visit.block.undo());
+            point.commit(&moves(visits));
+            return false;
+        }
+        if growth_limit.is_finite() {
+            let left = visits.iter().map(|visit| visit.block.growth_limit());
+            point.growth_limit = left.sum();
+        }
+        true
+    }
+
+    /// Counts what the sweep of a block did. Returns a step that ends the pass, if there is one.
+    fn record(&mut self, visit: &mut BlockVisit, ledger: &mut Ledger) -> Option<Step> {
+        let (block, outcome) = (&visit.block, visit.outcome);
+        let mut visited = visit.chosen.skipped;
+        if visit.chosen.pairs.is_none() {
+            ledger.visit(visited, VISIT_WORK * visited as f64);
+            return None;
+        }
         // Pairs of zero rows are not solved.
-        let rows = self.block.len();
-        let zero = (0..rows).filter(|&k| self.block.row(k).iter().all(|&v| v == 0.0));
+        let rows = block.len();
+        let zero = (0..rows).filter(|&k| block.row(k).iter().all(|&v| v == 0.0));
         let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
         ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
-        self.visit.moved |= -outcome.change > ledger.threshold();
-        if !self.frozen && outcome.updates > 0 {
-            point.commit(&mut self.block);
+        visit.chosen.moved |= -outcome.change > ledger.threshold();
+        if !self.solver.frozen && outcome.updates > 0 {
             ledger.lower(outcome.change, outcome.updates);
             self.support.gained -= outcome.change;
         }
-        outcome
-    }
-
-    fn sweep(&mut self, pairs: Pairs, point: &Point<'_>) -> Outcome {
-        let problem = point.problem;
-        let options = PairOptions {
-            curvature: self.curvature,
-            shift: point.shift_of_signs(),
-            proximal: self.proximal,
-            metric: point.form.and_then(|form| form.metric()),
+        // A set of the cycle counts once, however often its pairs are swept.
+        visited += match self.schedule.is_cyclic() {
+            true => (rows * (rows - 1) / 2) as u64,
+            false => outcome.visited,
         };
-        let mut outcome = Outcome::default();
-        // A rotation of all rows is orthogonal, so the rows must have the same sign.
-        let (signs, rows) = (problem.signature, &self.block.rows);
-        let orthogonal =
-            signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
-        let small_block = self.small_block && rows.len() > 2;
-        if small_block && problem.penalty.is_none() && orthogonal {
-            outcome = self.block.turn_all(options);
-            if options.curvature == Curvature::Scalar {
-                return outcome;
-            }
-        }
-        for _ in 0..if small_block { INNER_SWEEPS } else { 1 } {
-            let scratch = &mut self.scratch;
-            let swept = self.block.sweep(pairs, problem.penalty, options, scratch);
-            outcome.absorb(swept);
-            if swept.updates == 0 {
-                break;
-            }
-        }
-        outcome
+        let step = if let Some(recession) = block.recession() {
+            Some(Step::Unbounded(recession))
+        } else if block.has_left() {
+            Some(Step::Diverged)
+        } else {
+            let found = self.solver.frozen && outcome.largest > ledger.threshold();
+            found.then_some(Step::Found)
+        };
+        let work = if step.is_some() { 0.0 } else { VISIT_WORK };
+        ledger.visit(visited, work * visited as f64);
+        step
     }
 
     /// Returns whether the last visit ended a pass.
@@ -307,8 +326,10 @@ impl Mover for RowMover {
     }
 
     fn begin(&mut self) {
-        self.loaded = None;
-        self.visit.moved = true;
+        for visit in &mut self.visits {
+            visit.loaded = None;
+            visit.chosen.moved = true;
+        }
     }
 
     fn again(&mut self, decrease: f64, threshold: f64) {
@@ -322,12 +343,12 @@ impl Mover for RowMover {
     }
 
     fn drop_proximal(&mut self) -> bool {
-        std::mem::take(&mut self.proximal) > 0.0
+        std::mem::take(&mut self.solver.proximal) > 0.0
     }
 
     fn is_exhaustive(&self) -> bool {
         let all = self.tiled || self.schedule.is_cyclic();
-        all && self.curvature == Curvature::Exact
+        all && self.solver.curvature == Curvature::Exact
     }
 }
 
@@ -404,3 +425,6 @@ impl Scores for PointScores<'_> {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,8 +121,24 @@ pub(crate) struct Visit {
     pub(crate) moved: bool,
 }
 
+impl Visit {
+    /// The visit of one pair.
+    pub(crate) fn of_pair(i: usize, j: usize) -> Self {
+        Self {
+            lead: vec![i],
+            rest: vec![j],
+            pairs: Some(Pairs::Cross),
+            ..Self::default()
+        }
+    }
+}
+
 /// Up to this number of nonzero rows form one block in passes without zero rows.
 const SUPPORT_BLOCK: usize = 384;
+
+/// Tiles are swept side by side where there are at least this many groups of rows for each of them, so that an eighth of the rows
+/// at most is swept without knowing of the other moves.
+const GROUPS_PER_TILE: usize = 16;
 
 /// The state of a working-set rule.
 #[derive(Debug)]
@@ -175,6 +191,8 @@ struct Tiles {
     /// has n²/tile² tiles.)
     round: usize,
     order: Vec<(usize, usize)>,
+    /// Number of tiles that follow in the same round, without a row in common with those of the round so far.
+    disjoint: usize,
     skipped: u64,
 }
 
@@ -259,6 +277,13 @@ impl Schedule {
     /// Number of rows that were nonzero when the tiled pass began.
     pub(crate) fn support(&self) -> usize {
         self.tiles.support
+    }
+
+    /// Returns how many tiles, with the last visit, can be swept side by side: they have no row in common, and are a
+    /// small part of a round.
+    pub(crate) fn side_by_side(&self) -> usize {
+        let most = (self.tiles.groups.len() / GROUPS_PER_TILE).max(1);
+        most.min(1 + self.tiles.disjoint)
     }
 
     /// Makes the next tiled pass skip the zero rows.
@@ -406,6 +431,10 @@ impl Schedule {
             visit.rest.extend_from_slice(&tiles.groups[second]);
             visit.pairs = Some(Pairs::Cross);
         }
+        tiles.disjoint = match self.tile_order {
+            TileOrder::RoundRobin => tiles.order.len(),
+            TileOrder::ByLead => 0,
+        };
         if tiles.order.is_empty() {
             tiles.lay_round(self.tile_order);
         }

@@ -1,0 +1,153 @@
+//! Blocks that are swept side by side: what they change together, and that threads change nothing.
+
+use ndarray::Array2;
+
+use super::*;
+use crate::signature::Signature;
+use crate::solver::{Unwatched, minimize};
+use crate::start;
+use crate::threads::Threads;
+use crate::{Problem, Quadratic};
+
+const ROWS: usize = 128;
+const COLUMNS: usize = 3;
+
+/// A symmetric matrix of normal entries.
+fn symmetric(n: usize, seed: u64) -> Array2<f64> {
+    let c = start::random(n, n, seed);
+    &c + &c.t()
+}
+
+fn signatures() -> [Signature; 2] {
+    let signs = [vec![1; ROWS - 6], vec![-1; 6]].concat();
+    [Signature::stiefel(ROWS), Signature::new(&signs).unwrap()]
+}
+
+/// A point that satisfies the constraint, with few zero rows.
+fn point(signature: &Signature) -> Array2<f64> {
+    let mut x = Array2::zeros((ROWS, COLUMNS));
+    let positive = (0..ROWS).filter(|&i| signature.sign(i) > 0.0);
+    let positive: Vec<usize> = positive.collect();
+    let some = start::random(positive.len(), COLUMNS, 7);
+    for (&row, values) in positive.iter().zip(some.outer_iter()) {
+        x.row_mut(row).assign(&values);
+    }
+    x
+}
+
+/// Four blocks of 4 + 4 rows, loaded for all pairs across.
+fn visits(point: &Point<'_>) -> (RowMover, Vec<BlockVisit>) {
+    let options = Options::default().with_tile(8);
+    let mover = RowMover::all_pairs(point, &options, false);
+    let visits = (0..4usize).map(|k| {
+        let mut visit = mover.visits[0].clone();
+        visit.chosen.lead = (30 * k..30 * k + 4).collect();
+        visit.chosen.rest = (30 * k + 20..30 * k + 24).collect();
+        visit.chosen.pairs = Some(crate::block::Pairs::Cross);
+        visit
+    });
+    let visits = visits.collect();
+    (mover, visits)
+}
+
+fn problems(check: impl Fn(&Problem<'_>, Array2<f64>)) {
+    let metric = symmetric(COLUMNS, 3);
+    let metric = &metric.dot(&metric) + &Array2::<f64>::eye(COLUMNS);
+    let linear = start::random(ROWS, COLUMNS, 4);
+    for penalty in [
+        Penalty::NONE,
+        Penalty::l1(0.05),
+        Penalty::l0(0.02),
+        Penalty::mcp(0.05, 3.0).unwrap(),
+    ] {
+        for signature in signatures() {
+            for (metric, linear) in [(None, None), (Some(&metric), Some(&linear))] {
+                let c =
+                    symmetric(ROWS, 1) + Array2::from_diag(&ndarray::Array1::from_elem(ROWS, 4.0));
+                let smooth = Quadratic::new(c, linear.cloned(), metric.cloned()).unwrap();
+                let problem = Problem::new(&smooth, &penalty, &signature, COLUMNS).unwrap();
+                check(&problem, point(&signature));
+            }
+        }
+    }
+}
+
+#[test]
+fn changes_and_interactions_add_up_to_the_change_of_f() {
+    let threads = Threads::serial();
+    problems(|problem, x| {
+        let mut point = Point::new(problem, x.clone(), 0, &threads).unwrap();
+        let before = problem.objective(x.view(), &threads);
+        let (mut mover, mut visits) = visits(&point);
+        if !mover.sweep_side_by_side(&mut visits, &mut point) {
+            assert!((&point.x - &x).iter().all(|&v| v == 0.0));
+            return;
+        }
+        assert!(visits.iter().all(|visit| visit.outcome.visited == 16));
+        let change: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
+        let after = problem.objective(point.x.view(), &threads);
+        assert!(change < 0.0 && point.feasibility() < 1e-13);
+        assert!((after - before - change).abs() < 1e-12 * (1.0 + before.abs()));
+    });
+}
+
+/// Every column sum counts, so that blocks which do not know of each other all correct the same sum.
+#[test]
+fn blocks_that_do_not_fit_together_are_undone() {
+    let threads = Threads::serial();
+    let ones = Quadratic::new(Array2::from_elem((ROWS, ROWS), 1.0), None, None).unwrap();
+    let signature = Signature::stiefel(ROWS);
+    let problem = Problem::new(&ones, &Penalty::NONE, &signature, COLUMNS).unwrap();
+    let mut x = point(&signature);
+    // Orthonormal columns with a sum that the turn of a few rows can cancel.
+    x.fill(0.0);
+    for k in 0..COLUMNS {
+        for block in 0..4 {
+            x[[30 * block + k, k]] = 0.5;
+        }
+    }
+    let mut point = Point::new(&problem, x.clone(), 0, &threads).unwrap();
+    let (mut mover, mut visits) = visits(&point);
+    assert!(!mover.sweep_side_by_side(&mut visits, &mut point));
+    assert_eq!(point.x, x);
+    let fresh = problem.tracker(x.view(), &threads);
+    let distance = &point.tracker.gradient(&threads) - &fresh.gradient(&threads);
+    assert!(distance.iter().all(|v| v.abs() < 1e-13));
+    let mut ledger = Ledger::new(1, 0.0);
+    point.evaluate(&mut ledger);
+    let before = ledger.objective;
+    for visit in &mut visits {
+        mover.sweep_alone(visit, &mut point);
+        mover.record(visit, &mut ledger);
+    }
+    assert!(ledger.objective < before);
+    let after = problem.objective(point.x.view(), &threads);
+    assert!((ledger.objective - after).abs() < 1e-13 * before);
+}
+
+#[test]
+fn threads_change_no_bit_and_f_never_rises() {
+    problems(|problem, x0| {
+        // Tiles of 4 rows: four of them side by side.
+        let options = Options::default()
+            .with_tile(4)
+            .with_max_sweeps(3)
+            .with_seed(1);
+        let solve = |count: usize| {
+            let threads = Threads::new(Some(count)).unwrap();
+            minimize(problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap()
+        };
+        let one = solve(1);
+        let objectives: Vec<f64> = one.history.iter().map(|record| record.objective).collect();
+        let size = objectives[0].abs() + one.objective.abs();
+        assert!(objectives.windows(2).all(|w| w[1] <= w[0] + 1e-13 * size));
+        assert!(one.feasibility < 1e-11);
+        let fresh = problem.objective(one.x.view(), &Threads::serial());
+        assert!((one.objective - fresh).abs() <= 1e-12 * size);
+        for count in [2, 3, 5] {
+            let several = solve(count);
+            assert_eq!(several.x, one.x);
+            assert_eq!(several.objective.to_bits(), one.objective.to_bits());
+        }
+    });
+}
