@@ -136,8 +136,8 @@ impl Visit {
 /// Up to this number of nonzero rows form one block in passes without zero rows.
 const SUPPORT_BLOCK: usize = 384;
 
-/// Tiles are swept side by side where there are at least this many groups of rows for each of them, so that an eighth of the rows
-/// at most is swept without knowing of the other moves.
+/// Groups of rows for each of the tiles that are swept side by side: a tile has two, so that about an eighth of the rows is
+/// swept without knowing of the other moves.
 const GROUPS_PER_TILE: usize = 16;
 
 /// The state of a working-set rule.
@@ -280,9 +280,10 @@ impl Schedule {
     }
 
     /// Returns how many tiles, with the last visit, can be swept side by side: they have no row in common, and are a
-    /// small part of a round.
+    /// small part of a round. A power of two fits most numbers of threads.
     pub(crate) fn side_by_side(&self) -> usize {
-        let most = (self.tiles.groups.len() / GROUPS_PER_TILE).max(1);
+        let share = (self.tiles.groups.len() + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
+        let most = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
         most.min(1 + self.tiles.disjoint)
     }
 
