@@ -13,7 +13,6 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,15 +111,9 @@ fn slow(k: u32) -> bool {
     ACTIVE.load(Relaxed) == k
 }
 
-#[unsafe(no_mangle)]
-pub extern "C" fn mutants_switch(k: u32) {
-    ACTIVE.store(k, Relaxed);
-}
-
-/// Writes the mutants that were reached since the last call.
-#[unsafe(no_mangle)]
-pub extern "C" fn mutants_write() {
-    let reached = (0..COUNT).filter(|&k| REACHED[k].swap(false, Relaxed));
+/// Writes the mutants that were reached.
+extern "C" fn mutants_write() {
+    let reached = (0..COUNT).filter(|&k| REACHED[k].load(Relaxed));
     let text = reached.map(|k| format!("{k}\\n")).collect::<String>();
     if let Ok(path) = std::env::var("MUTANTS_REACHED") {
         let _ = std::fs::write(path, text);
@@ -387,13 +380,3 @@ class Crate:
             names = re.findall(r"^(.*): test$", listed.stdout, re.MULTILINE)
             tests += [(binary, name) for name in names]
         return tests
-
-    def package(self) -> Path:
-        """A folder with the Python package, whose extension module has the mutants."""
-        folder = self.out / "package"
-        shutil.copytree(ROOT / "python", folder, dirs_exist_ok=True)
-        messages = self.cargo("build", "--lib", "--features=python", "--locked", "--quiet")
-        built = [name for one in messages for name in one.get("filenames", ())]
-        library = next(name for name in built if name.endswith("liborthobcd.so"))
-        shutil.copy(library, folder / "orthobcd/_core.abi3.so")
-        return folder

@@ -26,9 +26,7 @@ PENALTIES: dict[str, Callable[[int], ob.Penalty]] = {
 
 def solved(problem: ob.StiefelProblem, start: np.ndarray, sweeps: int, threads: int) -> ob.Result:
     """The point after some sweeps of tiles."""
-    return ob.solve(
-        problem, start, solver=ob.OBCD(), max_sweeps=sweeps, tol=0.0, n_threads=threads
-    )
+    return ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=sweeps, tol=0.0, n_threads=threads)
 
 
 def spread(values: list[float]) -> str:
