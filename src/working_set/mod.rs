@@ -13,8 +13,8 @@
 //! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
 //! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
-//! Tiles of a round have no row in common. Of large problems some are [swept side by side](Schedule::side_by_side), so that
-//! several threads share the work; whether F falls as they promise is known when they are committed.
+//! Tiles of a round have no row in common. Of large problems some are swept side by side, so that several
+//! threads share the work; whether F falls as they promise is known when they are committed.
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
