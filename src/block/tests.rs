@@ -43,7 +43,7 @@ fn held(block: &Block) -> Array2<f64> {
 }
 
 fn square(x: &Array2<f64>) -> f64 {
-    x.iter().map(|v| v * v).sum()
+    linalg::inner(x, x)
 }
 
 /// A block with the columns of X, of these signs.

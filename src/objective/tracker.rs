@@ -193,9 +193,11 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
             panel: Vec::new(),
         }
     }
+}
 
-    /// Writes gradient rows and curvature of rows whose columns of C are known.
-    fn write(&self, mut model: BlockModel<'_>) {
+impl<Q: QuadraticForm + ?Sized> SharedTracker for ImageTracker<'_, Q> {
+    /// The columns of C of these rows are known.
+    fn fill(&self, mut model: BlockModel<'_>) {
         let (rows, b) = (model.rows, model.rows.len());
         for (k, &row) in rows.iter().enumerate() {
             let c = self.lines.line(row, k, self.y.nrows());
@@ -207,12 +209,6 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
             }
             self.gradient_row(row, model.gradient_row(k));
         }
-    }
-}
-
-impl<Q: QuadraticForm + ?Sized> SharedTracker for ImageTracker<'_, Q> {
-    fn fill(&self, model: BlockModel<'_>) {
-        self.write(model);
     }
 }
 
@@ -240,7 +236,7 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
                 self.form.column(row, columns.row_slice_mut(k));
             }
         }
-        self.write(model);
+        SharedTracker::fill(self, model);
     }
 
     fn side_by_side(&self) -> Option<&dyn SharedTracker> {

@@ -21,6 +21,10 @@ pub(super) const VISIT_WORK: f64 = 2.0;
 /// mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
 
+/// Blocks that were swept side by side are swept again, one after the other, if F falls by less than this share of
+/// the sum of what each block promises.
+const KEPT_SHARE: f64 = 0.5;
+
 /// Single pairs per step: a check of the clock costs as much as a small pair.
 const PAIRS_PER_STEP: usize = 8;
 
@@ -44,10 +48,6 @@ pub(super) fn pair_work(point: &Point<'_>) -> f64 {
     };
     solution_work(point.problem.penalty, point.problem.components) + curvature
 }
-
-/// Blocks that were swept side by side are swept again, one after the other, if F falls by less than this share of
-/// the sum of what each block promises.
-const KEPT_SHARE: f64 = 0.5;
 
 /// Sweeps over the nonzero rows since the last full one.
 #[derive(Default)]
