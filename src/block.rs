@@ -9,6 +9,7 @@
 mod boost;
 mod columns;
 mod matching;
+mod parts;
 mod proposal;
 mod slope;
 mod whole;
@@ -88,34 +89,35 @@ impl Block {
 
     /// Takes the rows `lead` then `rest` of X; gradient and curvature are for the objective to fill.
     pub fn load(&mut self, x: ArrayView2<'_, f64>, lead: &[usize], rest: &[usize]) {
-        (self.mixed.recession, self.mixed.left) = (None, false);
-        self.rows.clear();
-        self.rows.extend_from_slice(lead);
-        self.rows.extend_from_slice(rest);
-        self.lead = lead.len();
-        let b = self.rows.len();
-        let (stride, r) = (self.stride, self.r);
-        self.x.clear();
-        self.x.resize(b * stride, 0.0);
-        self.gradient.clear();
-        self.gradient.resize(b * stride, 0.0);
-        self.curvature.clear();
-        self.curvature.resize(b * b, 0.0);
-        self.zero.clear();
-        self.moved.clear();
-        self.moved.resize(b, false);
-        self.step.resize(2 * stride, 0.0);
+        self.resize(lead.iter().chain(rest).copied(), lead.len());
         for (k, &row) in self.rows.iter().enumerate() {
-            let target = &mut self.x[k * stride..k * stride + r];
-            let mut zero = true;
+            let target = &mut self.x[k * self.stride..][..self.r];
             for (t, &v) in target.iter_mut().zip(x.row(row)) {
                 *t = v;
-                zero &= v == 0.0;
             }
-            self.zero.push(zero);
+            self.zero[k] = target.iter().all(|&v| v == 0.0);
         }
-        self.old.clear();
-        self.old.extend_from_slice(&self.x);
+        self.old.copy_from_slice(&self.x);
+    }
+
+    /// Sets the rows and clears everything that belongs to them.
+    fn resize(&mut self, rows: impl Iterator<Item = usize>, lead: usize) {
+        (self.mixed.recession, self.mixed.left) = (None, false);
+        self.rows.clear();
+        self.rows.extend(rows);
+        self.lead = lead;
+        let (b, stride) = (self.rows.len(), self.stride);
+        for entries in [&mut self.x, &mut self.old, &mut self.gradient] {
+            entries.clear();
+            entries.resize(b * stride, 0.0);
+        }
+        self.curvature.clear();
+        self.curvature.resize(b * b, 0.0);
+        for marks in [&mut self.zero, &mut self.moved] {
+            marks.clear();
+            marks.resize(b, false);
+        }
+        self.step.resize(2 * stride, 0.0);
     }
 
     /// Lets sweeps solve pairs without moving them: their outcome says what each could do alone.

@@ -62,12 +62,10 @@ impl Tracker for Evaluated<'_> {
         }
     }
 
-    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads) {
-        for block in moved {
-            for (k, step) in block.delta().outer_iter().enumerate() {
-                let mut row = self.x.row_mut(block.row(k));
-                row += &step;
-            }
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
+        for (k, step) in moved.delta().outer_iter().enumerate() {
+            let mut row = self.x.row_mut(moved.row(k));
+            row += &step;
         }
         self.evaluate(threads);
     }

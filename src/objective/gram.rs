@@ -351,26 +351,20 @@ impl Tracker for GramTracker<'_> {
         self.keep_lead_gradient((lead, r), model.gradient, model.stride);
     }
 
-    fn commit(&mut self, moved: &[Moved<'_>], _threads: &Threads) {
-        self.lead.fresh = false;
-        for block in moved {
-            for (k, step) in block.delta().outer_iter().enumerate() {
-                let row = block.row(k);
-                self.objective
-                    .data
-                    .add_outer(row, &slice_of(step), self.w.entries_mut());
-                if let (Some(mean), Some((by_mean, by_sum))) =
-                    (&self.objective.mean, &mut self.moments)
-                {
-                    by_mean.scaled_add(mean[row], &step);
-                    by_sum.scaled_add(self.objective.sums[row], &step);
-                }
+    fn commit(&mut self, moved: Moved<'_>, _threads: &Threads) {
+        for (k, step) in moved.delta().outer_iter().enumerate() {
+            let row = moved.row(k);
+            self.objective
+                .data
+                .add_outer(row, &slice_of(step), self.w.entries_mut());
+            if let (Some(mean), Some((by_mean, by_sum))) = (&self.objective.mean, &mut self.moments)
+            {
+                by_mean.scaled_add(mean[row], &step);
+                by_sum.scaled_add(self.objective.sums[row], &step);
             }
         }
-        if let [block] = moved {
-            // The block model kept the gradient of its own rows exact.
-            self.keep_lead_gradient((block.lead, block.columns), block.gradient, block.stride);
-        }
+        // The block model kept the gradient of its own rows exact.
+        self.keep_lead_gradient((moved.lead, moved.columns), moved.gradient, moved.stride);
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {

@@ -31,7 +31,7 @@ pub use sparse::SparseColumns;
 pub use spectrum::Spectrum;
 pub(crate) use spectrum::{bounds_work, lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
-pub use tracker::{BlockModel, Moved, SharedTracker, Tracker};
+pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
 pub(crate) use work::{column_work, eigen_work, gradient_work, pass_work, passes_work, step_work};
 

@@ -24,14 +24,8 @@ pub trait Tracker: Send {
     /// Fills gradient rows and curvature of some rows.
     fn fill(&mut self, model: BlockModel<'_>);
 
-    /// Returns the tracker for blocks that are swept side by side; None if only one block can be filled at a time.
-    fn side_by_side(&self) -> Option<&dyn SharedTracker> {
-        None
-    }
-
-    /// Follows the rows that moved: of the block filled last, or of blocks filled side by side at the current X,
-    /// which have no row in common.
-    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads);
+    /// Follows the rows that moved of the block filled last.
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads);
 
     /// Follows a change of all rows.
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
@@ -44,12 +38,6 @@ pub trait Tracker: Send {
 
     /// Evaluates everything anew at `x`, which removes the rounding of the updates.
     fn refresh(&mut self, x: ArrayView2<'_, f64>, threads: &Threads);
-}
-
-/// A [`Tracker`] that several threads can read.
-pub trait SharedTracker: Sync {
-    /// Fills gradient rows and curvature of some rows, as [`Tracker::fill`].
-    fn fill(&self, model: BlockModel<'_>);
 }
 
 /// The model of f while only some rows B move, filled by a [`Tracker`].
@@ -115,11 +103,6 @@ impl<'a> Moved<'a> {
     /// Returns the new values of that row, r entries.
     pub fn x(&self, k: usize) -> &'a [f64] {
         &self.x[self.positions[k] * self.stride..][..self.columns]
-    }
-
-    /// Returns that row of ∇f after the moves of its block, r entries.
-    pub(crate) fn gradient(&self, k: usize) -> &'a [f64] {
-        &self.gradient[self.positions[k] * self.stride..][..self.columns]
     }
 
     /// Returns ΔX of the rows that moved, in their order.
@@ -195,23 +178,6 @@ impl<'a, Q: QuadraticForm + ?Sized> ImageTracker<'a, Q> {
     }
 }
 
-impl<Q: QuadraticForm + ?Sized> SharedTracker for ImageTracker<'_, Q> {
-    /// The columns of C of these rows are known.
-    fn fill(&self, mut model: BlockModel<'_>) {
-        let (rows, b) = (model.rows, model.rows.len());
-        for (k, &row) in rows.iter().enumerate() {
-            let c = self.lines.line(row, k, self.y.nrows());
-            // Entries of C are far apart, those of C_BB are not.
-            for l in k..b {
-                let entry = c[rows[l]];
-                model.curvature[k * b + l] = entry;
-                model.curvature[l * b + k] = entry;
-            }
-            self.gradient_row(row, model.gradient_row(k));
-        }
-    }
-}
-
 /// Share of nonzero entries of ΔX below which entries are applied one by one.
 const SPARSE_STEP: f64 = 0.25;
 
@@ -225,8 +191,8 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         0.5 * quadratic + linear
     }
 
-    fn fill(&mut self, model: BlockModel<'_>) {
-        let (rows, n) = (model.rows, self.y.nrows());
+    fn fill(&mut self, mut model: BlockModel<'_>) {
+        let (rows, b, n) = (model.rows, model.rows.len(), self.y.nrows());
         if let Lines::Filled(filled, columns) = &mut self.lines
             && *filled != rows
         {
@@ -236,11 +202,16 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
                 self.form.column(row, columns.row_slice_mut(k));
             }
         }
-        SharedTracker::fill(self, model);
-    }
-
-    fn side_by_side(&self) -> Option<&dyn SharedTracker> {
-        matches!(self.lines, Lines::Stored(_)).then_some(self)
+        for (k, &row) in rows.iter().enumerate() {
+            let c = self.lines.line(row, k, n);
+            // Entries of C are far apart, those of C_BB are not.
+            for l in k..b {
+                let entry = c[rows[l]];
+                model.curvature[k * b + l] = entry;
+                model.curvature[l * b + k] = entry;
+            }
+            self.gradient_row(row, model.gradient_row(k));
+        }
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
@@ -260,20 +231,12 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         }
     }
 
-    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads) {
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
         let (n, r) = self.y.dim();
-        let mut delta = Vec::new();
-        let mut rows = Vec::new();
-        for moved in moved {
-            delta.extend_from_slice(moved.delta);
-            rows.extend((0..moved.len()).map(|k| (moved.row(k), moved.positions[k])));
-        }
-        let m = rows.len();
-        let delta =
-            ArrayView2::from_shape((m, r), &delta).expect("r entries for every row that moved");
+        let (m, delta) = (moved.len(), moved.delta());
         let nonzero = delta.iter().filter(|&&v| v != 0.0).count();
         let lines = &self.lines;
-        let line = |k: usize| lines.line(rows[k].0, rows[k].1, n);
+        let line = |k: usize| lines.line(moved.row(k), moved.positions[k], n);
         let y = self.y.entries_mut();
         if (nonzero as f64) < SPARSE_STEP * delta.len() as f64 || m <= 4 {
             let dense = m <= 4 && nonzero * 2 > delta.len();

@@ -1,15 +1,9 @@
-//! A block of rows on its way through a visit, and the blocks that are swept side by side.
-//!
-//! Blocks P, Q, … without a common row are filled from the same X, and each is swept exactly, as if the others did not
-//! move. F then changes by the sum of what the sweeps promise and of `⟨ΔX_P, C_PQ ΔX_Q D⟩` over all pairs of blocks. As
-//! the gradient after all moves is `G_P + Σ_Q C_PQ ΔX_Q D` in the rows of P, with the gradient G_P after the moves of P
-//! alone, which the block keeps, that sum is half of the [interactions](BlockVisit::interaction) of all blocks.
+//! A block of rows on its way through a visit.
 
 use ndarray::ArrayView2;
 
 use super::point::Point;
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs};
-use crate::objective::{Moved, Tracker};
 use crate::pair::Scratch;
 use crate::problem::Problem;
 use crate::working_set::Visit;
@@ -72,29 +66,6 @@ impl BlockVisit {
     pub(super) fn is_cut_short(&self) -> bool {
         self.block.has_left() || self.block.recession().is_some()
     }
-
-    /// Returns `⟨∇f(X) − G, ΔX⟩` over the rows that moved, for the gradient ∇f(X) after the moves of all blocks and G
-    /// after those of this block alone.
-    pub(super) fn interaction(&mut self, tracker: &dyn Tracker) -> f64 {
-        let mut gradient = vec![0.0; self.block.columns()];
-        let moved = self.block.moved();
-        let (mut sum, delta) = (0.0, moved.delta());
-        for (k, delta) in delta.outer_iter().enumerate() {
-            tracker.gradient_row(moved.row(k), &mut gradient);
-            let known = moved.gradient(k);
-            for ((new, known), delta) in gradient.iter().zip(known).zip(delta) {
-                sum += (new - known) * delta;
-            }
-        }
-        sum
-    }
-}
-
-/// The moves of all blocks.
-pub(super) fn moves(visits: &mut [BlockVisit]) -> Vec<Moved<'_>> {
-    (visits.iter_mut())
-        .map(|visit| visit.block.moved())
-        .collect()
 }
 
 /// How the pairs of a block are solved.

@@ -21,6 +21,7 @@ mod descent;
 mod domain;
 mod feasible;
 mod gradient;
+mod inner_tiles;
 mod jacobi;
 mod ledger;
 mod limits;

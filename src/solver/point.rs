@@ -285,16 +285,20 @@ impl<'a> Point<'a> {
         }
     }
 
-    /// Takes over the rows that moved, of blocks without a common row.
-    pub(super) fn commit(&mut self, moved: &[Moved<'_>]) {
-        for block in moved {
-            for k in 0..block.len() {
-                let target = self.x.row_mut(block.row(k));
-                (target.into_iter().zip(block.x(k))).for_each(|(x, &new)| *x = new);
-            }
-        }
+    /// Takes over the rows that moved.
+    pub(super) fn commit(&mut self, moved: Moved<'_>) {
+        self.place(&moved);
         self.tracker.commit(moved, self.threads);
-        self.updated = true;
+        (self.stale, self.updated) = (false, true);
+    }
+
+    /// Moves the rows of a part of a block whose moves are [committed](Self::commit) later.
+    pub(super) fn place(&mut self, moved: &Moved<'_>) {
+        for k in 0..moved.len() {
+            let target = self.x.row_mut(moved.row(k));
+            (target.into_iter().zip(moved.x(k))).for_each(|(x, &new)| *x = new);
+        }
+        self.stale = true;
     }
 
     /// Evaluates the tracker if X moved without it.

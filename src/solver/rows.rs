@@ -2,7 +2,8 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
-use super::block_visit::{BlockSolver, BlockVisit, moves};
+use super::block_visit::{BlockSolver, BlockVisit};
+use super::inner_tiles::InnerSweep;
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::options::{Options, Update};
@@ -20,10 +21,6 @@ pub(super) const VISIT_WORK: f64 = 2.0;
 /// Pairs of rows of opposite sign that are probed before anything moves: a problem that is unbounded below
 /// mostly is so along any of them.
 const PROBED_PAIRS: usize = 50;
-
-/// Blocks that were swept side by side are swept again, one after the other, if F falls by less than this share of
-/// the sum of what each block promises.
-const KEPT_SHARE: f64 = 0.5;
 
 /// Single pairs per step: a check of the clock costs as much as a small pair.
 const PAIRS_PER_STEP: usize = 8;
@@ -54,19 +51,69 @@ pub(super) fn pair_work(point: &Point<'_>) -> f64 {
 struct Support {
     goal: f64,
     sweeps: usize,
+}
+
+/// What visits count for.
+struct Tally {
+    pair_work: f64,
+    /// Whether a set of rows counts once, however often its pairs are swept.
+    cyclic: bool,
+    /// The decrease of F since the last pass over the nonzero rows.
     gained: f64,
+}
+
+impl Tally {
+    /// Counts what the sweep of a block did. Returns a step that ends the pass, if there is one.
+    fn record(
+        &mut self,
+        visit: &mut BlockVisit,
+        frozen: bool,
+        ledger: &mut Ledger,
+    ) -> Option<Step> {
+        let (block, outcome) = (&visit.block, visit.outcome);
+        let mut visited = visit.chosen.skipped;
+        if visit.chosen.pairs.is_none() {
+            ledger.visit(visited, VISIT_WORK * visited as f64);
+            return None;
+        }
+        // Pairs of zero rows are not solved.
+        let rows = block.len();
+        let zero = (0..rows).filter(|&k| block.row(k).iter().all(|&v| v == 0.0));
+        let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
+        ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
+        visit.chosen.moved |= -outcome.change > ledger.threshold();
+        if !frozen && outcome.updates > 0 {
+            ledger.lower(outcome.change, outcome.updates);
+            self.gained -= outcome.change;
+        }
+        visited += match self.cyclic {
+            true => (rows * (rows - 1) / 2) as u64,
+            false => outcome.visited,
+        };
+        let step = if let Some(recession) = block.recession() {
+            Some(Step::Unbounded(recession))
+        } else if block.has_left() {
+            Some(Step::Diverged)
+        } else {
+            let found = frozen && outcome.largest > ledger.threshold();
+            found.then_some(Step::Found)
+        };
+        let work = if step.is_some() { 0.0 } else { VISIT_WORK };
+        ledger.visit(visited, work * visited as f64);
+        step
+    }
 }
 
 /// The mover of rows by a working set.
 pub(super) struct RowMover {
     schedule: Schedule,
-    /// As many as blocks have been visited side by side.
-    visits: Vec<BlockVisit>,
+    visit: BlockVisit,
+    inner: InnerSweep,
     tiled: bool,
     pairs_per_step: usize,
     solver: BlockSolver,
     lipschitz: f64,
-    pair_work: f64,
+    tally: Tally,
     support: Support,
 }
 
@@ -91,7 +138,7 @@ impl RowMover {
             } else {
                 1
             },
-            ..Self::with_rule(point, options, rule)
+            ..Self::with_rule(point, options, rule, false)
         }
     }
 
@@ -110,13 +157,10 @@ impl RowMover {
     /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; if `frozen`,
     /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
-        let mut rows = Self::with_rule(point, options, WorkingSet::Tiled);
-        rows.solver.frozen = frozen;
-        (rows.visits.iter_mut()).for_each(|visit| visit.block.freeze(frozen));
-        rows
+        Self::with_rule(point, options, WorkingSet::Tiled, frozen)
     }
 
-    fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet) -> Self {
+    fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet, frozen: bool) -> Self {
         let (n, r) = point.x.dim();
         let order = if point.tracker.keeps_lead() {
             TileOrder::ByLead
@@ -126,15 +170,24 @@ impl RowMover {
         let mut block = Block::new(r);
         block.set_signature(point.problem.signature, options.rapidity_bound);
         block.rotate_only(point.problem.rotations);
+        block.freeze(frozen);
         Self {
             schedule: Schedule::new(rule, n, options.block_size, options.tile, order)
                 .scoring(options.scored_pairs),
-            visits: vec![BlockVisit::new(block)],
+            visit: BlockVisit::new(block.clone()),
+            inner: InnerSweep::new(block),
             tiled: rule == WorkingSet::Tiled,
             pairs_per_step: 1,
-            solver: BlockSolver::default(),
+            solver: BlockSolver {
+                frozen,
+                ..BlockSolver::default()
+            },
             lipschitz: 0.0,
-            pair_work: pair_work(point),
+            tally: Tally {
+                pair_work: pair_work(point),
+                cyclic: rule == WorkingSet::Cyclic,
+                gained: 0.0,
+            },
             support: Support::default(),
         }
     }
@@ -148,7 +201,7 @@ impl RowMover {
         (0..PROBED_PAIRS.min(p * q)).find_map(|k| {
             let (a, b) = (k % p, (k % p + k / p) % q);
             let (i, j) = (positive[a].min(negative[b]), positive[a].max(negative[b]));
-            let visit = &mut self.visits[0];
+            let visit = &mut self.visit;
             visit.chosen = Visit::of_pair(i, j);
             visit.fill(point);
             self.solver
@@ -157,49 +210,42 @@ impl RowMover {
         })
     }
 
-    /// Chooses the blocks that are visited next, which have no row in common; returns their number.
-    fn choose(&mut self, point: &mut Point<'_>) -> usize {
+    /// Chooses the block that is visited next.
+    fn choose(&mut self, point: &mut Point<'_>) {
         let mut scores = PointScores::new(point.x.view(), &*point.tracker, point.problem.penalty);
-        let several = point.tracker.side_by_side().is_some();
-        let (mut count, mut most) = (0, 1);
-        while count < most {
-            if count == self.visits.len() {
-                self.visits.push(self.visits[0].clone());
-            }
-            self.schedule.next(
-                &mut self.visits[count].chosen,
-                point.x.view(),
-                &mut point.rng,
-                &mut scores,
-                self.lipschitz,
-                self.solver.proximal,
-            );
-            count += 1;
-            if several && count == 1 {
-                most = self.schedule.side_by_side();
-            }
-        }
-        count
+        self.schedule.next(
+            &mut self.visit.chosen,
+            point.x.view(),
+            &mut point.rng,
+            &mut scores,
+            self.lipschitz,
+            self.solver.proximal,
+        );
     }
 
-    /// Visits some blocks.
+    /// Visits a block, or the next inner tiles of one.
     fn visit(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        let count = self.choose(point);
-        let mut visits = std::mem::take(&mut self.visits);
-        let together = count > 1 && self.sweep_side_by_side(&mut visits[..count], point);
-        let mut step = None;
-        for visit in &mut visits[..count] {
-            if !together {
-                self.sweep_alone(visit, point);
+        if self.inner.is_done() {
+            point.refresh_if_stale();
+            self.choose(point);
+            if let Some(tiles) = self.visit.chosen.inner {
+                self.visit.fill(point);
+                self.inner.begin(&self.visit.chosen, tiles);
             }
-            step = step.or(self.record(visit, ledger));
         }
-        self.visits = visits;
+        let step = if self.inner.is_done() {
+            self.sweep(point);
+            self.tally
+                .record(&mut self.visit, self.solver.frozen, ledger)
+        } else {
+            self.sweep_inner_tiles(point, ledger)
+        };
         step.unwrap_or_else(|| self.end_of_pass(ledger))
     }
 
-    /// Sweeps a block and commits its moves.
-    fn sweep_alone(&mut self, visit: &mut BlockVisit, point: &mut Point<'_>) {
+    /// Sweeps the block and commits its moves.
+    fn sweep(&mut self, point: &mut Point<'_>) {
+        let visit = &mut self.visit;
         visit.skip_zeros(point.x.view());
         visit.fill(point);
         visit.block.set_growth_limit(point.growth_limit);
@@ -207,85 +253,30 @@ impl RowMover {
             .sweep(visit, point.problem, self.solver.options(point));
         point.growth_limit = visit.block.growth_limit();
         if !self.solver.frozen && visit.outcome.updates > 0 {
-            point.commit(&[visit.block.moved()]);
+            point.commit(visit.block.moved());
         }
     }
 
-    /// Sweeps blocks side by side, each as if the others did not move, and commits their moves together. Returns
-    /// false, with everything as before, if F would not fall by the share [`KEPT_SHARE`] of what the sweeps promise.
-    fn sweep_side_by_side(&mut self, visits: &mut [BlockVisit], point: &mut Point<'_>) -> bool {
-        let (solver, problem, x) = (self.solver, point.problem, point.x.view());
-        let options = solver.options(point);
-        let Some(shared) = point.tracker.side_by_side() else {
-            return false;
-        };
-        // The boosts of all blocks stay within the bound.
-        let growth_limit = point.growth_limit / visits.len() as f64;
-        point.threads.for_chunks(visits, 1, usize::MAX, |_, visit| {
-            let BlockVisit { chosen, block, .. } = &mut visit[0];
-            block.load(x, &chosen.lead, &chosen.rest);
-            shared.fill(block.model());
-            block.set_growth_limit(growth_limit);
-            solver.sweep(&mut visit[0], problem, options);
-        });
-        if solver.frozen {
-            return true;
+    /// Sweeps the next inner tiles; after the last ones, commits the moves of the block.
+    fn sweep_inner_tiles(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
+        let (solver, mut step) = (self.solver, None);
+        for visit in self.inner.step(&mut self.visit.block, solver, point) {
+            step = step.or(self.tally.record(visit, solver.frozen, ledger));
         }
-        if visits.iter().any(BlockVisit::is_cut_short) {
-            return false;
+        if step.is_some() {
+            self.inner.end();
+            return step;
         }
-        let promised: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
-        point.commit(&moves(visits));
-        for visit in &mut *visits {
-            visit.outcome.change += 0.5 * visit.interaction(&*point.tracker);
+        if !self.inner.is_done() {
+            return Some(Step::Within);
         }
-        let change: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
-        if !(change <= KEPT_SHARE * promised) {
-            visits.iter_mut().for_each(|visit| visit.block.undo());
-            point.commit(&moves(visits));
-            return false;
+        let moved = self.visit.block.moved();
+        if !moved.is_empty() {
+            point.commit(moved);
         }
-        if growth_limit.is_finite() {
-            let left = visits.iter().map(|visit| visit.block.growth_limit());
-            point.growth_limit = left.sum();
-        }
-        true
-    }
-
-    /// Counts what the sweep of a block did. Returns a step that ends the pass, if there is one.
-    fn record(&mut self, visit: &mut BlockVisit, ledger: &mut Ledger) -> Option<Step> {
-        let (block, outcome) = (&visit.block, visit.outcome);
-        let mut visited = visit.chosen.skipped;
-        if visit.chosen.pairs.is_none() {
-            ledger.visit(visited, VISIT_WORK * visited as f64);
-            return None;
-        }
-        // Pairs of zero rows are not solved.
-        let rows = block.len();
-        let zero = (0..rows).filter(|&k| block.row(k).iter().all(|&v| v == 0.0));
-        let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
-        ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
-        visit.chosen.moved |= -outcome.change > ledger.threshold();
-        if !self.solver.frozen && outcome.updates > 0 {
-            ledger.lower(outcome.change, outcome.updates);
-            self.support.gained -= outcome.change;
-        }
-        // A set of the cycle counts once, however often its pairs are swept.
-        visited += match self.schedule.is_cyclic() {
-            true => (rows * (rows - 1) / 2) as u64,
-            false => outcome.visited,
-        };
-        let step = if let Some(recession) = block.recession() {
-            Some(Step::Unbounded(recession))
-        } else if block.has_left() {
-            Some(Step::Diverged)
-        } else {
-            let found = self.solver.frozen && outcome.largest > ledger.threshold();
-            found.then_some(Step::Found)
-        };
-        let work = if step.is_some() { 0.0 } else { VISIT_WORK };
-        ledger.visit(visited, work * visited as f64);
-        step
+        let skipped = self.visit.chosen.skipped;
+        ledger.visit(skipped, VISIT_WORK * skipped as f64);
+        None
     }
 
     /// Returns whether the last visit ended a pass.
@@ -303,7 +294,7 @@ impl RowMover {
             Some(Pass::Support) => {
                 let support = &mut self.support;
                 support.sweeps += 1;
-                let gained = std::mem::take(&mut support.gained);
+                let gained = std::mem::take(&mut self.tally.gained);
                 if gained > support.goal && support.sweeps < SUPPORT_SWEEPS {
                     self.schedule.restrict_to_support();
                 }
@@ -315,7 +306,6 @@ impl RowMover {
 
 impl Mover for RowMover {
     fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        point.refresh_if_stale();
         for _ in 1..self.pairs_per_step {
             let step = self.visit(point, ledger);
             if step != Step::Done {
@@ -326,10 +316,8 @@ impl Mover for RowMover {
     }
 
     fn begin(&mut self) {
-        for visit in &mut self.visits {
-            visit.loaded = None;
-            visit.chosen.moved = true;
-        }
+        self.visit.loaded = None;
+        self.visit.chosen.moved = true;
     }
 
     fn again(&mut self, decrease: f64, threshold: f64) {
@@ -338,6 +326,7 @@ impl Mover for RowMover {
                 goal: (SUPPORT_SHARE * decrease).max(threshold),
                 ..Support::default()
             };
+            self.tally.gained = 0.0;
             self.schedule.restrict_to_support();
         }
     }

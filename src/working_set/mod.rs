@@ -13,8 +13,7 @@
 //! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
 //! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
-//! Tiles of a round have no row in common. Of large problems some are swept side by side, so that several
-//! threads share the work; whether F falls as they promise is known when they are committed.
+//! Tiles of large problems have more rows, and are swept in [inner tiles](InnerTiles).
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
@@ -122,6 +121,19 @@ pub(crate) struct Visit {
     pub(crate) again: bool,
     /// True if F has fallen by more than the tolerance since the last visit: set by the caller.
     pub(crate) moved: bool,
+    /// How the rows are swept, if not as one block.
+    pub(crate) inner: Option<InnerTiles>,
+}
+
+/// The inner tiles of a tile of a large problem: the rows of the tile are kept current among themselves, and all others
+/// follow when the tile has been swept. Some inner tiles without a common row are swept side by side, so that several
+/// threads share the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InnerTiles {
+    /// Rows of a group; a tile has two.
+    pub(crate) half: usize,
+    /// The number of tiles that are swept side by side.
+    pub(crate) together: usize,
 }
 
 impl Visit {
@@ -139,9 +151,12 @@ impl Visit {
 /// Up to this number of nonzero rows form one block in passes without zero rows.
 const SUPPORT_BLOCK: usize = 384;
 
-/// Groups of rows for each of the tiles that are swept side by side: a tile has two, so that about an eighth of the rows is
-/// swept without knowing of the other moves.
+/// Groups of rows for each of the inner tiles that are swept side by side: a tile has two, so that about an eighth of the
+/// rows is swept without knowing of the other moves.
 const GROUPS_PER_TILE: usize = 16;
+
+/// Most inner tiles of a tile that have no row in common: at 64 rows each, C of a tile fits into a cache of 2 MB.
+const INNER_TILES: usize = 8;
 
 /// The state of a working-set rule.
 #[derive(Debug)]
@@ -194,9 +209,8 @@ struct Tiles {
     /// has n²/tile² tiles.)
     round: usize,
     order: Vec<(usize, usize)>,
-    /// Number of tiles that follow in the same round, without a row in common with those of the round so far.
-    disjoint: usize,
     skipped: u64,
+    inner: Option<InnerTiles>,
 }
 
 impl Tiles {
@@ -282,14 +296,6 @@ impl Schedule {
         self.tiles.support
     }
 
-    /// Returns how many tiles, with the last visit, can be swept side by side: they have no row in common, and are a
-    /// small part of a round. A power of two fits most numbers of threads.
-    pub(crate) fn side_by_side(&self) -> usize {
-        let share = (self.tiles.groups.len() + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
-        let most = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
-        most.min(1 + self.tiles.disjoint)
-    }
-
     /// Makes the next tiled pass skip the zero rows.
     pub(crate) fn restrict_to_support(&mut self) {
         self.tiles.next_support_only = true;
@@ -315,6 +321,7 @@ impl Schedule {
         visit.rest.clear();
         visit.skipped = 0;
         visit.pairs = Some(Pairs::All);
+        visit.inner = None;
         match self.rule {
             WorkingSet::Random => sample(self.n, self.size, rng, &mut visit.lead),
             WorkingSet::Cyclic => self.cyclic(visit),
@@ -435,10 +442,7 @@ impl Schedule {
             visit.rest.extend_from_slice(&tiles.groups[second]);
             visit.pairs = Some(Pairs::Cross);
         }
-        tiles.disjoint = match self.tile_order {
-            TileOrder::RoundRobin => tiles.order.len(),
-            TileOrder::ByLead => 0,
-        };
+        visit.inner = tiles.inner;
         if tiles.order.is_empty() {
             tiles.lay_round(self.tile_order);
         }
@@ -465,19 +469,32 @@ impl Schedule {
         tiles.skipped = (zero.len() * zero.len().saturating_sub(1) / 2) as u64;
         active.shuffle(rng);
         zero.shuffle(rng);
-        let half = if tiles.support_only && active.len() <= SUPPORT_BLOCK {
-            active.len()
-        } else {
-            (self.tile / 2).max(1)
+        let half = (self.tile / 2).max(1);
+        let groups = active.len().div_ceil(half) + zero.len().div_ceil(half);
+        // A power of two fits most numbers of threads.
+        let share = (groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
+        let together = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
+        let whole = tiles.support_only && active.len() <= SUPPORT_BLOCK;
+        let inner = together > 1 && !whole && self.tile_order == TileOrder::RoundRobin;
+        tiles.inner = inner.then_some(InnerTiles {
+            half,
+            together: together.min(INNER_TILES),
+        });
+        let grouped = |rows: &[usize]| -> Vec<Vec<usize>> {
+            let size = match tiles.inner {
+                Some(_) => {
+                    let count = rows.len().div_ceil(INNER_TILES * half);
+                    rows.len().div_ceil(count.max(1))
+                }
+                None if whole => rows.len(),
+                None => half,
+            };
+            rows.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
         };
-        tiles.groups.clear();
-        tiles
-            .groups
-            .extend(active.chunks(half).map(<[usize]>::to_vec));
+        let zero = grouped(&zero);
+        tiles.groups = grouped(&active);
         tiles.active = tiles.groups.len();
-        tiles
-            .groups
-            .extend(zero.chunks(half).map(<[usize]>::to_vec));
+        tiles.groups.extend(zero);
         tiles.round = 0;
         tiles.lay_round(self.tile_order);
     }

@@ -91,12 +91,10 @@ impl<Q: QuadraticForm, O: Observer> Tracker for ObservedTracker<'_, Q, O> {
         self.inner.fill(model);
     }
 
-    fn commit(&mut self, moved: &[Moved<'_>], threads: &Threads) {
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
         self.inner.commit(moved, threads);
-        for moved in moved {
-            self.form.observer().moved(moved, &self.x);
-            assign(moved, &mut self.x);
-        }
+        self.form.observer().moved(&moved, &self.x);
+        assign(&moved, &mut self.x);
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {

@@ -1,0 +1,77 @@
+//! Parts of a block: some of its rows are copied into another block, and the moves of such blocks are followed.
+
+use std::ops::Range;
+
+use ndarray::{Array2, ArrayView2, s};
+
+use super::Block;
+use crate::linalg::add_product;
+use crate::threads::Threads;
+
+/// Rows of the gradient that one thread updates at a time.
+const CHUNK_ROWS: usize = 64;
+
+impl Block {
+    /// Takes rows of another block as they are now, by their positions in it, with their gradient and curvature.
+    pub(crate) fn load_part(&mut self, whole: &Self, lead: Range<usize>, rest: Range<usize>) {
+        let ranges = [lead.clone(), rest];
+        let positions = || ranges.iter().cloned().flatten();
+        self.resize(positions().map(|k| whole.rows[k]), lead.len());
+        let (stride, b) = (self.stride, whole.len());
+        for (k, of) in positions().enumerate() {
+            let (to, from) = (k * stride..(k + 1) * stride, of * stride..(of + 1) * stride);
+            self.x[to.clone()].copy_from_slice(&whole.x[from.clone()]);
+            self.gradient[to].copy_from_slice(&whole.gradient[from]);
+            self.zero[k] = whole.zero[of];
+        }
+        self.old.copy_from_slice(&self.x);
+        let mut entries = self.curvature.as_mut_slice();
+        for of in positions() {
+            for range in &ranges {
+                let (to, others) = entries.split_at_mut(range.len());
+                to.copy_from_slice(&whole.curvature[of * b..][range.clone()]);
+                entries = others;
+            }
+        }
+    }
+
+    /// Moves rows, given by their positions, to new values of r entries each; the gradient follows by
+    /// `G += C_B ΔX D` with the column metric D.
+    pub(crate) fn move_rows(
+        &mut self,
+        rows: &[(usize, &[f64])],
+        metric: Option<ArrayView2<'_, f64>>,
+        threads: &Threads,
+    ) {
+        let (b, r, stride) = (self.len(), self.r, self.stride);
+        let mut delta = Array2::zeros((rows.len(), stride));
+        for (&(k, new), mut delta) in rows.iter().zip(delta.outer_iter_mut()) {
+            let x = &mut self.x[k * stride..][..r];
+            for ((delta, x), &new) in delta.iter_mut().zip(&mut *x).zip(new) {
+                *delta = new - *x;
+                *x = new;
+            }
+            self.zero[k] = new.iter().all(|&v| v == 0.0);
+            self.moved[k] = true;
+        }
+        if let Some(metric) = metric {
+            let product = delta.slice(s![.., ..r]).dot(&metric);
+            delta.slice_mut(s![.., ..r]).assign(&product);
+        }
+        let (curvature, work) = (&self.curvature, b * delta.len());
+        threads.for_chunks(
+            &mut self.gradient,
+            CHUNK_ROWS * stride,
+            work,
+            |piece, target| {
+                let (from, count) = (piece * CHUNK_ROWS, target.len() / stride);
+                let columns = |k: usize| curvature[k * b + from..][..count].iter().copied();
+                let panel: Vec<f64> = rows.iter().flat_map(|&(k, _)| columns(k)).collect();
+                let panel = ArrayView2::from_shape((rows.len(), count), &panel);
+                let panel =
+                    panel.expect("an entry for every row that moved and every row of the piece");
+                add_product(panel.t(), delta.view(), target);
+            },
+        );
+    }
+}

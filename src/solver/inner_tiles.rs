@@ -1,0 +1,220 @@
+//! The sweep of a large block in inner tiles, of which some are swept side by side.
+//!
+//! Inner tiles P, Q, … without a common row are copies of rows of the block. Each is swept exactly, as if the others did
+//! not move. F then changes by the sum of what the sweeps promise and of `⟨ΔX_P, C_PQ ΔX_Q D⟩` over all pairs of tiles. As
+//! the gradient after all moves is `G_P + Σ_Q C_PQ ΔX_Q D` in the rows of P, with the gradient G_P after the moves of P
+//! alone, which the tile keeps, that sum is half of the [interactions](Tile::interaction) of all tiles.
+
+use std::ops::Range;
+use std::slice;
+
+use super::block_visit::{BlockSolver, BlockVisit};
+use super::point::Point;
+use crate::block::{Block, PairOptions, Pairs};
+use crate::linalg::dot;
+use crate::problem::Problem;
+use crate::threads::Threads;
+use crate::tournament::group_rounds;
+use crate::working_set::{InnerTiles, Visit};
+
+/// Tiles that were swept side by side are swept again, one after the other, if F falls by less than this share of the sum
+/// of what each tile promises.
+const KEPT_SHARE: f64 = 0.5;
+
+/// An inner tile.
+#[derive(Clone)]
+pub(super) struct Tile {
+    pub(super) visit: BlockVisit,
+    /// The positions in the block of the lead, and of the other rows.
+    lead: Range<usize>,
+    rest: Range<usize>,
+}
+
+impl Tile {
+    /// Copies the rows from the block as it is now, and sweeps them.
+    fn sweep(
+        &mut self,
+        block: &Block,
+        growth_limit: f64,
+        solver: BlockSolver,
+        problem: &Problem<'_>,
+        options: PairOptions<'_>,
+    ) {
+        let (lead, rest) = (self.lead.clone(), self.rest.clone());
+        self.visit.block.load_part(block, lead, rest);
+        self.visit.block.set_growth_limit(growth_limit);
+        solver.sweep(&mut self.visit, problem, options);
+    }
+
+    /// Returns the rows that moved: their positions in this tile and in the block.
+    fn moved(&self) -> impl Iterator<Item = (usize, usize)> {
+        let positions = self.lead.clone().chain(self.rest.clone());
+        (positions.enumerate()).filter(|&(k, _)| self.visit.block.has_moved(k))
+    }
+
+    /// Returns `⟨G − G_P, ΔX⟩` over the rows that moved, for the gradient G of the block after the moves of all tiles and
+    /// G_P after those of this tile alone.
+    fn interaction(&mut self, block: &Block) -> f64 {
+        let own = &self.visit.block;
+        let change = |(k, position)| {
+            let known = own.gradient_row(k);
+            (block.gradient_row(position).iter().zip(known)).map(|(new, known)| new - known)
+        };
+        let changes: Vec<f64> = self.moved().flat_map(change).collect();
+        dot(&changes, self.visit.block.moved().delta)
+    }
+}
+
+/// Moves the rows of the block that moved in the tiles, which have no row in common.
+fn follow(tiles: &[Tile], block: &mut Block, options: PairOptions<'_>, threads: &Threads) {
+    let rows: Vec<(usize, &[f64])> = (tiles.iter())
+        .flat_map(|tile| {
+            let row = |(k, position)| (position, tile.visit.block.row(k));
+            tile.moved().map(row)
+        })
+        .collect();
+    if !rows.is_empty() {
+        block.move_rows(&rows, options.metric, threads);
+    }
+}
+
+/// Sweeps tiles one after the other, and moves the rows of the block.
+fn in_turn(tiles: &mut [Tile], block: &mut Block, solver: BlockSolver, point: &mut Point<'_>) {
+    let options = solver.options(point);
+    for tile in tiles {
+        tile.sweep(block, point.growth_limit, solver, point.problem, options);
+        point.growth_limit = tile.visit.block.growth_limit();
+        if !solver.frozen {
+            follow(slice::from_ref(tile), block, options, point.threads);
+        }
+    }
+}
+
+/// Sweeps tiles side by side, each as if the others did not move, and moves the rows of the block. Returns false, with
+/// everything as before, if F would not fall by the share [`KEPT_SHARE`] of what the sweeps promise.
+fn side_by_side(
+    tiles: &mut [Tile],
+    block: &mut Block,
+    solver: BlockSolver,
+    point: &mut Point<'_>,
+) -> bool {
+    let (options, problem, threads) = (solver.options(point), point.problem, point.threads);
+    // The boosts of all tiles stay within the bound.
+    let growth_limit = point.growth_limit / tiles.len() as f64;
+    let before = &*block;
+    threads.for_chunks(tiles, 1, usize::MAX, |_, tile| {
+        tile[0].sweep(before, growth_limit, solver, problem, options);
+    });
+    if solver.frozen {
+        return true;
+    }
+    if tiles.iter().any(|tile| tile.visit.is_cut_short()) {
+        return false;
+    }
+    let change = |tiles: &[Tile]| -> f64 { tiles.iter().map(|t| t.visit.outcome.change).sum() };
+    let promised = change(tiles);
+    follow(tiles, block, options, threads);
+    for tile in &mut *tiles {
+        tile.visit.outcome.change += 0.5 * tile.interaction(block);
+    }
+    if !(change(tiles) <= KEPT_SHARE * promised) {
+        tiles.iter_mut().for_each(|tile| tile.visit.block.undo());
+        follow(tiles, block, options, threads);
+        return false;
+    }
+    if growth_limit.is_finite() {
+        let left = tiles.iter().map(|tile| tile.visit.block.growth_limit());
+        point.growth_limit = left.sum();
+    }
+    true
+}
+
+/// The sweep of a block in inner tiles.
+pub(super) struct InnerSweep {
+    /// As many as have been swept side by side.
+    tiles: Vec<Tile>,
+    /// The positions of the rows of the tiles to come: those that are swept side by side, the last first.
+    remaining: Vec<Vec<[Range<usize>; 2]>>,
+}
+
+impl InnerSweep {
+    /// A sweep that is done; tiles are made like `block`.
+    pub(super) fn new(block: Block) -> Self {
+        let tile = Tile {
+            visit: BlockVisit::new(block),
+            lead: 0..0,
+            rest: 0..0,
+        };
+        Self {
+            tiles: vec![tile],
+            remaining: Vec::new(),
+        }
+    }
+
+    /// Returns whether all tiles have been swept.
+    pub(super) fn is_done(&self) -> bool {
+        self.remaining.is_empty()
+    }
+
+    /// Leaves out the tiles to come.
+    pub(super) fn end(&mut self) {
+        self.remaining.clear();
+    }
+
+    /// Begins the sweep of a block.
+    pub(super) fn begin(&mut self, chosen: &Visit, InnerTiles { half, together }: InnerTiles) {
+        let (lead, rows) = (chosen.lead.len(), chosen.lead.len() + chosen.rest.len());
+        let groups = |from: usize, to: usize| {
+            (from..to)
+                .step_by(half)
+                .map(move |start| start..to.min(start + half))
+        };
+        let (leads, rests): (Vec<_>, Vec<_>) =
+            (groups(0, lead).collect(), groups(lead, rows).collect());
+        let own = |group: usize| [leads[group].clone(), 0..0];
+        let met = |(first, second): (usize, usize)| match rests.is_empty() {
+            true if first == second => own(first),
+            true => [leads[first].clone(), leads[second].clone()],
+            false => [leads[first].clone(), rests[second].clone()],
+        };
+        self.remaining = group_rounds(leads.len(), rests.len())
+            .iter()
+            .flat_map(|round| round.chunks(together))
+            .map(|pairs| pairs.iter().copied().map(met).collect())
+            .collect();
+        self.remaining.reverse();
+    }
+
+    /// Sweeps the next tiles, side by side if F falls as they promise, and moves rows of the block and of X, but not the
+    /// tracker. Returns the visits of the tiles.
+    pub(super) fn step(
+        &mut self,
+        block: &mut Block,
+        solver: BlockSolver,
+        point: &mut Point<'_>,
+    ) -> impl Iterator<Item = &mut BlockVisit> {
+        let next = self.remaining.pop().unwrap_or_default();
+        let (count, tile) = (next.len(), self.tiles[0].clone());
+        self.tiles.resize(self.tiles.len().max(count), tile);
+        let tiles = &mut self.tiles[..count];
+        for (tile, [lead, rest]) in tiles.iter_mut().zip(next) {
+            let pairs = if rest.is_empty() {
+                Pairs::All
+            } else {
+                Pairs::Cross
+            };
+            tile.visit.chosen.pairs = Some(pairs);
+            (tile.lead, tile.rest) = (lead, rest);
+        }
+        if count == 1 || !side_by_side(tiles, block, solver, point) {
+            in_turn(tiles, block, solver, point);
+        }
+        for tile in &mut *tiles {
+            let moved = tile.visit.block.moved();
+            if !solver.frozen && !moved.is_empty() {
+                point.place(&moved);
+            }
+        }
+        tiles.iter_mut().map(|tile| &mut tile.visit)
+    }
+}
