@@ -181,7 +181,6 @@ impl Block {
     pub fn model(&mut self) -> BlockModel<'_> {
         BlockModel {
             rows: &self.rows,
-            lead: self.lead,
             columns: self.r,
             stride: self.stride,
             gradient: &mut self.gradient,
@@ -202,11 +201,9 @@ impl Block {
         }
         Moved {
             rows: &self.rows,
-            lead: self.lead,
             columns: self.r,
             stride: self.stride,
             x: &self.x,
-            gradient: &self.gradient,
             positions: &self.delta_rows,
             delta: &self.delta,
         }

@@ -113,7 +113,16 @@ mod tests {
     /// In a round no player meets two others.
     #[test]
     fn group_rounds_hold_every_pair_once() {
-        for (leads, rests) in [(1, 0), (2, 0), (5, 0), (8, 0), (1, 1), (3, 7), (7, 3), (8, 8)] {
+        for (leads, rests) in [
+            (1, 0),
+            (2, 0),
+            (5, 0),
+            (8, 0),
+            (1, 1),
+            (3, 7),
+            (7, 3),
+            (8, 8),
+        ] {
             let mut seen = vec![0; leads * leads.max(rests)];
             for round in group_rounds(leads, rests) {
                 let mut busy = vec![false; leads + rests];

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
-use crate::linalg::product;
-use crate::rows::{Rows, rows_of};
-use crate::threads::CHUNK_ROWS;
+use crate::linalg::{add_product, product};
+use crate::rows::{Rows, rows_of, slice_of};
+use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Rows of a product computed between two calls of `go_on`.
 const PANEL: usize = 64;
@@ -60,6 +61,13 @@ pub trait Data: Debug + Send + Sync {
     /// Adds `A_k stepᵀ` to W.
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]);
 
+    /// Adds `A_K ΔX` to W for K = `columns` and ΔX by rows.
+    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64]) {
+        for (&k, step) in columns.iter().zip(delta.outer_iter()) {
+            self.add_outer(k, &slice_of(step), w);
+        }
+    }
+
     /// Adds `scale · AᵀA_k` to `target` (n entries).
     fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
         let mut column = vec![0.0; self.samples()];
@@ -73,34 +81,13 @@ pub trait Data: Debug + Send + Sync {
     }
 
     /// Returns A_Kᵀ A_K for K = `columns`; None if `go_on` returns false.
-    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>>;
+    fn inner(&self, columns: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>>;
 
     /// Returns the number of stored entries of `columns`.
     fn stored_in(&self, columns: &[usize]) -> usize;
 
     /// Returns the matrix of the given columns.
     fn select(&self, columns: &[usize]) -> Arc<dyn Data>;
-
-    /// Returns a workspace for inner products of columns.
-    fn products(&self) -> Box<dyn Products + '_>;
-}
-
-/// Inner products of columns of A.
-pub trait Products: Send {
-    /// Writes A_Lᵀ A_L to `out.lead`, A_Rᵀ A_L to `out.cross` and A_Rᵀ A_R to `out.rest`, by rows, for
-    /// columns L = `lead` and R = `rest`. With `same`, L is that of the last call, and `out.lead` is kept.
-    fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner);
-}
-
-/// Result of [`Products::compute`].
-#[derive(Debug, Clone, Default)]
-pub struct Inner {
-    /// A_Lᵀ A_L.
-    pub lead: Vec<f64>,
-    /// A_Rᵀ A_L.
-    pub cross: Vec<f64>,
-    /// A_Rᵀ A_R.
-    pub rest: Vec<f64>,
 }
 
 /// A dense A, stored by columns.
@@ -245,6 +232,10 @@ impl Data for DenseColumns<'_> {
         }
     }
 
+    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64]) {
+        add_product(self.at().select(Axis(0), columns).t(), delta, w);
+    }
+
     fn stored_in(&self, columns: &[usize]) -> usize {
         columns.len() * self.samples
     }
@@ -261,48 +252,41 @@ impl Data for DenseColumns<'_> {
         })
     }
 
-    /// Computes `PANEL` rows between two calls of `go_on`.
-    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+    /// Computes `PANEL` rows of one triangle between two calls of `go_on`.
+    fn inner(&self, columns: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let chosen = self.at().select(Axis(0), columns);
-        let mut product = Array2::zeros((columns.len(), columns.len()));
-        let pieces = product.axis_chunks_iter_mut(Axis(0), PANEL);
-        for (mut target, rows) in pieces.zip(chosen.axis_chunks_iter(Axis(0), PANEL)) {
-            if !go_on() {
-                return None;
-            }
-            general_mat_mul(1.0, &rows, &chosen.t(), 0.0, &mut target);
-        }
-        Some(product)
-    }
-
-    fn products(&self) -> Box<dyn Products + '_> {
-        Box::new(DenseProducts {
-            at: self.at(),
-            lead: Array2::zeros((0, self.samples())),
-        })
+        let (count, stopped) = (columns.len(), AtomicBool::new(false));
+        let mut entries = Rows::zeros((count, count));
+        let work = count * chosen.len();
+        threads.for_chunks(
+            entries.entries_mut(),
+            PANEL * count,
+            work,
+            |piece, target| {
+                if !go_on() {
+                    stopped.store(true, Ordering::Relaxed);
+                    return;
+                }
+                let from = piece * PANEL;
+                let rows = chosen.slice(s![from..from + target.len() / count, ..]);
+                let part = product(rows, chosen.slice(s![from.., ..]).t());
+                rows_of(target, count)
+                    .slice_mut(s![.., from..])
+                    .assign(&part);
+            },
+        );
+        (!stopped.into_inner()).then(|| with_lower_triangle(entries.into_array()))
     }
 }
 
-/// Workspace for inner products, with a contiguous copy of the lead columns.
-struct DenseProducts<'a> {
-    at: ArrayView2<'a, f64>,
-    lead: Array2<f64>,
-}
-
-impl Products for DenseProducts<'_> {
-    fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner) {
-        let into = |out: &mut Vec<f64>, a: &Array2<f64>, b: &Array2<f64>| {
-            out.clear();
-            out.extend(&product(a.view(), b.t()));
-        };
-        if !same {
-            self.lead = self.at.select(Axis(0), lead);
-            into(&mut out.lead, &self.lead, &self.lead);
+/// Completes a symmetric matrix of which the upper triangle is known.
+pub(super) fn with_lower_triangle(mut a: Array2<f64>) -> Array2<f64> {
+    for i in 0..a.nrows() {
+        for j in 0..i {
+            a[[i, j]] = a[[j, i]];
         }
-        let rest = self.at.select(Axis(0), rest);
-        into(&mut out.cross, &rest, &self.lead);
-        into(&mut out.rest, &rest, &rest);
     }
+    a
 }
 
 /// `target += factor · x`.

@@ -1,11 +1,8 @@
 //! `½·scale·‖A X‖²` from the data alone; keeps W = A X, never forms AᵀA.
 //!
 //! A gradient row is `scale·A_kᵀ W` and the curvature of a block `scale·A_Bᵀ A_B`, both at the cost
-//! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and a panel of the block's columns on
-//! their samples; a sparse A is stored a second time, by samples, once a column of C is requested.
-//!
-//! Consecutive blocks that share their lead rows (a tiled sweep holds one tile against all others) reuse the
-//! panel, the curvature and the exact gradient of the lead.
+//! of the nonzeros of A's columns, whatever n is. Memory: A, W (m×r) and the columns of a block; a sparse A is
+//! stored a second time, by samples, once a column of C is requested.
 //!
 //! Centring is implicit: with column means μ, `A` stands for `A − 1μᵀ` and sparse data stays
 //! sparse. Only columns that are more than half full are stored whole, as v − μ: for the others
@@ -15,13 +12,12 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::data::Inner;
+use super::data::with_lower_triangle;
 use super::{
-    BlockModel, Data, GoOn, LARGEST, Moved, Products, QuadraticForm, SMALLEST, Spectrum, Tracker,
-    check_means,
+    BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, Spectrum, Tracker, check_means,
 };
 use crate::error::{Error, Result};
-use crate::rows::{Rows, slice_of};
+use crate::rows::Rows;
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// `½·scale·‖(A − 1 meanᵀ) X‖²`.
@@ -131,6 +127,19 @@ impl<'a> GramQuadratic<'a> {
         self.center_row(k, moments, target);
     }
 
+    /// Returns C_BB for some rows B; None if `go_on` returns false.
+    fn entries(&self, rows: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let mut c = self.data.inner(rows, threads, go_on)?;
+        c *= self.scale;
+        if self.mean.is_some() {
+            c.indexed_iter_mut()
+                .for_each(|((a, b), v)| *v += self.center_entry(rows[a], rows[b]));
+            // Rounding may differ in the two triangles.
+            c = with_lower_triangle(c);
+        }
+        Some(c)
+    }
+
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Rows {
         Rows::from(self.data.times(x, go_on))
     }
@@ -207,17 +216,7 @@ impl QuadraticForm for GramQuadratic<'_> {
     }
 
     fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let mut c = self.data.inner(rows, go_on)?;
-        for ((a, b), v) in c.indexed_iter_mut() {
-            *v = self.scale * *v + self.center_entry(rows[a], rows[b]);
-        }
-        // Makes both triangles bitwise equal.
-        for a in 0..rows.len() {
-            for b in 0..a {
-                c[[a, b]] = c[[b, a]];
-            }
-        }
-        Some(c)
+        self.entries(rows, &Threads::serial(), go_on)
     }
 
     fn restricted(&self, rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
@@ -256,20 +255,8 @@ impl QuadraticForm for GramQuadratic<'_> {
             threads: threads.clone(),
             w: self.times(x, &|| true),
             moments: self.moments(x),
-            products: self.data.products(),
-            inner: Inner::default(),
-            lead: Lead::default(),
         })
     }
-}
-
-/// Lead rows of the last block and their gradient.
-#[derive(Debug, Default)]
-struct Lead {
-    rows: Vec<usize>,
-    gradient: Vec<f64>,
-    /// True if `gradient` belongs to the current X.
-    fresh: bool,
 }
 
 /// Rows of a block's gradient per parallel piece.
@@ -280,16 +267,9 @@ struct GramTracker<'a> {
     threads: Threads,
     w: Rows,
     moments: Moments,
-    products: Box<dyn Products + 'a>,
-    inner: Inner,
-    lead: Lead,
 }
 
 impl Tracker for GramTracker<'_> {
-    fn keeps_lead(&self) -> bool {
-        true
-    }
-
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         let square: f64 = match &self.moments {
             None => self.w.iter().map(|v| v * v).sum(),
@@ -307,64 +287,36 @@ impl Tracker for GramTracker<'_> {
         0.5 * self.objective.scale * square
     }
 
-    fn fill(&mut self, mut model: BlockModel<'_>) {
-        let objective = self.objective;
-        let scale = objective.scale;
-        let (rows, lead, r) = (model.rows, model.lead, model.columns());
-        let b = rows.len();
-        let (lead_rows, rest) = rows.split_at(lead);
-        let same = self.lead.rows == lead_rows;
-        self.products
-            .compute(lead_rows, same, rest, &mut self.inner);
-        let inner = &self.inner;
-        for k in 0..b {
-            for l in 0..b {
-                let product = match (k < lead, l < lead) {
-                    (true, true) => inner.lead[k * lead + l],
-                    (true, false) => inner.cross[(l - lead) * lead + k],
-                    (false, true) => inner.cross[(k - lead) * lead + l],
-                    (false, false) => inner.rest[(k - lead) * (b - lead) + (l - lead)],
-                };
-                model.curvature[k * b + l] =
-                    scale * product + objective.center_entry(rows[k], rows[l]);
-            }
-        }
-
-        // Gradient.
-        let kept = if same && self.lead.fresh { lead } else { 0 };
-        for (k, row) in self.lead.gradient.chunks_exact(r).take(kept).enumerate() {
-            model.gradient_row(k).copy_from_slice(row);
+    fn fill(&mut self, model: BlockModel<'_>) {
+        let (objective, rows, r) = (self.objective, model.rows, model.columns());
+        if let Some(c) = objective.entries(rows, &self.threads, &|| true) {
+            (model.curvature.iter_mut().zip(&c)).for_each(|(target, &c)| *target = c);
         }
         let (stride, moments, w) = (model.stride, &self.moments, &self.w);
-        let work = (b - kept) * r * objective.data.stored() / objective.data.features();
-        let targets = &mut model.gradient[kept * stride..b * stride];
-        (self.threads).for_chunks(targets, GRADIENT_ROWS * stride, work, |piece, targets| {
-            let rows = &rows[kept + piece * GRADIENT_ROWS..];
-            for (&row, target) in rows.iter().zip(targets.chunks_exact_mut(stride)) {
-                objective.gradient_row(row, w, moments, &mut target[..r]);
-            }
-        });
-        if !same {
-            self.lead.rows.clear();
-            self.lead.rows.extend_from_slice(lead_rows);
-        }
-        self.keep_lead_gradient((lead, r), model.gradient, model.stride);
+        let work = rows.len() * r * objective.data.stored() / objective.data.features();
+        (self.threads).for_chunks(
+            model.gradient,
+            GRADIENT_ROWS * stride,
+            work,
+            |piece, targets| {
+                let rows = &rows[piece * GRADIENT_ROWS..];
+                for (&row, target) in rows.iter().zip(targets.chunks_exact_mut(stride)) {
+                    objective.gradient_row(row, w, moments, &mut target[..r]);
+                }
+            },
+        );
     }
 
     fn commit(&mut self, moved: Moved<'_>, _threads: &Threads) {
-        for (k, step) in moved.delta().outer_iter().enumerate() {
-            let row = moved.row(k);
-            self.objective
-                .data
-                .add_outer(row, &slice_of(step), self.w.entries_mut());
-            if let (Some(mean), Some((by_mean, by_sum))) = (&self.objective.mean, &mut self.moments)
-            {
+        let (delta, objective) = (moved.delta(), self.objective);
+        let rows: Vec<usize> = (0..moved.len()).map(|k| moved.row(k)).collect();
+        (objective.data).add_outers(&rows, delta, self.w.entries_mut());
+        if let (Some(mean), Some((by_mean, by_sum))) = (&objective.mean, &mut self.moments) {
+            for (&row, step) in rows.iter().zip(delta.outer_iter()) {
                 by_mean.scaled_add(mean[row], &step);
-                by_sum.scaled_add(self.objective.sums[row], &step);
+                by_sum.scaled_add(objective.sums[row], &step);
             }
         }
-        // The block model kept the gradient of its own rows exact.
-        self.keep_lead_gradient((moved.lead, moved.columns), moved.gradient, moved.stride);
     }
 
     fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {
@@ -376,7 +328,6 @@ impl Tracker for GramTracker<'_> {
             *by_mean += &d_mean;
             *by_sum += &d_sum;
         }
-        self.lead.fresh = false;
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
@@ -392,16 +343,5 @@ impl Tracker for GramTracker<'_> {
     fn refresh(&mut self, x: ArrayView2<'_, f64>, _threads: &Threads) {
         self.w = self.objective.times(x, &|| true);
         self.moments = self.objective.moments(x);
-        self.lead.fresh = false;
-    }
-}
-
-impl GramTracker<'_> {
-    fn keep_lead_gradient(&mut self, (lead, r): (usize, usize), rows: &[f64], stride: usize) {
-        self.lead.gradient.clear();
-        for row in rows.chunks_exact(stride).take(lead) {
-            self.lead.gradient.extend_from_slice(&row[..r]);
-        }
-        self.lead.fresh = true;
     }
 }

@@ -23,7 +23,7 @@ use crate::threads::Threads;
 pub use crate::error::{LARGEST, SMALLEST};
 pub use crate::limits::GoOn;
 pub use columns::{Column, Columns};
-pub use data::{Data, DenseColumns, Inner, Products};
+pub use data::{Data, DenseColumns};
 pub(crate) use evaluated::Evaluated;
 pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;

@@ -4,11 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::data::{add, is_nonzero};
-use super::{Data, GoOn, Inner, Products, check_data, largest};
+use super::data::{add, is_nonzero, with_lower_triangle};
+use super::{Data, GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
-use crate::threads::CHUNK_ROWS;
+use crate::threads::{CHUNK_ROWS, Threads};
 
 /// A sparse m×n matrix by columns (CSC).
 #[derive(Debug, Clone)]
@@ -54,8 +54,8 @@ impl SparseColumns {
             ));
         }
         for (size, what) in [(samples, "rows"), (starts.len() - 1, "columns")] {
-            if size == 0 || size >= NO_SLOT as usize {
-                let most = NO_SLOT - 1;
+            if size == 0 || size >= u32::MAX as usize {
+                let most = u32::MAX - 1;
                 return Err(Error::invalid(
                     "A",
                     format!("must have between 1 and {most} {what}, got {size}"),
@@ -263,114 +263,22 @@ impl Data for SparseColumns {
     }
 
     /// Sums over the samples; the work of a sample is the square of its nonzeros in `columns`.
-    fn inner(&self, columns: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let mut samples: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.samples];
-        for (slot, &k) in columns.iter().enumerate() {
-            for (i, value) in self.column(k) {
-                samples[i].push((slot as u32, value));
-            }
-        }
-        let m = columns.len();
-        let mut product = vec![0.0; m * m];
-        for (i, sample) in samples.iter().enumerate() {
-            if i % CHUNK_ROWS == 0 && !go_on() {
+    fn inner(&self, columns: &[usize], _threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let count = columns.len();
+        let mut entries: Vec<(usize, usize, f64)> = (columns.iter().enumerate())
+            .flat_map(|(slot, &k)| self.column(k).map(move |(i, value)| (i, slot, value)))
+            .collect();
+        entries.sort_unstable_by_key(|&(i, slot, _)| (i, slot));
+        let mut product = Array2::zeros((count, count));
+        for (done, sample) in entries.chunk_by(|a, b| a.0 == b.0).enumerate() {
+            if done % CHUNK_ROWS == 0 && !go_on() {
                 return None;
             }
-            for &(a, u) in sample {
-                let row = &mut product[a as usize * m..][..m];
-                for &(b, v) in sample {
-                    row[b as usize] += u * v;
-                }
+            for (k, &(_, a, u)) in sample.iter().enumerate() {
+                let mut row = product.row_mut(a);
+                sample[k..].iter().for_each(|&(_, b, v)| row[b] += u * v);
             }
         }
-        Array2::from_shape_vec((m, m), product).ok()
-    }
-
-    fn products(&self) -> Box<dyn Products + '_> {
-        Box::new(SparseProducts {
-            a: self,
-            lead: Panel::default(),
-            rest: Panel::default(),
-            slots: vec![NO_SLOT; self.samples],
-        })
-    }
-}
-
-/// Marks a sample that the panel does not hold.
-const NO_SLOT: u32 = u32::MAX;
-
-/// Workspace for inner products: panels of the lead columns and of the other columns.
-struct SparseProducts<'a> {
-    a: &'a SparseColumns,
-    lead: Panel,
-    rest: Panel,
-    slots: Vec<u32>,
-}
-
-impl Products for SparseProducts<'_> {
-    fn compute(&mut self, lead: &[usize], same: bool, rest: &[usize], out: &mut Inner) {
-        let (a, slots) = (self.a, &mut self.slots);
-        if same {
-            self.lead.mark(slots, true);
-        } else {
-            self.lead.build(a, lead, slots);
-            self.lead.products(a, lead, slots, &mut out.lead);
-        }
-        self.lead.products(a, rest, slots, &mut out.cross);
-        self.lead.mark(slots, false);
-        self.rest.build(a, rest, slots);
-        self.rest.products(a, rest, slots, &mut out.rest);
-        self.rest.mark(slots, false);
-    }
-}
-
-/// Columns of A on the samples in which one of them is nonzero: `values[slot·width + k]`.
-#[derive(Debug, Default)]
-struct Panel {
-    samples: Vec<u32>,
-    width: usize,
-    values: Vec<f64>,
-}
-
-impl Panel {
-    fn build(&mut self, a: &SparseColumns, columns: &[usize], slots: &mut [u32]) {
-        self.samples.clear();
-        self.values.clear();
-        self.width = columns.len();
-        for (k, &column) in columns.iter().enumerate() {
-            for (i, value) in a.column(column) {
-                if slots[i] == NO_SLOT {
-                    slots[i] = self.samples.len() as u32;
-                    self.samples.push(i as u32);
-                    self.values.resize(self.samples.len() * self.width, 0.0);
-                }
-                self.values[slots[i] as usize * self.width + k] = value;
-            }
-        }
-    }
-
-    /// Marks (or unmarks) the samples of the panel in `slots`.
-    fn mark(&self, slots: &mut [u32], on: bool) {
-        for (slot, &i) in self.samples.iter().enumerate() {
-            slots[i as usize] = if on { slot as u32 } else { NO_SLOT };
-        }
-    }
-
-    /// `out[l, k]` = A_columns\[l\] · the k-th column of the panel.
-    fn products(&self, a: &SparseColumns, columns: &[usize], slots: &[u32], out: &mut Vec<f64>) {
-        out.clear();
-        out.resize(columns.len() * self.width, 0.0);
-        for (target, &column) in out.chunks_exact_mut(self.width.max(1)).zip(columns) {
-            for (i, value) in a.column(column) {
-                let slot = slots[i];
-                if slot != NO_SLOT {
-                    add(
-                        target,
-                        value,
-                        &self.values[slot as usize * self.width..][..self.width],
-                    );
-                }
-            }
-        }
+        Some(with_lower_triangle(product))
     }
 }

@@ -13,11 +13,6 @@ use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Data of a [`QuadraticForm`] that is updated during one solve (C X, A X).
 pub trait Tracker: Send {
-    /// Returns whether consecutive blocks with the same lead rows are cheaper to fill.
-    fn keeps_lead(&self) -> bool {
-        false
-    }
-
     /// f at the current X.
     fn value(&self, x: ArrayView2<'_, f64>) -> f64;
 
@@ -43,10 +38,8 @@ pub trait Tracker: Send {
 /// The model of f while only some rows B move, filled by a [`Tracker`].
 #[derive(Debug)]
 pub struct BlockModel<'a> {
-    /// B: rows of X, those of the lead first.
+    /// B: rows of X.
     pub rows: &'a [usize],
-    /// Number of rows of the lead.
-    pub lead: usize,
     /// C_BB, |B|×|B| by rows.
     pub curvature: &'a mut [f64],
     pub(crate) columns: usize,
@@ -72,12 +65,9 @@ impl BlockModel<'_> {
 pub struct Moved<'a> {
     /// B, as it was filled.
     pub(crate) rows: &'a [usize],
-    pub(crate) lead: usize,
     pub(crate) columns: usize,
     pub(crate) stride: usize,
     pub(crate) x: &'a [f64],
-    /// ∇f(X)_B at the new rows.
-    pub(crate) gradient: &'a [f64],
     /// Positions in B of the rows that moved.
     pub(crate) positions: &'a [usize],
     pub(crate) delta: &'a [f64],

@@ -218,3 +218,6 @@ impl InnerSweep {
         tiles.iter_mut().map(|tile| &mut tile.visit)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::options::{Options, Update};
 use super::point::Point;
 use super::rows::{PointScores, VISIT_WORK, pair_work};
 use crate::block::{Curvature, Majoriser, PairOptions};
-use crate::working_set::{Schedule, TileOrder, Visit, WorkingSet};
+use crate::working_set::{Schedule, Visit, WorkingSet};
 
 /// One pair per step.
 pub(super) struct Pairwise {
@@ -37,8 +37,7 @@ impl Pairwise {
         let (rule, n) = (options.working_set, point.x.nrows());
         let single = rule != WorkingSet::Tiled && options.update == Update::GaussSeidel;
         single.then(|| Self {
-            schedule: Schedule::new(rule, n, 2, options.tile, TileOrder::RoundRobin)
-                .scoring(options.scored_pairs),
+            schedule: Schedule::new(rule, n, 2, options.tile).scoring(options.scored_pairs),
             visit: Visit::default(),
             curvature: options.curvature,
             proximal: options.proximal,

@@ -12,7 +12,7 @@ use crate::block::{Block, Curvature};
 use crate::objective::Tracker;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::working_set::{Pass, Schedule, Scores, TileOrder, Visit, WorkingSet};
+use crate::working_set::{Pass, Schedule, Scores, Visit, WorkingSet};
 
 /// Work of the solution of a pair with ℓ1, constant and per column; and of a visit that solves nothing.
 const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
@@ -162,17 +162,12 @@ impl RowMover {
 
     fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet, frozen: bool) -> Self {
         let (n, r) = point.x.dim();
-        let order = if point.tracker.keeps_lead() {
-            TileOrder::ByLead
-        } else {
-            TileOrder::RoundRobin
-        };
         let mut block = Block::new(r);
         block.set_signature(point.problem.signature, options.rapidity_bound);
         block.rotate_only(point.problem.rotations);
         block.freeze(frozen);
         Self {
-            schedule: Schedule::new(rule, n, options.block_size, options.tile, order)
+            schedule: Schedule::new(rule, n, options.block_size, options.tile)
                 .scoring(options.scored_pairs),
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
@@ -414,6 +409,3 @@ impl Scores for PointScores<'_> {
         )
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -171,18 +171,7 @@ pub(crate) struct Schedule {
     cycle: Vec<usize>,
     /// The remaining pairs of the sample of a greedy rule, the next one last.
     ranked: Vec<(usize, usize)>,
-    tile_order: TileOrder,
     tiles: Tiles,
-}
-
-/// The order of the tiles of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TileOrder {
-    /// A round-robin tournament of the groups: every row moves once in every round, so no row waits for a
-    /// whole sweep.
-    RoundRobin,
-    /// One group with all others, then the next: for objectives that cache data of the lead group.
-    ByLead,
 }
 
 /// The pairs that a finished pass of the tiled rule has visited.
@@ -219,23 +208,14 @@ impl Tiles {
         self.next_support_only && self.ended == Some(Pass::Support) && self.groups.len() == 1
     }
 
-    /// Lists the tiles of the next nonempty round, once the last round is done.
-    fn lay_round(&mut self, order: TileOrder) {
+    /// Lists the tiles of the next nonempty round, once the last round is done: in a tournament every row moves once in
+    /// every round, so no row waits for a whole sweep.
+    fn lay_round(&mut self) {
         let (active, all) = (self.active, self.groups.len());
-        let rounds = match order {
-            TileOrder::ByLead => active,
-            TileOrder::RoundRobin => 1 + tournament::rounds(all),
-        };
-        while self.order.is_empty() && self.round < rounds {
-            match (order, self.round) {
-                (TileOrder::ByLead, first) => {
-                    self.order
-                        .extend((first..all).map(|second| (first, second)));
-                }
-                (TileOrder::RoundRobin, 0) => {
-                    self.order.extend((0..active).map(|group| (group, group)));
-                }
-                (TileOrder::RoundRobin, round) => {
+        while self.order.is_empty() && self.round < 1 + tournament::rounds(all) {
+            match self.round {
+                0 => self.order.extend((0..active).map(|group| (group, group))),
+                round => {
                     let meetings = tournament::meetings(all, round - 1);
                     let met = meetings.filter(|&(first, second)| first < active && second < all);
                     self.order.extend(met);
@@ -249,13 +229,7 @@ impl Tiles {
 
 impl Schedule {
     /// The rule for n rows, sets of `size` rows, and tiles of `tile` rows.
-    pub(crate) fn new(
-        rule: WorkingSet,
-        n: usize,
-        size: usize,
-        tile: usize,
-        tile_order: TileOrder,
-    ) -> Self {
+    pub(crate) fn new(rule: WorkingSet, n: usize, size: usize, tile: usize) -> Self {
         Self {
             rule,
             n,
@@ -264,7 +238,6 @@ impl Schedule {
             scored: SCORED_PAIRS.min(n),
             cycle: (0..size).collect(),
             ranked: Vec::new(),
-            tile_order,
             tiles: Tiles::default(),
         }
     }
@@ -442,9 +415,10 @@ impl Schedule {
             visit.rest.extend_from_slice(&tiles.groups[second]);
             visit.pairs = Some(Pairs::Cross);
         }
-        visit.inner = tiles.inner;
+        let rows = visit.lead.len() + visit.rest.len();
+        visit.inner = tiles.inner.filter(|_| rows > self.tile);
         if tiles.order.is_empty() {
-            tiles.lay_round(self.tile_order);
+            tiles.lay_round();
         }
         if tiles.order.is_empty() {
             visit.skipped = tiles.skipped;
@@ -470,33 +444,33 @@ impl Schedule {
         active.shuffle(rng);
         zero.shuffle(rng);
         let half = (self.tile / 2).max(1);
-        let groups = active.len().div_ceil(half) + zero.len().div_ceil(half);
+        let small_groups = active.len().div_ceil(half) + zero.len().div_ceil(half);
         // A power of two fits most numbers of threads.
-        let share = (groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
+        let share = (small_groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
         let together = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
         let whole = tiles.support_only && active.len() <= SUPPORT_BLOCK;
-        let inner = together > 1 && !whole && self.tile_order == TileOrder::RoundRobin;
-        tiles.inner = inner.then_some(InnerTiles {
+        tiles.inner = (!whole).then_some(InnerTiles {
             half,
             together: together.min(INNER_TILES),
         });
+        // All rows form one tile if they fit.
+        let (rows, most) = (active.len() + zero.len(), INNER_TILES * half);
+        let most = if whole || rows <= 2 * most {
+            rows
+        } else {
+            most
+        };
         let grouped = |rows: &[usize]| -> Vec<Vec<usize>> {
-            let size = match tiles.inner {
-                Some(_) => {
-                    let count = rows.len().div_ceil(INNER_TILES * half);
-                    rows.len().div_ceil(count.max(1))
-                }
-                None if whole => rows.len(),
-                None => half,
-            };
-            rows.chunks(size.max(1)).map(<[usize]>::to_vec).collect()
+            let count = rows.len().div_ceil(most.max(1)).max(1);
+            let size = rows.len().div_ceil(count).max(1);
+            rows.chunks(size).map(<[usize]>::to_vec).collect()
         };
         let zero = grouped(&zero);
         tiles.groups = grouped(&active);
         tiles.active = tiles.groups.len();
         tiles.groups.extend(zero);
         tiles.round = 0;
-        tiles.lay_round(self.tile_order);
+        tiles.lay_round();
     }
 }
 

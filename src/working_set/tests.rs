@@ -14,7 +14,7 @@ impl Scores for Unscored {
 fn a_cycle_holds_every_set_of_rows_once_in_lexicographic_order() {
     for (n, k, count) in [(7, 2, 21), (7, 3, 35), (7, 4, 35), (6, 5, 6), (5, 5, 1)] {
         assert_eq!(blocks(n, k), Some(count));
-        let mut schedule = Schedule::new(WorkingSet::Cyclic, n, k, 64, TileOrder::RoundRobin);
+        let mut schedule = Schedule::new(WorkingSet::Cyclic, n, k, 64);
         let (mut visit, x) = (Visit::default(), Array2::<f64>::eye(n));
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
         let mut cycle = || -> Vec<Vec<usize>> {
@@ -40,37 +40,44 @@ fn a_cycle_holds_every_set_of_rows_once_in_lexicographic_order() {
 /// Every pair meets once in a sweep, and only the tiles of one round are listed at a time.
 #[test]
 fn a_sweep_is_laid_round_by_round() {
-    for (n, nonzero, tile) in [(90, 90, 4), (90, 7, 4), (33, 12, 8), (64, 1, 2)] {
-        for order in [TileOrder::RoundRobin, TileOrder::ByLead] {
-            let x = Array2::from_shape_fn((n, 2), |(i, _)| f64::from(u8::from(i < nonzero)));
-            let mut schedule = Schedule::new(WorkingSet::Tiled, n, 2, tile, order);
-            let (mut visit, mut rng) = (Visit::default(), Xoshiro256PlusPlus::seed_from_u64(0));
-            let mut met = vec![0; n * n];
-            while schedule.ended().is_none() {
-                schedule.next(&mut visit, x.view(), &mut rng, &mut Unscored, 0.0, 0.0);
-                let (lead, rest) = (&visit.lead, &visit.rest);
-                let groups = n.div_ceil(tile / 2) + 1;
-                assert!(schedule.tiles.order.len() <= groups, "{n} {nonzero} {tile}");
-                let inner = order == TileOrder::RoundRobin && n / tile >= 12;
-                assert_eq!(visit.inner.is_some(), inner, "{n} {nonzero} {tile}");
-                let most = if inner { INNER_TILES * tile / 2 } else { tile / 2 };
-                assert!(lead.len().max(rest.len()) <= most, "{n} {nonzero} {tile}");
-                let inside = lead.iter().flat_map(|&i| lead.iter().map(move |&j| (i, j)));
-                let across = lead.iter().flat_map(|&i| rest.iter().map(move |&j| (i, j)));
-                let pairs: Vec<(usize, usize)> = match visit.pairs {
-                    None => vec![],
-                    Some(Pairs::All) => inside.filter(|(i, j)| i < j).collect(),
-                    Some(Pairs::Cross) => across.collect(),
-                };
-                pairs
-                    .iter()
-                    .for_each(|&(i, j)| met[i.min(j) * n + i.max(j)] += 1);
-            }
-            for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
-                // Zero rows never share groups with nonzero rows, and do not meet each other.
-                let expected = usize::from(i < nonzero);
-                assert_eq!(met[i * n + j], expected, "{n} {nonzero} {tile} {i} {j}");
-            }
+    for (n, nonzero, tile, together) in
+        [(90, 90, 4, 2), (90, 7, 4, 2), (33, 12, 8, 1), (64, 1, 2, 4)]
+    {
+        let x = Array2::from_shape_fn((n, 2), |(i, _)| f64::from(u8::from(i < nonzero)));
+        let mut schedule = Schedule::new(WorkingSet::Tiled, n, 2, tile);
+        let (mut visit, mut rng) = (Visit::default(), Xoshiro256PlusPlus::seed_from_u64(0));
+        let mut met = vec![0; n * n];
+        while schedule.ended().is_none() {
+            schedule.next(&mut visit, x.view(), &mut rng, &mut Unscored, 0.0, 0.0);
+            let (lead, rest) = (&visit.lead, &visit.rest);
+            let groups = n.div_ceil(INNER_TILES * tile / 2) + 1;
+            assert!(schedule.tiles.order.len() <= groups, "{n} {nonzero} {tile}");
+            let (rows, most) = (lead.len() + rest.len(), INNER_TILES * tile);
+            assert!(rows <= most, "{n} {nonzero} {tile}");
+            assert_eq!(visit.inner.is_some(), rows > tile, "{n} {nonzero} {tile}");
+            let inner = InnerTiles {
+                half: tile / 2,
+                together,
+            };
+            assert!(
+                visit.inner.is_none_or(|tiles| tiles == inner),
+                "{n} {nonzero} {tile}"
+            );
+            let inside = lead.iter().flat_map(|&i| lead.iter().map(move |&j| (i, j)));
+            let across = lead.iter().flat_map(|&i| rest.iter().map(move |&j| (i, j)));
+            let pairs: Vec<(usize, usize)> = match visit.pairs {
+                None => vec![],
+                Some(Pairs::All) => inside.filter(|(i, j)| i < j).collect(),
+                Some(Pairs::Cross) => across.collect(),
+            };
+            pairs
+                .iter()
+                .for_each(|&(i, j)| met[i.min(j) * n + i.max(j)] += 1);
+        }
+        for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
+            // Zero rows never share groups with nonzero rows, and do not meet each other.
+            let expected = usize::from(i < nonzero);
+            assert_eq!(met[i * n + j], expected, "{n} {nonzero} {tile} {i} {j}");
         }
     }
 }
@@ -110,8 +117,7 @@ fn the_greedy_rule_follows_the_scores_of_one_row_until_a_pair_moves() {
     for p in [1, 5, SCORED_PAIRS, n - 1, n + 7] {
         let scores = (0..n * n).map(|_| rng.random_range(0.0..1.0)).collect();
         let mut table = Table(scores, n);
-        let mut schedule =
-            Schedule::new(WorkingSet::WssSv, n, 2, 64, TileOrder::RoundRobin).scoring(Some(p));
+        let mut schedule = Schedule::new(WorkingSet::WssSv, n, 2, 64).scoring(Some(p));
         let (mut visit, mut turns) = (Visit::default(), vec![0; n]);
         for sample in 0..400 {
             let length = if sample % 2 == 0 {
@@ -150,7 +156,7 @@ fn the_greedy_rule_is_uniform_where_all_scores_are_zero() {
     let (n, visits) = (6, 15_000);
     let mut table = Table(vec![0.0; n * n], n);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-    let mut schedule = Schedule::new(WorkingSet::WssOr, n, 2, 64, TileOrder::RoundRobin);
+    let mut schedule = Schedule::new(WorkingSet::WssOr, n, 2, 64);
     let (mut visit, mut seen) = (Visit::default(), vec![0; n * n]);
     for _ in 0..visits {
         visit.moved = true;

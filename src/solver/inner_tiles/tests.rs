@@ -1,12 +1,15 @@
-//! Blocks that are swept side by side: what they change together, and that threads change nothing.
+//! Tiles that are swept side by side: what they change together, and that threads change nothing.
 
 use std::cell::Cell;
 
 use ndarray::Array2;
 
 use super::*;
+use crate::block::Curvature;
+use crate::penalty::Penalty;
+use crate::rows::slice_of;
 use crate::signature::Signature;
-use crate::solver::{Unwatched, minimize};
+use crate::solver::{Options, Unwatched, minimize};
 use crate::start;
 use crate::threads::Threads;
 use crate::{Problem, Quadratic};
@@ -36,19 +39,37 @@ fn point(signature: &Signature) -> Array2<f64> {
     x
 }
 
-/// Four blocks of 4 + 4 rows, loaded for all pairs across.
-fn visits(point: &Point<'_>) -> (RowMover, Vec<BlockVisit>) {
-    let options = Options::default().with_tile(8);
-    let mover = RowMover::all_pairs(point, &options, false);
-    let visits = (0..4).map(|k| {
-        let mut visit = mover.visits[0].clone();
-        visit.chosen.lead = (30 * k..30 * k + 4).collect();
-        visit.chosen.rest = (30 * k + 20..30 * k + 24).collect();
-        visit.chosen.pairs = Some(crate::block::Pairs::Cross);
-        visit
+const SOLVER: BlockSolver = BlockSolver {
+    curvature: Curvature::Exact,
+    proximal: 0.0,
+    small_block: false,
+    frozen: false,
+};
+
+/// A block of 32 rows and four tiles of 4 + 4 of them, for all pairs across.
+fn tiles(point: &mut Point<'_>) -> (Block, Vec<Tile>) {
+    let mut block = Block::new(COLUMNS);
+    block.set_signature(point.problem.signature, None);
+    let tile = Tile {
+        visit: BlockVisit::new(block.clone()),
+        lead: 0..0,
+        rest: 0..0,
+    };
+    let rows = |from: usize| -> Vec<usize> {
+        (0..4)
+            .flat_map(|k| 30 * k + from..30 * k + from + 4)
+            .collect()
+    };
+    block.load(point.x.view(), &rows(0), &rows(20));
+    point.tracker.fill(block.model());
+    block.set_growth_limit(point.growth_limit);
+    let tiles = (0..4).map(|k| {
+        let mut tile = tile.clone();
+        (tile.lead, tile.rest) = (4 * k..4 * k + 4, 16 + 4 * k..20 + 4 * k);
+        tile.visit.chosen.pairs = Some(Pairs::Cross);
+        tile
     });
-    let visits = visits.collect();
-    (mover, visits)
+    (block, tiles.collect())
 }
 
 fn problems(check: impl Fn(&Problem<'_>, Array2<f64>)) {
@@ -80,24 +101,34 @@ fn changes_and_interactions_add_up_to_the_change_of_f() {
     problems(|problem, x| {
         let mut point = Point::new(problem, x.clone(), 0, &threads).unwrap();
         let before = problem.objective(x.view(), &threads);
-        let (mut mover, mut visits) = visits(&point);
-        if !mover.sweep_side_by_side(&mut visits, &mut point) {
-            assert_eq!(point.x, x);
-            return;
+        let (mut block, mut tiles) = tiles(&mut point);
+        let kept_together = side_by_side(&mut tiles, &mut block, SOLVER, &mut point);
+        if kept_together {
+            kept.set(kept.get() + 1);
+            assert!(tiles.iter().all(|tile| tile.visit.outcome.visited == 16));
+        } else {
+            assert!((0..32).all(|k| slice_of(x.row(block.rows[k])) == block.row(k)));
+            in_turn(&mut tiles, &mut block, SOLVER, &mut point);
         }
-        kept.set(kept.get() + 1);
-        assert!(visits.iter().all(|visit| visit.outcome.visited == 16));
-        let change: f64 = visits.iter().map(|visit| visit.outcome.change).sum();
+        let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
+        point.commit(block.moved());
         let after = problem.objective(point.x.view(), &threads);
         assert!(change < 0.0 && point.feasibility() < 1e-13);
         assert!((after - before - change).abs() < 1e-12 * (1.0 + before.abs()));
+        // The block knows its gradient as the tracker does.
+        let gradient = point.gradient();
+        for (k, &row) in block.rows.iter().enumerate() {
+            for (g, known) in gradient.row(row).iter().zip(block.gradient_row(k)) {
+                assert!((g - known).abs() < 1e-11 * (1.0 + g.abs()));
+            }
+        }
     });
     assert!(kept.get() > 0);
 }
 
-/// Every column sum counts, so that blocks which do not know of each other all correct the same sum.
+/// Every column sum counts, so that tiles which do not know of each other all correct the same sum.
 #[test]
-fn blocks_that_do_not_fit_together_are_undone() {
+fn tiles_that_do_not_fit_together_are_undone() {
     let threads = Threads::serial();
     let ones = Quadratic::new(Array2::from_elem((ROWS, ROWS), 1.0), None, None).unwrap();
     let signature = Signature::stiefel(ROWS);
@@ -110,22 +141,20 @@ fn blocks_that_do_not_fit_together_are_undone() {
         }
     }
     let mut point = Point::new(&problem, x.clone(), 0, &threads).unwrap();
-    let (mut mover, mut visits) = visits(&point);
-    assert!(!mover.sweep_side_by_side(&mut visits, &mut point));
-    assert_eq!(point.x, x);
-    let fresh = problem.tracker(x.view(), &threads);
-    let distance = &point.tracker.gradient(&threads) - &fresh.gradient(&threads);
-    assert!(distance.iter().all(|v| v.abs() < 1e-13));
-    let mut ledger = Ledger::new(1, 0.0);
-    point.evaluate(&mut ledger);
-    let before = ledger.objective;
-    for visit in &mut visits {
-        mover.sweep_alone(visit, &mut point);
-        mover.record(visit, &mut ledger);
+    let (mut block, mut tiles) = tiles(&mut point);
+    let gradient: Vec<Vec<f64>> = (0..32).map(|k| block.gradient_row(k).to_vec()).collect();
+    assert!(!side_by_side(&mut tiles, &mut block, SOLVER, &mut point));
+    for (k, gradient) in gradient.iter().enumerate() {
+        assert_eq!(slice_of(x.row(block.rows[k])), block.row(k));
+        let known = block.gradient_row(k).iter().zip(gradient);
+        assert!(known.map(|(a, b)| (a - b).abs()).all(|v| v < 1e-13));
     }
-    assert!(ledger.objective < before);
+    let before = problem.objective(x.view(), &threads);
+    in_turn(&mut tiles, &mut block, SOLVER, &mut point);
+    let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
+    point.commit(block.moved());
     let after = problem.objective(point.x.view(), &threads);
-    assert!((ledger.objective - after).abs() < 1e-13 * before);
+    assert!(change < 0.0 && (after - before - change).abs() < 1e-13 * before);
 }
 
 #[test]
