@@ -17,6 +17,9 @@ use crate::threads::{CHUNK_ROWS, Threads};
 /// Rows of a product computed between two calls of `go_on`.
 const PANEL: usize = 64;
 
+/// Samples that are copied for a product of some columns.
+const SAMPLES: usize = 4096;
+
 /// The data matrix A (m samples by n features), accessed only by products and columns.
 ///
 /// W is m×r, by rows; r is the row length of the result.
@@ -62,7 +65,13 @@ pub trait Data: Debug + Send + Sync {
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]);
 
     /// Adds `A_K ΔX` to W for K = `columns` and ΔX by rows.
-    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64]) {
+    fn add_outers(
+        &self,
+        columns: &[usize],
+        delta: ArrayView2<'_, f64>,
+        w: &mut [f64],
+        _threads: &Threads,
+    ) {
         for (&k, step) in columns.iter().zip(delta.outer_iter()) {
             self.add_outer(k, &slice_of(step), w);
         }
@@ -232,8 +241,19 @@ impl Data for DenseColumns<'_> {
         }
     }
 
-    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64]) {
-        add_product(self.at().select(Axis(0), columns).t(), delta, w);
+    fn add_outers(
+        &self,
+        columns: &[usize],
+        delta: ArrayView2<'_, f64>,
+        w: &mut [f64],
+        threads: &Threads,
+    ) {
+        let (r, work) = (delta.ncols(), delta.len() * self.samples);
+        threads.for_chunks(w, CHUNK_ROWS * r, work, |piece, target| {
+            let from = piece * CHUNK_ROWS;
+            let samples = self.at().slice_move(s![.., from..from + target.len() / r]);
+            add_product(samples.select(Axis(0), columns).t(), delta, target);
+        });
     }
 
     fn stored_in(&self, columns: &[usize]) -> usize {
@@ -252,29 +272,31 @@ impl Data for DenseColumns<'_> {
         })
     }
 
-    /// Computes `PANEL` rows of one triangle between two calls of `go_on`.
+    /// Computes `PANEL` rows of one triangle, for some samples, between two calls of `go_on`.
     fn inner(&self, columns: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let chosen = self.at().select(Axis(0), columns);
         let (count, stopped) = (columns.len(), AtomicBool::new(false));
         let mut entries = Rows::zeros((count, count));
-        let work = count * chosen.len();
-        threads.for_chunks(
-            entries.entries_mut(),
-            PANEL * count,
-            work,
-            |piece, target| {
-                if !go_on() {
-                    stopped.store(true, Ordering::Relaxed);
-                    return;
-                }
-                let from = piece * PANEL;
-                let rows = chosen.slice(s![from..from + target.len() / count, ..]);
-                let part = product(rows, chosen.slice(s![from.., ..]).t());
-                rows_of(target, count)
-                    .slice_mut(s![.., from..])
-                    .assign(&part);
-            },
-        );
+        for samples in self.at().axis_chunks_iter(Axis(1), SAMPLES) {
+            let chosen = samples.select(Axis(0), columns);
+            let work = count * chosen.len();
+            threads.for_chunks(
+                entries.entries_mut(),
+                PANEL * count,
+                work,
+                |piece, target| {
+                    if !go_on() {
+                        stopped.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                    let from = piece * PANEL;
+                    let rows = chosen.slice(s![from..from + target.len() / count, ..]);
+                    let part = product(rows, chosen.slice(s![from.., ..]).t());
+                    let mut target = rows_of(target, count);
+                    let mut target = target.slice_mut(s![.., from..]);
+                    target += &part;
+                },
+            );
+        }
         (!stopped.into_inner()).then(|| with_lower_triangle(entries.into_array()))
     }
 }

@@ -307,10 +307,10 @@ impl Tracker for GramTracker<'_> {
         );
     }
 
-    fn commit(&mut self, moved: Moved<'_>, _threads: &Threads) {
+    fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
         let (delta, objective) = (moved.delta(), self.objective);
         let rows: Vec<usize> = (0..moved.len()).map(|k| moved.row(k)).collect();
-        (objective.data).add_outers(&rows, delta, self.w.entries_mut());
+        (objective.data).add_outers(&rows, delta, self.w.entries_mut(), threads);
         if let (Some(mean), Some((by_mean, by_sum))) = (&objective.mean, &mut self.moments) {
             for (&row, step) in rows.iter().zip(delta.outer_iter()) {
                 by_mean.scaled_add(mean[row], &step);

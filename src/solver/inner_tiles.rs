@@ -1,5 +1,8 @@
 //! The sweep of a large block in inner tiles, of which some are swept side by side.
 //!
+//! The block holds C and the gradient of its rows, so that they stay current while all other rows wait. When all inner
+//! tiles have been swept, the moves of the block are committed like those of any block.
+//!
 //! Inner tiles P, Q, … without a common row are copies of rows of the block. Each is swept exactly, as if the others did
 //! not move. F then changes by the sum of what the sweeps promise and of `⟨ΔX_P, C_PQ ΔX_Q D⟩` over all pairs of tiles. As
 //! the gradient after all moves is `G_P + Σ_Q C_PQ ΔX_Q D` in the rows of P, with the gradient G_P after the moves of P
@@ -24,7 +27,7 @@ const KEPT_SHARE: f64 = 0.5;
 /// An inner tile.
 #[derive(Clone)]
 pub(super) struct Tile {
-    pub(super) visit: BlockVisit,
+    visit: BlockVisit,
     /// The positions in the block of the lead, and of the other rows.
     lead: Range<usize>,
     rest: Range<usize>,
@@ -171,16 +174,16 @@ impl InnerSweep {
         };
         let (leads, rests): (Vec<_>, Vec<_>) =
             (groups(0, lead).collect(), groups(lead, rows).collect());
-        let own = |group: usize| [leads[group].clone(), 0..0];
-        let met = |(first, second): (usize, usize)| match rests.is_empty() {
-            true if first == second => own(first),
-            true => [leads[first].clone(), leads[second].clone()],
-            false => [leads[first].clone(), rests[second].clone()],
+        let others = if rests.is_empty() { &leads } else { &rests };
+        let met = |&(first, second): &(usize, usize)| {
+            let alone = rests.is_empty() && first == second;
+            let second = if alone { 0..0 } else { others[second].clone() };
+            [leads[first].clone(), second]
         };
         self.remaining = group_rounds(leads.len(), rests.len())
             .iter()
             .flat_map(|round| round.chunks(together))
-            .map(|pairs| pairs.iter().copied().map(met).collect())
+            .map(|pairs| pairs.iter().map(met).collect())
             .collect();
         self.remaining.reverse();
     }
@@ -194,9 +197,10 @@ impl InnerSweep {
         point: &mut Point<'_>,
     ) -> impl Iterator<Item = &mut BlockVisit> {
         let next = self.remaining.pop().unwrap_or_default();
-        let (count, tile) = (next.len(), self.tiles[0].clone());
-        self.tiles.resize(self.tiles.len().max(count), tile);
-        let tiles = &mut self.tiles[..count];
+        while self.tiles.len() < next.len() {
+            self.tiles.push(self.tiles[0].clone());
+        }
+        let tiles = &mut self.tiles[..next.len()];
         for (tile, [lead, rest]) in tiles.iter_mut().zip(next) {
             let pairs = if rest.is_empty() {
                 Pairs::All
@@ -206,7 +210,7 @@ impl InnerSweep {
             tile.visit.chosen.pairs = Some(pairs);
             (tile.lead, tile.rest) = (lead, rest);
         }
-        if count == 1 || !side_by_side(tiles, block, solver, point) {
+        if tiles.len() == 1 || !side_by_side(tiles, block, solver, point) {
             in_turn(tiles, block, solver, point);
         }
         for tile in &mut *tiles {
