@@ -324,6 +324,29 @@ fn criticality_at_concave_kinks_agrees_with_projected_gradient() {
     }
 }
 
+/// Newton's method takes few steps, of few conjugate gradients for the r(r + 1)/2 entries of Λ.
+#[test]
+fn criticality_takes_few_products() {
+    let (n, r) = (10, 3);
+    let signature = Signature::stiefel(n);
+    for seed in 0..6 {
+        let smooth = quadratic(n, r, seed, true);
+        for x in [sparse_point(n, r), start::partition(n, r, seed)] {
+            let gradient = smooth.gradient(x.view(), &Threads::serial());
+            for lambda in [0.2, 1.0, 5.0] {
+                let asked = AtomicUsize::new(0);
+                let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 10_000;
+                let penalty = Penalty::l1(lambda);
+                let (x, gradient) = (x.view(), gradient.view());
+                let found = criticality_while(&penalty, x, gradient, &signature, &go_on);
+                assert_eq!(found, criticality(&penalty, x, gradient, &signature));
+                let products = asked.into_inner();
+                assert!(products < 300, "{seed} {lambda} {products}");
+            }
+        }
+    }
+}
+
 #[test]
 fn subdifferentials_are_the_textbook_ones() {
     fn at(penalty: &Penalty, row: usize, column: usize, value: f64) -> (f64, f64) {

@@ -327,6 +327,18 @@ fn arguments_are_checked_from_both_sides() {
     ] {
         assert!(Penalty::interval(lower, upper).is_err());
     }
+    for (lower, upper, name) in [
+        (f64::NAN, 1.0, "lower"),
+        (-LARGEST.next_up(), 1.0, "lower"),
+        (0.0, f64::NAN, "upper"),
+        (0.0, LARGEST.next_up(), "upper"),
+    ] {
+        let refused = Penalty::interval(lower, upper).unwrap_err().to_string();
+        assert!(
+            refused.contains(name) && refused.contains("infinite"),
+            "{refused}"
+        );
+    }
     for (lower, upper) in [
         (f64::NEG_INFINITY, f64::INFINITY),
         (-LARGEST, LARGEST),

@@ -62,6 +62,18 @@ fn counted_optima_are_known_from_half_the_coupling_on() {
     }
 }
 
+/// The threshold is the same where C has negative eigenvalues alone, or positive ones.
+#[test]
+fn counted_optima_do_not_depend_on_the_sign_of_c() {
+    for diagonal in [[-10.0; 4], [10.0; 4]] {
+        for (lambda, proved) in [(0.999, false), (1.0, true)] {
+            let smooth = coupled(&diagonal, (1, 2), 2.0);
+            let value = proved.then_some(lambda + 0.5 * diagonal[0]);
+            assert_eq!(known(&smooth, &Penalty::l0(lambda), 1), value);
+        }
+    }
+}
+
 /// ℓ1 has this optimum while the coupling is at most 2λ/(T + 1), with T = 1 + (P_(1) − P_(r))/(2λ) ≤ √n where
 /// the largest eigenvalue of P = −C is a diagonal entry.
 #[test]
@@ -177,6 +189,8 @@ fn an_optimum_is_not_known_without_its_conditions() {
     assert!(known(&smooth, &l0, 1).is_some());
     assert!(known_while(&smooth, &l0, 1, &|| false).is_none());
     assert!(known(&smooth, &Penalty::NONNEGATIVE, 1).is_none());
+    let uncoupled = coupled(&[-10.0, 0.0, 1.0], (1, 2), 0.0);
+    assert!(known(&uncoupled, &Penalty::l0(0.0), 1).is_none());
     let c = smooth.matrix().to_owned();
     let linear = Quadratic::new(c.clone(), Some(array![[0.1], [0.0], [0.0]]), None).unwrap();
     assert!(known(&linear, &l0, 1).is_none());

@@ -245,7 +245,8 @@ fn rounds_share_the_limits() {
             assert_eq!(*time, None);
             assert_eq!(work.unwrap(), share.min(most) as u64, "{k} {each}");
             assert!(given[..k].iter().all(|other| other.3 != *seed));
-            assert!(k > 0 || *seed == 5);
+            let round = pool::decorrelated(5, k as u64);
+            assert_eq!(*seed, if k == 0 { 5 } else { round });
         }
         assert_eq!((found.iterations, found.sweeps, found.updates), (18, 12, 6));
     }
@@ -347,6 +348,8 @@ fn a_bound_is_searched_before_the_end() {
             },
         )
         .unwrap();
+        // The constant of two columns is twice that of one.
+        assert!((bound.gap * (value + 1.0).abs() - (value - bound.value)).abs() < 1e-12);
         (found.status, bound.value, calls)
     };
     for status in [Status::Converged, Status::MaxWork] {
@@ -359,6 +362,20 @@ fn a_bound_is_searched_before_the_end() {
             assert!((value + 3.0).abs() < 1e-12 && value <= -3.0);
         }
     }
+}
+
+/// An F equal to the bound is proved without a tolerance, and without a search for a better bound.
+#[test]
+fn a_bound_is_met_at_its_value() {
+    let smooth = diagonal(&[-4.0, -2.0, 3.0]);
+    let options = Options::default();
+    let ended = solution(-1.0, 0.0, Status::Interrupted, 7.0);
+    let goal = (0.0, &options);
+    let first = run(&smooth, &Restriction::Free, goal, &[ended], &mut Unwatched).1;
+    let only = solution(first.value, 0.0, Status::Converged, 7.0);
+    let (found, bound, _) = run(&smooth, &Restriction::Free, goal, &[only], &mut Unwatched);
+    assert_eq!((found.status, found.work), (Status::Proved, 7.0));
+    assert_eq!((bound.gap, bound.value), (0.0, first.value));
 }
 
 /// The bound uses the work that the searches leave.

@@ -222,6 +222,23 @@ fn bounds_of_eigenvalues_are_above_every_support() {
     }
 }
 
+/// Where B = 11ᵀ, every eigenvector entry counts 1/n, and the bound for k rows is k.
+#[test]
+fn bounds_of_eigenvalues_use_the_largest_entries() {
+    for n in 3..=6 {
+        let b = Array2::from_elem((n, n), 1.0);
+        for size in 2..n {
+            let mut search = branching(&b, 1, size, &WHOLE);
+            for required in 0..size {
+                let (required, free): (Vec<usize>, Vec<usize>) =
+                    (0..n).partition(|&i| i < required);
+                let found = search.by_eigen(&required, &free, f64::NEG_INFINITY);
+                assert!((found - size as f64).abs() < 1e-12, "{n} {size}");
+            }
+        }
+    }
+}
+
 /// Returns a node of the relaxation on all rows.
 fn relaxed(search: &mut Branching<'_>, required: &[usize], steps: usize) -> Node {
     let n = search.b.nrows();

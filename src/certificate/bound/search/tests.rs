@@ -396,3 +396,60 @@ fn searches_refuse_other_forms_and_numbers() {
         assert!(Search::new(smooth, 2, &Restriction::Free).is_err());
     }
 }
+
+/// A decomposition at first, then eight n³ multiply-adds a step, until the limit is reached.
+#[test]
+fn steps_of_the_relaxation_are_counted() {
+    let threads = Threads::serial();
+    let clock = Clock::new(Instant::now(), None);
+    let smooth = Quadratic::new(matrix(5, 4), None, None).unwrap();
+    let options = BoundOptions::new(1e3, 1e3);
+    let (first, step) = (EIGEN * 125.0, STEP * 125.0);
+    for steps in 0..=9 {
+        for part in [0.5, 1.0] {
+            let restriction = Restriction::Count(0.3);
+            let mut search = Search::new(&smooth, 2, &restriction).unwrap();
+            let work = first + (f64::from(steps) - 1.0 + part) * step;
+            search.advance_watched(&options, &limits(&clock, &threads, work), &mut Unwatched);
+            assert_eq!(
+                search.work,
+                first + f64::from(steps) * step,
+                "{steps} {part}"
+            );
+        }
+    }
+    // The tenth step has a bound, which is evaluated again if it is better.
+    let restriction = Restriction::Count(0.3);
+    let mut search = Search::new(&smooth, 2, &restriction).unwrap();
+    let work = first + 9.5 * step;
+    search.advance_watched(&options, &limits(&clock, &threads, work), &mut Unwatched);
+    let better = f64::from(u8::from(search.best.history.len() > 2));
+    assert_eq!(search.work, first + 10.0 * step + (1.0 + better) * first);
+}
+
+/// Rows that a tree excludes are in no point as good as the known one.
+#[test]
+fn excluded_rows_are_in_no_optimum() {
+    let mut excluded = 0;
+    for seed in 0..8 {
+        let n = 5;
+        let c = matrix(n, seed) + Array2::from_diag(&matrix(n, seed + 9).diag());
+        let counts = [2, 1];
+        let best = disjoint(&c, &counts, 0);
+        let restriction = Restriction::Cardinality(Cardinality::Columns(counts.to_vec()));
+        let found = bound(&c, 2, &restriction, -0.5 * best, 0.0);
+        for row in found.excluded {
+            excluded += 1;
+            // Without the others, the row is used: the best sum that contains it.
+            let with = (1..1usize << n)
+                .filter(|s| s.count_ones() <= 2 && s >> row & 1 == 1)
+                .map(|s| sum_on(&c, 1, &members(s)) + disjoint(&c, &[1], s));
+            let alone = (1..1usize << n)
+                .filter(|s| s.count_ones() <= 2 && s >> row & 1 == 0)
+                .map(|s| sum_on(&c, 1, &members(s)) + c[[row, row]]);
+            let most = with.chain(alone).fold(f64::NEG_INFINITY, f64::max);
+            assert!(most < best, "{seed} {row}");
+        }
+    }
+    assert!(excluded > 4, "{excluded}");
+}

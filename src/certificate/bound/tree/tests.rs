@@ -287,3 +287,132 @@ fn nodes_are_closed_split_or_put_back() {
     }
     assert_eq!(tree.excluded(), [0]);
 }
+
+/// Returns Σ_t max u_tᵀBu_t over the supports of at most k_t rows, by enumeration.
+fn maxima(b: &Array2<f64>, counts: &[usize]) -> f64 {
+    let largest = |count: usize| {
+        (1..1usize << b.nrows())
+            .filter(|s| s.count_ones() as usize <= count)
+            .map(|s| {
+                let rows: Vec<usize> = (0..b.nrows()).filter(|i| s >> i & 1 == 1).collect();
+                let block =
+                    Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| b[[rows[i], rows[j]]]);
+                let values = symmetric_eigenvalues(block.view());
+                values[values.len() - 1]
+            })
+            .fold(f64::NEG_INFINITY, f64::max)
+    };
+    counts.iter().map(|&count| largest(count)).sum()
+}
+
+/// Returns a matrix of n rows whose sum for k = (1, 1) is that of the two largest diagonal entries.
+fn matrix(n: usize, seed: u64) -> Array2<f64> {
+    let a = crate::start::random(n, n, seed) * &ndarray::Array1::linspace(0.5, 3.0, n);
+    &a + &a.t()
+}
+
+/// The bounds of a run never rise, are valid, come with their Λ from a root alone, and end at most at `closed`.
+#[test]
+fn runs_end_with_a_closed_bound() {
+    let threads = Threads::serial();
+    for seed in 0..12 {
+        let (n, counts) = (4, [1, 1]);
+        let c = matrix(n, seed);
+        let mut sorted = c.diag().to_vec();
+        sorted.sort_by(|a, b| b.total_cmp(a));
+        let exact = sorted[0] + sorted[1];
+        let values = symmetric_eigenvalues(c.view());
+        let above = values[n - 1] + values[n - 2];
+        for part in [0.0, 1e-3, 0.4] {
+            let closed = exact + part * (above - exact) + 1e-9;
+            let reach = Reach {
+                value: exact,
+                closed,
+                nodes: 1000,
+                work: f64::INFINITY,
+                threads: &threads,
+                go_on: &|| true,
+            };
+            let mut tree = Tree::new(&c, 2, &[counts.to_vec()], above);
+            let (mut told, mut nodes) = (vec![above + 1e-9], 0);
+            let work = tree.run(&reach, |news| {
+                assert!(news.above >= exact - 1e-9 && news.nodes >= nodes, "{seed}");
+                assert!(news.above <= told[told.len() - 1] + 1e-12, "{seed}");
+                told.push(news.above);
+                nodes = news.nodes;
+                if let Some(lambda) = news.multiplier {
+                    assert_eq!(nodes, 1);
+                    let values = symmetric_eigenvalues(lambda.view());
+                    let sum = values[n - 1] + values[n - 2] + maxima(&(&c - &lambda), &counts);
+                    assert!(news.above >= sum - 1e-9);
+                }
+                true
+            });
+            assert!(tree.is_over() && work > 0.0);
+            assert!(told[told.len() - 1] <= closed, "{seed} {part}");
+            // A run that is over has nothing to do.
+            assert_eq!(tree.run(&reach, |_| true), 0.0);
+        }
+    }
+}
+
+/// A run ends at its limit on nodes, on work or on time, or when it is told to, and then continues.
+#[test]
+fn runs_keep_their_limits() {
+    let threads = Threads::serial();
+    let c = matrix(6, 3);
+    let shares = [vec![3, 2]];
+    let above = {
+        let values = symmetric_eigenvalues(c.view());
+        values[5] + values[4]
+    };
+    let reach = Reach {
+        value: 0.0,
+        closed: 0.0,
+        nodes: 12,
+        work: f64::INFINITY,
+        threads: &threads,
+        go_on: &|| true,
+    };
+    let fresh = || Tree::new(&c, 2, &shares, above);
+    let mut whole = fresh();
+    let work = whole.run(&reach, |_| true);
+    // Four nodes at a time have two children each.
+    assert!(
+        !whole.is_over() && (12..12 + 8).contains(&whole.age),
+        "{}",
+        whole.age
+    );
+    assert_eq!(whole.run(&reach, |_| true), 0.0);
+    let mut short = fresh();
+    let none = Reach { work: 0.0, ..reach };
+    assert_eq!((short.run(&none, |_| true), short.age), (0.0, 1));
+    let never = Reach {
+        go_on: &|| false,
+        ..reach
+    };
+    assert_eq!((short.run(&never, |_| true), short.age), (0.0, 1));
+    let part = Reach {
+        work: 0.3 * work,
+        ..reach
+    };
+    let spent = short.run(&part, |_| true);
+    assert!(spent >= 0.3 * work && spent < work, "{spent} {work}");
+    let mut told = 0;
+    let mut stopped = fresh();
+    stopped.run(&reach, |news| {
+        told += usize::from(news.multiplier.is_none());
+        told < 2
+    });
+    assert!(told == 2 && stopped.age < whole.age);
+    // At least two nodes for each root are solved, whatever the limit.
+    let few = Reach { nodes: 0, ..reach };
+    let mut roots = Tree::new(&c, 2, &[vec![3, 2], vec![4, 1], vec![2, 2]], above);
+    roots.run(&few, |_| true);
+    assert!(
+        roots.roots == 0 && roots.age >= 6,
+        "{} {}",
+        roots.roots,
+        roots.age
+    );
+}
