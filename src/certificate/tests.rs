@@ -109,7 +109,13 @@ fn gaps_with_bounds_and_two_slopes_agree_with_a_grid() {
     let outside = [f64::INFINITY, 0.0, 0.0];
     let (n, r) = (6, 2);
     let smooth = quadratic(n, r, 4, true);
-    for (left, right) in [(-2.0, 2.0), (-0.1, 0.8), (0.5, -0.5), (-0.6, -0.2)] {
+    for (left, right) in [
+        (-2.0, 2.0),
+        (0.5, 0.5),
+        (-0.1, 0.8),
+        (0.5, -0.5),
+        (-0.6, -0.2),
+    ] {
         let pieces = vec![outside, [0.0, left, 0.0], [0.0, right, 0.0], outside];
         let penalty = Penalty::pieces(vec![-2.0, 0.0, 2.0], pieces).unwrap();
         for seed in 0..4 {
