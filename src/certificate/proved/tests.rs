@@ -352,6 +352,8 @@ fn a_bound_is_searched_before_the_end() {
         assert!((bound.gap * (value + 1.0).abs() - (value - bound.value)).abs() < 1e-12);
         (found.status, bound.value, calls)
     };
+    let (end, _, calls) = found(-2.5, Status::Converged, &Options::default());
+    assert_eq!((end, calls), (Status::Converged, 1));
     for status in [Status::Converged, Status::MaxWork] {
         for options in [
             Options::default(),
