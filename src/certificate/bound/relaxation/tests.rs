@@ -367,10 +367,10 @@ fn residuals_are_balanced() {
     let mut admm = Admm::new(&c, 1, Entries::Free);
     let (y, size) = (norm(&admm.y), norm(&c));
     for (primal, dual, factor) in [
-        (3.1, 1.0, 1.5),
-        (2.9, 1.0, 1.0),
-        (1.0, 2.9, 1.0),
-        (1.0, 3.1, 1.0 / 1.5),
+        (6.2, 2.0, 1.5),
+        (5.8, 2.0, 1.0),
+        (2.0, 5.8, 1.0),
+        (2.0, 6.2, 1.0 / 1.5),
     ] {
         admm.residuals = (primal * y, dual * size);
         let before = admm.sigma;

@@ -114,6 +114,27 @@ fn limits_on_nonzeros_have_the_bound_of_enumeration() {
     }
 }
 
+/// Where the known point is worse than the optimum, the bound still ends at the optimum.
+#[test]
+fn a_worse_point_has_the_same_bound() {
+    for seed in 0..4 {
+        let c = matrix(4, seed);
+        let exact = -0.5 * disjoint(&c, &[2, 1], 0);
+        for count in [Cardinality::Columns(vec![1, 2]), Cardinality::Total(3)] {
+            let worse = exact + 0.05 * exact.abs();
+            let found = bound(&c, 2, &Restriction::Cardinality(count.clone()), worse, 0.0);
+            assert!(
+                found.value <= exact + 1e-12 * exact.abs(),
+                "{seed} {count:?}"
+            );
+            assert!(
+                found.value >= exact - 1e-6 * exact.abs(),
+                "{seed} {count:?}"
+            );
+        }
+    }
+}
+
 /// With X ≥ 0 columns have disjoint rows; two rows have the Perron vector of their positive part.
 #[test]
 fn nonnegative_limits_have_the_bound_of_enumeration() {
