@@ -6,6 +6,7 @@ use super::*;
 use crate::linalg;
 use crate::signature::Signature;
 use crate::start;
+use crate::threads::Threads;
 
 const N: usize = 5;
 const R: usize = 3;
@@ -494,5 +495,55 @@ fn the_last_pair_of_a_sweep_is_stationary() {
             "{seed}: {}",
             left.change
         );
+    }
+}
+
+/// A step by a majoriser lowers f from every point that is not stationary, whatever the scalar and the size of X.
+#[test]
+fn every_turn_of_all_rows_is_a_descent() {
+    let rows: Vec<usize> = (0..N).collect();
+    for seed in 0..12 {
+        for (size, shift, curvature, rotations) in [
+            (1.0, 6.0, Curvature::Scalar, false),
+            (1.0, -6.0, Curvature::Scalar, false),
+            (4.0, 0.5, Curvature::Scalar, false),
+            (0.25, 0.5, Curvature::Scalar, false),
+            (1.0, 0.5, Curvature::Scalar, true),
+            (1.0, 0.0, Curvature::Exact, true),
+        ] {
+            let (c, linear) = (symmetric(seed, 0.5), dense(N, R, seed));
+            let mut x = start::random(N, R, seed) * size;
+            for turn in 0..4 {
+                let mut block = rows_of(&rows, &x, &c, &linear, &[1; N]);
+                block.rotate_only(rotations);
+                let options = PairOptions {
+                    curvature,
+                    shift,
+                    ..PairOptions::default()
+                };
+                let outcome = block.turn_all(options);
+                assert_eq!(
+                    outcome.updates, 1,
+                    "{seed} {turn} {size} {shift} {curvature:?}"
+                );
+                assert!(outcome.change < 0.0);
+                x = held(&block);
+            }
+        }
+    }
+}
+
+/// A matching reports the pair along which its model is unbounded: here one of negative curvature.
+#[test]
+fn a_matching_reports_an_unbounded_pair() {
+    let (x, gradient) = (dense(N, R, 1), dense(N, R, 2));
+    let signature = Signature::new(&SIGNS).unwrap();
+    for (curvature, pair) in [(-9.0, Some((0, 1))), (9.0, None)] {
+        let model = Majoriser::new(x.view(), gradient.view(), curvature);
+        let mut matchings = Matchings::new(x.dim(), &signature, None);
+        let (options, threads) = (PairOptions::default(), Threads::serial());
+        let pairs = [[0, 1], [2, 3]];
+        matchings.solve(x.view(), &pairs, &model, &penalty(0.0), options, &threads);
+        assert_eq!(matchings.recession().map(|found| found.pair), pair);
     }
 }

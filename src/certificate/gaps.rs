@@ -282,3 +282,6 @@ pub(super) fn survey(
         unvisited: count(zero.len()),
     })
 }
+
+#[cfg(test)]
+mod tests;

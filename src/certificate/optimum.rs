@@ -133,3 +133,6 @@ fn largest_off_diagonal(
     }
     Some(columns.iter().fold(0.0f64, |m, v| m.max(v.abs())))
 }
+
+#[cfg(test)]
+mod tests;

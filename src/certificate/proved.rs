@@ -291,3 +291,6 @@ fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
         ..better
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -103,6 +103,27 @@ fn gap_agrees_with_a_grid() {
     }
 }
 
+/// Bounds on both sides around slopes that are not those of a weight.
+#[test]
+fn gaps_with_bounds_and_two_slopes_agree_with_a_grid() {
+    let outside = [f64::INFINITY, 0.0, 0.0];
+    let (n, r) = (6, 2);
+    let smooth = quadratic(n, r, 4, true);
+    for (left, right) in [
+        (-2.0, 2.0),
+        (0.5, 0.5),
+        (-0.1, 0.8),
+        (0.5, -0.5),
+        (-0.6, -0.2),
+    ] {
+        let pieces = vec![outside, [0.0, left, 0.0], [0.0, right, 0.0], outside];
+        let penalty = Penalty::pieces(vec![-2.0, 0.0, 2.0], pieces).unwrap();
+        for seed in 0..4 {
+            compare(&penalty, &start::random(n, r, seed), &smooth);
+        }
+    }
+}
+
 /// The decrease of ½ Σ w_k b_kk by rotations and boosts of two columns, B ← VᵀBV, on a grid that is refined.
 #[test]
 fn trace_gaps_agree_with_a_grid() {
@@ -305,6 +326,29 @@ fn criticality_at_concave_kinks_agrees_with_projected_gradient() {
                 0.0 => (-lambda, lambda),
                 _ => [(lambda * (1.0 - x / threshold)).max(0.0); 2].into(),
             });
+        }
+    }
+}
+
+/// Newton's method takes few steps, of few conjugate gradients for the r(r + 1)/2 entries of Λ.
+#[test]
+fn criticality_takes_few_products() {
+    let (n, r) = (10, 3);
+    let signature = Signature::stiefel(n);
+    for seed in 0..6 {
+        let smooth = quadratic(n, r, seed, true);
+        for x in [sparse_point(n, r), start::partition(n, r, seed)] {
+            let gradient = smooth.gradient(x.view(), &Threads::serial());
+            for lambda in [0.2, 1.0, 5.0] {
+                let asked = AtomicUsize::new(0);
+                let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 10_000;
+                let penalty = Penalty::l1(lambda);
+                let (x, gradient) = (x.view(), gradient.view());
+                let found = criticality_while(&penalty, x, gradient, &signature, &go_on);
+                assert_eq!(found, criticality(&penalty, x, gradient, &signature));
+                let products = asked.into_inner();
+                assert!(products < 300, "{seed} {lambda} {products}");
+            }
         }
     }
 }

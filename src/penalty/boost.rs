@@ -54,10 +54,7 @@ fn vanishing_point(x: f64, y: f64) -> Option<f64> {
     if plus == 0.0 || minus == 0.0 {
         return None;
     }
-    // An entry that is zero already vanishes at exactly 1, without rounding of the quotient.
-    if x == 0.0 || y == 0.0 {
-        return Some(1.0);
-    }
+    // Where an entry is zero already, the quotient is exactly ±1.
     let u = (minus / plus).abs().sqrt();
     (u > 0.0 && u.is_finite()).then_some(u)
 }

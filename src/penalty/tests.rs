@@ -327,6 +327,18 @@ fn arguments_are_checked_from_both_sides() {
     ] {
         assert!(Penalty::interval(lower, upper).is_err());
     }
+    for (lower, upper, name) in [
+        (f64::NAN, 1.0, "lower"),
+        (-LARGEST.next_up(), 1.0, "lower"),
+        (0.0, f64::NAN, "upper"),
+        (0.0, LARGEST.next_up(), "upper"),
+    ] {
+        let refused = Penalty::interval(lower, upper).unwrap_err().to_string();
+        assert!(
+            refused.contains(name) && refused.contains("infinite"),
+            "{refused}"
+        );
+    }
     for (lower, upper) in [
         (f64::NEG_INFINITY, f64::INFINITY),
         (-LARGEST, LARGEST),
@@ -389,4 +401,109 @@ fn scad_and_mcp_have_their_textbook_values() {
             );
         }
     }
+}
+
+/// At a jump the subdifferential is unbounded on its side; a steep kink and rounding are no jumps.
+#[test]
+fn jumps_are_told_from_kinks() {
+    let (infinity, at) = (f64::INFINITY, 1.0);
+    let hinge = |level: f64, slope: f64, jump: f64| {
+        let right = [level - slope + jump, slope, 0.0];
+        let h = Penalty::pieces(vec![at], vec![[level, 0.0, 0.0], right]).unwrap();
+        h.subdifferential(0, 0, at)
+    };
+    for level in [0.0, 4.0, 1048576.0] {
+        for slope in [0.25, 1024.0, 1048576.0] {
+            assert_eq!(hinge(level, slope, 0.0), (0.0, slope), "{level} {slope}");
+            // Up to the right: the lower value is that of the left side.
+            assert_eq!(hinge(level, slope, 1.0), (0.0, infinity), "{level} {slope}");
+            // Down to the right, the lower value is that of the right side.
+            let down = hinge(level, slope, -1.0);
+            assert_eq!(down, (f64::NEG_INFINITY, slope), "{level} {slope}");
+        }
+    }
+}
+
+/// Zero draws entries where both one-sided slopes at zero point away from it.
+#[test]
+fn only_kinks_with_two_slopes_sparsify() {
+    for (left, right, drawn) in [
+        (-1.0, 1.0, true),
+        (-2.0, 0.5, true),
+        (0.0, 1.0, false),
+        (-1.0, 0.0, false),
+        (1.0, 2.0, false),
+        (1.0, -1.0, false),
+    ] {
+        // With a breakpoint at 1, so that the function is none of the forms with a name.
+        let pieces = vec![[0.0, left, 0.0], [0.0, right, 0.0], [right - 3.0, 3.0, 0.0]];
+        let h = Penalty::pieces(vec![0.0, 1.0], pieces).unwrap();
+        assert_eq!(h.sparsifies(), drawn, "{left} {right}");
+    }
+}
+
+#[test]
+fn pieces_of_absolute_values_are_recognised() {
+    let of =
+        |a: f64, b: f64| Penalty::pieces(vec![0.0], vec![[0.0, a, 0.0], [0.0, b, 0.0]]).unwrap();
+    assert_eq!(of(-2.0, 2.0), Penalty::l1(2.0));
+    for (a, b) in [
+        (2.0, -2.0),
+        (-1.0, 2.0),
+        (2.0, 2.0),
+        (-2.0, 0.5),
+        (0.0, 1.0),
+    ] {
+        let h = of(a, b);
+        assert_eq!(h.absolute(), None, "{a} {b}");
+        for x in [-0.5, 0.0, 0.75] {
+            let value = if x < 0.0 { a * x } else { b * x };
+            assert!(near(h.value(array![[x]].view()), value));
+        }
+    }
+}
+
+/// Functions of |x| need breakpoints on both sides.
+#[test]
+fn even_functions_have_mirrored_breakpoints() {
+    use super::even::Even;
+    let (down, up) = ([0.0, -1.0, 0.0], [0.0, 1.0, 0.0]);
+    let pieces = [down, down, up, up];
+    for (breakpoints, values, even) in [
+        ([-2.0, 0.0, 2.0], [2.0, 0.0, 2.0], true),
+        ([-1.0, 0.0, 2.0], [1.0, 0.0, 2.0], false),
+        ([-2.0, 0.0, 1.0], [2.0, 0.0, 1.0], false),
+    ] {
+        let found = Even::new(&breakpoints, &pieces, &values);
+        assert_eq!(found.is_some(), even, "{breakpoints:?}");
+    }
+}
+
+/// Work in units of ℓ1: less without a kink, more for a form without a fast solver.
+#[test]
+fn pairs_have_the_work_of_their_form() {
+    assert_eq!(Penalty::l1(0.5).pair_work(), 1.0);
+    for simple in [Penalty::NONE, Penalty::l0(0.5), Penalty::NONNEGATIVE] {
+        let work = simple.pair_work();
+        assert!(work > 0.0 && work < 1.0, "{work}");
+    }
+    let uneven = vec![[0.0, -1.0, 0.0], [0.0, 0.5, 0.0], [-1.0, 1.5, 0.0]];
+    assert!(Penalty::pieces(vec![0.0, 1.0], uneven).unwrap().pair_work() > 1.0);
+}
+
+/// The change of λ‖x‖₁ by a new row, and the sum of the magnitudes of its terms.
+#[test]
+fn changes_of_rows_are_weighted() {
+    use super::form::Form;
+    let (old, new) = ([0.5, -1.0], [-0.25, 1.5]);
+    for lambda in [0.25, 4.0] {
+        let form = super::l1::L1 {
+            weights: Weights::Scalar(lambda),
+        };
+        assert_eq!(form.change(1, &old, &new), (0.25 * lambda, 0.75 * lambda));
+    }
+    let form = super::l1::L1 {
+        weights: Weights::Entrywise(array![[0.0, 0.0], [2.0, 8.0]]),
+    };
+    assert_eq!(form.change(1, &old, &new), (3.5, 4.5));
 }

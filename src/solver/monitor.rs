@@ -149,3 +149,6 @@ impl<'m> PacedMonitor<'m> {
         control
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -258,3 +258,6 @@ pub(super) fn quadratic(a: &Array2<f64>, rows: &[usize], entries: &[f64]) -> f64
     }
     sum
 }
+
+#[cfg(test)]
+mod tests;

@@ -517,3 +517,6 @@ impl Branching<'_> {
         largest_sum(&mut ends, self.r)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -295,11 +295,18 @@ pub fn lower_bound(
     Ok(search.finish(options))
 }
 
-/// Returns the bound that needs no matrix: r times the least eigenvalue of M, by Lanczos' method.
+/// Largest residual of Lanczos' method, relative to ‖M‖, that may be missing in its bounds.
+const RESIDUAL: f64 = 2e-14;
+
+/// Returns the bound that needs no matrix: r times the least eigenvalue of M, by Lanczos' method, less
+/// [`RESIDUAL`] and 4n ulp of ‖M‖ for rounding.
 fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction) -> Bound {
-    let constant = restriction.relaxed(form.order(), r).1;
+    let n = form.order();
+    let constant = restriction.relaxed(n, r).1;
+    let (low, high) = form.bounds();
+    let rounding = (RESIDUAL + 4.0 * n as f64 * f64::EPSILON) * low.abs().max(high.abs());
     Bound {
-        value: 0.5 * (r as f64 * form.bounds().0 + constant),
+        value: 0.5 * (r as f64 * (low - rounding) + constant),
         gap: f64::NAN,
         method: Method::Eigenvalues,
         multiplier: None,

@@ -393,3 +393,6 @@ impl Shifted {
 fn sum_rounding(a: &Array2<f64>, r: usize) -> f64 {
     8.0 * r as f64 * f64::EPSILON * crate::linalg::square(a).sqrt()
 }
+
+#[cfg(test)]
+mod tests;

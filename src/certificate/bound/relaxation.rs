@@ -340,3 +340,6 @@ impl Admm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

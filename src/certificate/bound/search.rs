@@ -385,3 +385,6 @@ fn nodes((fewest, most, work): (f64, f64, f64), n: usize, limits: &SearchLimits<
         false => (work / (n as f64).powi(3)).clamp(fewest, most) as usize,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use super::tree::shares;
 use super::{BoundOptions, Method, Restriction, lower_bound};
 use crate::linalg::symmetric_eigen;
 use crate::objective::Quadratic;
+use crate::penalty::Penalty;
 use crate::solver::Unwatched;
 use crate::start;
 use crate::support::Cardinality;
@@ -270,4 +271,134 @@ fn doors_are_closed_to_what_does_not_fit() {
     assert!(bound(2, Restriction::Free, &BoundOptions::new(0.0, f64::NAN)).is_err());
     let found = bound(2, few(&[2, 1]), &options).unwrap();
     assert_ne!(found.method, Method::Eigenvalues);
+}
+
+/// The relaxations of the module's table, for 4 rows and 2 columns.
+#[test]
+fn restrictions_are_relaxed_as_their_table_says() {
+    let (n, r) = (4, 2);
+    let root = 2f64.sqrt();
+    let columns = |counts: &[usize]| Cardinality::Columns(counts.to_vec());
+    for (restriction, entries, constant) in [
+        (Restriction::Free, Entries::Free, 0.0),
+        (Restriction::Nonnegative, Entries::Nonnegative, 0.0),
+        (Restriction::Count(0.75), Entries::Penalized(1.5), 0.0),
+        // 2λ(r√n + ‖P‖₁)/(√n + 1).
+        (Restriction::Absolute(0.75), Entries::Penalized(0.5), 2.0),
+        (
+            Restriction::Cardinality(columns(&[3, 2])),
+            Entries::Within(5.0),
+            0.0,
+        ),
+        (
+            Restriction::Cardinality(Cardinality::Total(3)),
+            Entries::Within(3.0),
+            0.0,
+        ),
+        (
+            Restriction::Cardinality(Cardinality::Total(99)),
+            Entries::Within(8.0),
+            0.0,
+        ),
+        (
+            Restriction::NonnegativeCardinality(Cardinality::Total(99)),
+            Entries::NonnegativeWithin(8.0),
+            0.0,
+        ),
+        (Restriction::Rows(3), Entries::Within(3.0 * root), 0.0),
+        (Restriction::Rows(9), Entries::Within(4.0 * root), 0.0),
+        (
+            Restriction::RowPenalty(0.75),
+            Entries::Penalized(1.5 / root),
+            0.0,
+        ),
+    ] {
+        assert_eq!(
+            restriction.relaxed(n, r),
+            (entries, constant),
+            "{restriction:?}"
+        );
+    }
+    let c = ndarray::array![[-1.0, 2.0], [2.0, 3.0]];
+    let negative = ndarray::array![[-1.0, -2.0], [-2.0, 3.0]];
+    let above = ndarray::array![[-1.0, 0.0], [0.0, 3.0]];
+    let signed = Restriction::NonnegativeCardinality(Cardinality::Total(2));
+    assert_eq!((*signed.bounding(&c)).clone(), c);
+    assert_eq!((*signed.bounding(&negative)).clone(), above);
+    assert_eq!(
+        (*Restriction::Nonnegative.bounding(&negative)).clone(),
+        negative
+    );
+}
+
+#[test]
+fn penalties_have_their_restriction() {
+    let of = Restriction::of;
+    assert_eq!(of(&Penalty::NONE), Some(Restriction::Free));
+    assert_eq!(of(&Penalty::NONNEGATIVE), Some(Restriction::Nonnegative));
+    assert_eq!(of(&Penalty::l0(0.5)), Some(Restriction::Count(0.5)));
+    assert_eq!(of(&Penalty::l1(0.5)), Some(Restriction::Absolute(0.5)));
+    let weights = ndarray::array![[0.5, 2.0], [0.25, 1.0]];
+    assert_eq!(of(&Penalty::l1(weights)), Some(Restriction::Absolute(0.25)));
+    assert_eq!(of(&Penalty::mcp(1.0, 1.0).unwrap()), None);
+}
+
+/// Limits are accepted up to their ends, and the first bound is below every eigenvalue.
+#[test]
+fn ends_of_arguments_are_accepted() {
+    let smooth = Quadratic::new(indefinite(5, 1), None, None).unwrap();
+    let bound = |r: usize, restriction: Restriction, options: &BoundOptions| {
+        let threads = Threads::serial();
+        lower_bound(&smooth, r, &restriction, options, &threads, &mut Unwatched)
+    };
+    let plain = BoundOptions {
+        max_time: Some(0.0),
+        gap_tol: 0.0,
+        ..BoundOptions::new(0.0, 0.0)
+    };
+    let total = |count: usize| Restriction::Cardinality(Cardinality::Total(count));
+    let columns =
+        |counts: &[usize]| Restriction::Cardinality(Cardinality::Columns(counts.to_vec()));
+    for restriction in [
+        Restriction::Rows(2),
+        total(2),
+        columns(&[1, 5]),
+        columns(&[1, 1]),
+    ] {
+        assert!(bound(2, restriction, &plain).is_ok());
+    }
+    for restriction in [
+        Restriction::Rows(1),
+        total(1),
+        columns(&[6, 1]),
+        columns(&[1; 3]),
+    ] {
+        assert!(bound(2, restriction, &plain).is_err());
+    }
+    let negative = |change: &dyn Fn(&mut BoundOptions)| {
+        let mut options = plain;
+        change(&mut options);
+        bound(2, Restriction::Free, &options).is_err()
+    };
+    assert!(negative(&|options| options.max_time = Some(-1e-9)));
+    assert!(negative(&|options| options.max_time = Some(f64::NAN)));
+    assert!(negative(&|options| options.gap_tol = -1e-9));
+    assert!(negative(&|options| options.magnitude = -1e-9));
+    assert!(negative(&|options| options.magnitude = f64::INFINITY));
+    assert!(negative(&|options| options.objective = f64::INFINITY));
+    for (seed, r) in (0..40).flat_map(|seed| [(seed, 1), (seed, 3)]) {
+        let n = 3 + (seed % 6) as usize;
+        let c = Array2::from_diag(&indefinite(n, seed).diag());
+        let least = c.diag().iter().fold(f64::INFINITY, |m: f64, &v| m.min(v));
+        let smooth = Quadratic::new(c, None, None).unwrap();
+        let first = super::of_eigenvalues(&smooth, r, &Restriction::Free).value;
+        let exact = 0.5 * r as f64 * least;
+        assert!(
+            first < exact && first > exact - 1e-12 * (1.0 + exact.abs()),
+            "{seed}"
+        );
+        let more = super::of_eigenvalues(&smooth, r, &Restriction::Absolute(0.5)).value - first;
+        let root = (n as f64).sqrt();
+        assert!((more - 0.5 * r as f64 * root / (root + 1.0)).abs() < 1e-12);
+    }
 }

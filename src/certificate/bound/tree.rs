@@ -301,3 +301,6 @@ pub(super) fn shares(total: usize, r: usize, n: usize, most: usize) -> Option<Ve
     }
     Some(all)
 }
+
+#[cfg(test)]
+mod tests;
