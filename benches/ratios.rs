@@ -312,7 +312,10 @@ fn penalties() {
         row.iter_mut().for_each(|v| *v = v.abs());
     }
     let l1 = Penalty::l1(1.0);
+    let weights = Array2::from_shape_fn((2, 20), |(i, k)| 0.9 + 0.01 * ((i + k) % 7) as f64);
     let made = [
+        ("l0", Ok(Penalty::l0(1.0)), &set),
+        ("l1, weights", Ok(Penalty::l1(weights)), &set),
         ("capped l1", Penalty::capped_l1(1.0, 1.0), &set),
         ("MCP", Penalty::mcp(1.0, 1.0), &set),
         ("SCAD", Penalty::scad(1.0 / 3.0, 3.7), &set),

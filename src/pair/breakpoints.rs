@@ -19,6 +19,8 @@ const RANK_SORT: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breakpoints {
     slots: usize,
+    /// Number of slots after these that hold the ends of the gap, see [`narrow`](Self::narrow).
+    ends: usize,
     live: usize,
     key: Vec<f64>,
     packed: Vec<u64>,
@@ -42,6 +44,8 @@ pub(crate) struct Arc {
     pub(crate) p: f64,
     pub(crate) q: f64,
     pub(crate) k: f64,
+    /// A lower bound of h on the circle, in the first arc.
+    pub(crate) lowest: f64,
 }
 
 /// Views of the points: cosine, sine, A, B (each with one vector more than `count`, repeating the last
@@ -83,7 +87,7 @@ impl Breakpoints {
     /// Resizes the arrays to `slots` slots, all to be filled.
     #[inline(always)]
     pub(crate) fn resize(&mut self, slots: usize) {
-        self.slots = slots;
+        (self.slots, self.ends) = (slots, 0);
         let size = slots.div_ceil(LANES) * LANES + 2 * LANES;
         if self.key.len() < size {
             self.key.resize(size, Self::INERT);
@@ -126,6 +130,63 @@ impl Breakpoints {
         for (array, value) in self.slot.iter_mut().zip(values) {
             array[slot] = value;
         }
+    }
+
+    /// Makes the breakpoints between two directions, the gap, inert. The sum of their jumps is the jump at the end of
+    /// the gap.
+    #[inline(always)]
+    pub(crate) fn narrow<S: Simd, const BENT: bool>(
+        &mut self,
+        simd: S,
+        [from, to]: [(f64, f64); 2],
+    ) {
+        let key = |(c, s): (f64, f64)| {
+            let part = s / (c.abs() + s);
+            if c >= 0.0 { part } else { 2.0 - part }
+        };
+        let (low, high) = (key(from), key(to));
+        let padded = self.slots.div_ceil(LANES) * LANES;
+        self.key[self.slots..padded].fill(Self::INERT);
+        let [_, _, jump_c, jump_s] = &self.slot;
+        let [p, q, k] = &self.bend;
+        let jumps = [jump_c, jump_s, p, q, k].map(|array| S::as_simd_f64s(&array[..padded]).0);
+        let (keys, _) = S::as_mut_simd_f64s(&mut self.key[..padded]);
+        let (above, below) = (simd.splat_f64s(low), simd.splat_f64s(high));
+        let (zero, inert) = (simd.splat_f64s(0.0), simd.splat_f64s(Self::INERT));
+        let mut sums = [zero; 5];
+        let terms = if BENT { 5 } else { 2 };
+        for (m, key) in keys.iter_mut().enumerate() {
+            let gap = simd.and_m64s(
+                simd.less_than_f64s(above, *key),
+                simd.less_than_f64s(*key, below),
+            );
+            for (sum, jumps) in sums.iter_mut().zip(&jumps).take(terms) {
+                *sum = simd.add_f64s(*sum, simd.select_f64s(gap, jumps[m], zero));
+            }
+            *key = simd.select_f64s(gap, inert, *key);
+        }
+        let mut total = [0.0; 5];
+        for (total, sum) in total.iter_mut().zip(sums).take(terms) {
+            *total = simd.reduce_sum_f64s(sum);
+        }
+        self.ends = 2;
+        for (slot, key, direction, [a, b, p, q, k]) in [
+            (self.slots, low, from, [0.0; 5]),
+            (self.slots + 1, high, to, total),
+        ] {
+            self.set(slot, key, direction, (a, b));
+            for (array, jump) in self.bend.iter_mut().zip([p, q, k]) {
+                array[slot] = jump;
+            }
+        }
+    }
+
+    /// Returns the index of the arc that is the gap, if there is one. The coefficients of this arc are not those of h.
+    #[inline(always)]
+    pub(crate) fn gap(&self) -> Option<usize> {
+        let start = self.slots as u32;
+        let place = self.order[..self.live].iter().position(|&k| k == start);
+        place.filter(|_| self.ends > 0).map(|m| m + 1)
     }
 
     /// Sorts the breakpoints and sums their jumps: point 0 is θ = 0, where the arc `start` begins,
@@ -174,30 +235,20 @@ impl Breakpoints {
     /// Sorts the slots with a breakpoint by their keys.
     #[inline(always)]
     fn sort<S: Simd>(&mut self, simd: S) {
-        let slots = self.slots;
-        let padded = slots.div_ceil(LANES) * LANES;
+        let slots = self.slots + self.ends;
         // Keys as integers with the slot in the low bits: all different, so ranks are a permutation.
         let bits = usize::BITS - slots.leading_zeros();
         let scale = (1u64 << (61 - bits)) as f64;
-        let mut live = 0;
-        for (k, (packed, &key)) in self.packed[..padded].iter_mut().zip(&self.key).enumerate() {
-            let inert = k >= slots || key >= Self::INERT;
-            live += usize::from(!inert);
-            let value = (((key * scale) as u64) << bits) | k as u64;
-            *packed = if inert { u64::MAX } else { value };
+        for (k, (packed, &key)) in self.packed[..slots].iter_mut().zip(&self.key).enumerate() {
+            *packed = (((key * scale) as u64) << bits) | k as u64;
         }
-        self.live = live;
-        let mut count = slots;
-        if slots > RANK_SORT {
-            // Inert slots are removed first.
-            count = 0;
-            for k in 0..slots {
-                let packed = self.packed[k];
-                self.packed[count] = packed;
-                count += usize::from(packed != u64::MAX);
-            }
-            self.packed[count..padded].fill(u64::MAX);
+        // Inert slots are removed first.
+        let mut count = 0;
+        for (k, &key) in self.key[..slots].iter().enumerate() {
+            self.packed[count] = self.packed[k];
+            count += usize::from(key < Self::INERT);
         }
+        self.live = count;
         let mask = (1u64 << bits) - 1;
         if count <= RANK_SORT {
             let padded = count.div_ceil(LANES) * LANES;
@@ -212,11 +263,8 @@ impl Breakpoints {
                 }
                 *rank = sum;
             }
-            for k in 0..count {
-                let packed = self.packed[k];
-                if packed != u64::MAX {
-                    self.order[self.rank[k] as usize] = (packed & mask) as u32;
-                }
+            for (&packed, &rank) in self.packed[..count].iter().zip(&self.rank) {
+                self.order[rank as usize] = (packed & mask) as u32;
             }
         } else {
             let sorted = &mut self.packed[..count];
@@ -231,6 +279,12 @@ impl Breakpoints {
     #[inline(always)]
     pub(crate) fn set_drop(&mut self, slot: usize, drop: f64) {
         self.bend[0][slot] = drop;
+    }
+
+    /// Sets the drop of the penalty in all slots.
+    #[inline(always)]
+    pub(crate) fn fill_drops(&mut self, drop: f64) {
+        self.bend[0][..self.slots].fill(drop);
     }
 
     /// Sums the drops of the slots within `tolerance` of the key of each point. `axis` is the drop of entries
@@ -295,7 +349,8 @@ impl Breakpoints {
         let key = self.key[live[m - 1] as usize];
         live.iter().copied().filter(move |&k| {
             let k = k as usize;
-            (self.key[k] - key).abs() <= tolerance
+            k < self.slots
+                && (self.key[k] - key).abs() <= tolerance
                 && (self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0)
         })
     }
@@ -310,16 +365,10 @@ impl Breakpoints {
             .count()
     }
 
-    /// Direction (cosine, sine) of point `m`.
-    #[inline(always)]
-    pub(crate) fn direction(&self, m: usize) -> (f64, f64) {
-        (self.point[0][m], self.point[1][m])
-    }
-
-    /// Returns whether point `m` is a breakpoint and not an end of the period.
+    /// Returns whether point `m` is a breakpoint and not an end of the period or of the gap.
     #[inline(always)]
     pub(crate) fn is_breakpoint(&self, m: usize) -> bool {
-        m > 0 && m <= self.live
+        m > 0 && m <= self.live && (self.order[m - 1] as usize) < self.slots
     }
 }
 

@@ -20,7 +20,7 @@ mod hyperbola;
 pub use boost::{
     BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS,
 };
-pub(crate) use breakpoints::{Arc, Breakpoints, LANES};
+pub(crate) use breakpoints::{Arc, Arcs, Breakpoints, LANES};
 pub use circle::Trig;
 pub use curve::Piece;
 pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};

@@ -5,13 +5,17 @@
 //! the same r breakpoints and running sums (A, B), h = A cosθ + B sinθ on an arc. With unequal
 //! weights the period is π and there are 2r breakpoints. One sort, O(r log r).
 //!
+//! F is negative only where the smooth part is below −h, and h has a lower bound on the circle: the sum over
+//! the columns of their lowest values. This often excludes the reflections, and all rotations but those by small angles;
+//! the breakpoints of the gap in between are then not sorted.
+//!
 //! First the best value at a breakpoint is computed. A lower value requires an arc whose chord, lowered by
 //! the largest curvature times width²/8, is below it. The derivatives at both ends exclude most of these
 //! arcs; the minima inside the few others are computed.
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Arc, Arcs, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
 /// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
@@ -46,7 +50,7 @@ pub(super) fn crossings_of_zero<S: Simd>(
     let one = simd.splat_f64s(1.0);
     let inert = simd.splat_f64s(Breakpoints::INERT);
     let twice = simd.splat_f64s(2.0 * lambda);
-    let (mut a, mut b) = (zero, zero);
+    let (mut a, mut b, mut lengths) = (zero, zero, zero);
     for ((((((&x, &y), key), c), s), jc), js) in xs
         .iter()
         .zip(ys)
@@ -75,7 +79,9 @@ pub(super) fn crossings_of_zero<S: Simd>(
         let divisor = simd.select_f64s(full, sum, one);
         let (cu, su) = (simd.div_f64s(u, divisor), simd.div_f64s(w, divisor));
         let square = simd.mul_add_e_f64s(cu, cu, simd.mul_f64s(su, su));
-        let inverse = simd.div_f64s(one, simd.sqrt_f64s(simd.select_f64s(full, square, one)));
+        let root = simd.sqrt_f64s(simd.select_f64s(full, square, one));
+        let inverse = simd.div_f64s(one, root);
+        lengths = simd.mul_add_e_f64s(sum, root, lengths);
         *key = simd.select_f64s(full, su, inert);
         *c = simd.mul_f64s(cu, inverse);
         *s = simd.mul_f64s(su, inverse);
@@ -87,6 +93,7 @@ pub(super) fn crossings_of_zero<S: Simd>(
     Arc {
         a: lambda * simd.reduce_sum_f64s(a),
         b: lambda * simd.reduce_sum_f64s(b),
+        lowest: lambda * simd.reduce_sum_f64s(lengths),
         ..Arc::default()
     }
 }
@@ -129,6 +136,13 @@ pub(super) fn half_period(
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
 
+/// Cosines of half a period, a quarter turn or half a turn, and a little more: at larger cosines there is a gap.
+const HALF_OF_QUARTER: f64 = 0.708;
+const HALF_OF_HALF: f64 = 0.001;
+
+/// Relative size of the rounding of F, by which the gap is narrower.
+const ROUNDING: f64 = 64.0 * f64::EPSILON;
+
 /// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
 const ANGLE: f64 = 1.110_720_8;
 
@@ -145,17 +159,6 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     scratch: &mut Scratch,
     start: Arc,
 ) -> Best {
-    let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
-    scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
-    if JUMPS {
-        scratch
-            .breakpoints
-            .lay_drops(4.0 * SAME_BREAKPOINT, start.k);
-    }
-    let arcs = scratch.breakpoints.arcs();
-    let last = arcs.count - 1;
-    let padded = arcs.a.len();
-
     // Everything relative to the identity: smooth part a + p, penalty A (+ P + K) at θ = 0.
     let mut base = pair.rotation.a + pair.rotation.p + start.a;
     if BENT {
@@ -164,73 +167,45 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     if JUMPS {
         base -= start.k;
     }
+    // On a branch, F is negative only where the cosine of the angle to the minimum of the first harmonic is above
+    // this number.
+    let cosine = |f: &Trig| {
+        let second = (f.p * f.p + f.q * f.q).sqrt();
+        let least = start.lowest - second - base;
+        (least - ROUNDING * (f.magnitude() + base.abs())) / (f.a * f.a + f.b * f.b).sqrt()
+    };
+    let reflection = pair.reflection.filter(|f| !(cosine(f) >= 1.0));
+    let near = cosine(&pair.rotation);
+    let enough = if QUARTER {
+        HALF_OF_QUARTER
+    } else {
+        HALF_OF_HALF
+    };
+    if reflection.is_none() && near > enough {
+        let gap = gap::<QUARTER>(&pair.rotation, near.min(1.0));
+        scratch.breakpoints.narrow::<S, BENT>(simd, gap);
+    }
+    let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
+    scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
+    let gap = scratch.breakpoints.gap();
+    if JUMPS {
+        scratch
+            .breakpoints
+            .lay_drops(4.0 * SAME_BREAKPOINT, start.k);
+    }
+    let mut arcs = scratch.breakpoints.arcs();
+    let last = arcs.count - 1;
+    let padded = arcs.a.len();
+
     let mut best = Best::IDENTITY;
-    for (f, values, reflect) in [
-        (Some(pair.rotation), &mut *arcs.rotation, false),
-        (pair.reflection, &mut *arcs.reflection, true),
-    ] {
+    for (f, reflect) in [(Some(pair.rotation), false), (reflection, true)] {
         let Some(f) = f else { continue };
-        // At every point, the lowest value over the copies of the period.
-        let (out, _) = S::as_mut_simd_f64s(values);
-        let (c, _) = S::as_simd_f64s(&arcs.c[..padded]);
-        let (s, _) = S::as_simd_f64s(&arcs.s[..padded]);
-        let (a, _) = S::as_simd_f64s(arcs.a);
-        let (b, _) = S::as_simd_f64s(arcs.b);
-        let [bp, bq, bk] = arcs.bent.map(|array| S::as_simd_f64s(array).0);
-        let (fa, fb) = (simd.splat_f64s(f.a), simd.splat_f64s(f.b));
-        let (fp, fq) = (simd.splat_f64s(f.p), simd.splat_f64s(2.0 * f.q));
-        let less = simd.splat_f64s(base);
-        let mut least = simd.splat_f64s(f64::INFINITY);
-        for (m, ((((&c, &s), &a), &b), out)) in c.iter().zip(s).zip(a).zip(b).zip(out).enumerate() {
-            let first = simd.mul_add_e_f64s(fa, c, simd.mul_f64s(fb, s));
-            let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
-            let second =
-                simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
-            let mut h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
-            if BENT {
-                let bent = second_harmonic(simd, (bp[m], bq[m]), (c, s));
-                h = simd.add_f64s(simd.add_f64s(h, bk[m]), bent);
-            }
-            let even = simd.sub_f64s(second, simd.abs_f64s(first));
-            let lowest = if QUARTER {
-                let quarter = simd.sub_f64s(simd.mul_f64s(fb, c), simd.mul_f64s(fa, s));
-                let odd = simd.neg_f64s(simd.add_f64s(second, simd.abs_f64s(quarter)));
-                simd.min_f64s(even, odd)
-            } else {
-                even
-            };
-            *out = simd.add_f64s(h, lowest);
-            let at = match JUMPS {
-                true => simd.sub_f64s(*out, bp[m]),
-                false => *out,
-            };
-            least = simd.min_f64s(least, at);
-        }
-        let least = simd.reduce_min_f64s(least);
-        let fill = values[last];
-        values[padded..].fill(fill);
-        if least < best.value {
-            let drops = arcs.bent[0];
-            let mut places = values[..=last].iter().enumerate();
-            let m = places
-                .position(|(m, &v)| if JUMPS { v - drops[m] } else { v } == least)
-                .unwrap_or(last);
-            let (c, s) = (arcs.c[m], arcs.s[m]);
-            let (first, quarter, second) = harmonics(&f, c, s);
-            let (cm, sm) = if !QUARTER || second - first.abs() <= -second - quarter.abs() {
-                let sign = if first > 0.0 { -1.0 } else { 1.0 };
-                (sign * c, sign * s)
-            } else {
-                let sign = if quarter > 0.0 { -1.0 } else { 1.0 };
-                (-sign * s, sign * c)
-            };
-            best.offer(least, cm, sm, reflect, Some(m));
-        }
+        offer_points::<S, QUARTER, BENT, JUMPS>(simd, (&f, reflect), base, &mut arcs, &mut best);
     }
 
     for (f, values, reflect) in [
         (Some(pair.rotation), &*arcs.rotation, false),
-        (pair.reflection, &*arcs.reflection, true),
+        (reflection, &*arcs.reflection, true),
     ] {
         let Some(f) = f else { continue };
         let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
@@ -238,7 +213,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
         // Lower bound on every arc, over all copies: the chord less the largest curvature. The first
         // harmonic is at least h less the smooth amplitude; a sinusoid that is positive at both
         // ends of an arc is positive, hence concave, in between.
-        let least = {
+        {
             let view = |array| S::as_simd_f64s(array).0;
             let (c0, c1) = (view(&arcs.c[..padded]), view(&arcs.c[1..=padded]));
             let (s0, s1) = (view(&arcs.s[..padded]), view(&arcs.s[1..=padded]));
@@ -249,7 +224,6 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
             let zero = simd.splat_f64s(0.0);
             let factor = simd.splat_f64s(CHORD);
             let (reach, second) = (simd.splat_f64s(reach), simd.splat_f64s(second));
-            let mut least = simd.splat_f64s(f64::INFINITY);
             for (m, out) in out.iter_mut().enumerate() {
                 let (dc, ds) = (simd.sub_f64s(c1[m], c0[m]), simd.sub_f64s(s1[m], s0[m]));
                 let chord = simd.mul_add_e_f64s(dc, dc, simd.mul_f64s(ds, ds));
@@ -282,10 +256,16 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 let curvature = simd.max_f64s(zero, curvature);
                 let below = simd.mul_f64s(simd.mul_f64s(factor, chord), curvature);
                 *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
-                least = simd.min_f64s(least, *out);
             }
-            simd.reduce_min_f64s(least)
-        };
+        }
+        if let Some(gap) = gap {
+            arcs.bound[gap] = f64::INFINITY;
+        }
+        let mut least = simd.splat_f64s(f64::INFINITY);
+        for &bound in S::as_simd_f64s(&*arcs.bound).0 {
+            least = simd.min_f64s(least, bound);
+        }
+        let least = simd.reduce_min_f64s(least);
         if least >= best.value {
             continue;
         }
@@ -341,6 +321,92 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
         }
     }
     best
+}
+
+/// Offers the point with the lowest value on a branch, over all copies of the period, and keeps the values of all points.
+#[inline(always)]
+pub(super) fn offer_points<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(
+    simd: S,
+    (f, reflect): (&Trig, bool),
+    base: f64,
+    arcs: &mut Arcs<'_>,
+    best: &mut Best,
+) {
+    let (last, padded) = (arcs.count - 1, arcs.a.len());
+    let values = match reflect {
+        true => &mut *arcs.reflection,
+        false => &mut *arcs.rotation,
+    };
+    let (out, _) = S::as_mut_simd_f64s(values);
+    let (c, _) = S::as_simd_f64s(&arcs.c[..padded]);
+    let (s, _) = S::as_simd_f64s(&arcs.s[..padded]);
+    let (a, _) = S::as_simd_f64s(arcs.a);
+    let (b, _) = S::as_simd_f64s(arcs.b);
+    let [bp, bq, bk] = arcs.bent.map(|array| S::as_simd_f64s(array).0);
+    let (fa, fb) = (simd.splat_f64s(f.a), simd.splat_f64s(f.b));
+    let (fp, fq) = (simd.splat_f64s(f.p), simd.splat_f64s(2.0 * f.q));
+    let less = simd.splat_f64s(base);
+    let mut least = simd.splat_f64s(f64::INFINITY);
+    for (m, ((((&c, &s), &a), &b), out)) in c.iter().zip(s).zip(a).zip(b).zip(out).enumerate() {
+        let first = simd.mul_add_e_f64s(fa, c, simd.mul_f64s(fb, s));
+        let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
+        let second = simd.mul_add_e_f64s(fp, difference, simd.mul_f64s(fq, simd.mul_f64s(c, s)));
+        let mut h = simd.mul_add_e_f64s(a, c, simd.mul_add_e_f64s(b, s, simd.neg_f64s(less)));
+        if BENT {
+            let bent = second_harmonic(simd, (bp[m], bq[m]), (c, s));
+            h = simd.add_f64s(simd.add_f64s(h, bk[m]), bent);
+        }
+        let even = simd.sub_f64s(second, simd.abs_f64s(first));
+        let lowest = if QUARTER {
+            let quarter = simd.sub_f64s(simd.mul_f64s(fb, c), simd.mul_f64s(fa, s));
+            let odd = simd.neg_f64s(simd.add_f64s(second, simd.abs_f64s(quarter)));
+            simd.min_f64s(even, odd)
+        } else {
+            even
+        };
+        *out = simd.add_f64s(h, lowest);
+        let at = match JUMPS {
+            true => simd.sub_f64s(*out, bp[m]),
+            false => *out,
+        };
+        least = simd.min_f64s(least, at);
+    }
+    let least = simd.reduce_min_f64s(least);
+    let fill = values[last];
+    values[padded..].fill(fill);
+    if least < best.value {
+        let drops = arcs.bent[0];
+        let mut places = values[..=last].iter().enumerate();
+        let m = places
+            .position(|(m, &v)| if JUMPS { v - drops[m] } else { v } == least)
+            .unwrap_or(last);
+        let (c, s) = (arcs.c[m], arcs.s[m]);
+        let (first, quarter, second) = harmonics(f, c, s);
+        let (cm, sm) = if !QUARTER || second - first.abs() <= -second - quarter.abs() {
+            let sign = if first > 0.0 { -1.0 } else { 1.0 };
+            (sign * c, sign * s)
+        } else {
+            let sign = if quarter > 0.0 { -1.0 } else { 1.0 };
+            (-sign * s, sign * c)
+        };
+        best.offer(least, cm, sm, reflect, Some(m));
+    }
+}
+
+/// Returns the ends of the gap: the angles farther from the minimum of the first harmonic than a `cosine` allows. The
+/// angles between are less than a period, and the identity is among them.
+#[inline(always)]
+fn gap<const QUARTER: bool>(f: &Trig, cosine: f64) -> [(f64, f64); 2] {
+    let length = (f.a * f.a + f.b * f.b).sqrt();
+    let (c, s) = (-f.a / length, -f.b / length);
+    let sine = ((1.0 - cosine) * (1.0 + cosine)).sqrt();
+    let after = (c * cosine - s * sine, (s * cosine + c * sine).max(0.0));
+    let before = (c * cosine + s * sine, (s * cosine - c * sine).min(0.0));
+    let turned = match QUARTER {
+        true => (-before.1, before.0),
+        false => (-before.0, -before.1),
+    };
+    [after, turned]
 }
 
 /// Marks the columns with an entry that vanishes at the best point; a column has `per_column` slots.

@@ -21,6 +21,9 @@ pub(super) struct Even {
     slope: f64,
     /// Positive breakpoints, ascending, and the change of the piece at each.
     knots: Vec<(f64, Piece)>,
+    /// Whether the penalty is concave and does not fall for x ≥ 0. The penalty of a column is then lowest where one
+    /// entry is zero.
+    rises: bool,
 }
 
 impl Even {
@@ -48,9 +51,20 @@ impl Even {
             let change = [0, 1, 2].map(|l| pieces[k + 1][l] - pieces[k][l]);
             (breakpoints[k], change)
         });
+        let knots: Vec<(f64, Piece)> = knots.collect();
+        // Slopes fall at the knots, up to rounding, and do not fall below 0.
+        let falls = |&(level, [_, b, c]): &(f64, Piece)| {
+            b + c * level <= CONTINUOUS * (b.abs() + (c * level).abs())
+        };
+        let [_, last_slope, last_bend] = pieces[count];
+        let rises = pieces[first..].iter().all(|piece| piece[2] <= 0.0)
+            && knots.iter().all(falls)
+            && last_slope >= 0.0
+            && last_bend == 0.0;
         Some(Self {
             slope: pieces[first][1],
-            knots: knots.collect(),
+            knots,
+            rises,
         })
     }
 
@@ -77,6 +91,9 @@ impl Even {
         }
         for (l, &knot) in self.knots.iter().enumerate() {
             crossings(simd, knot, pair, (points, stride * (1 + 2 * l)), &mut start);
+        }
+        if !self.rises {
+            start.lowest = f64::NEG_INFINITY;
         }
         let best = search::<S, true, true, false>(simd, pair, scratch, start);
         if let Some(m) = best.breakpoint
@@ -127,7 +144,7 @@ fn crossings<S: Simd>(
     let level = simd.splat_f64s(knot);
     let (da, db) = (simd.splat_f64s(da), simd.splat_f64s(db));
     let (quarter, half) = (simd.splat_f64s(0.25 * dc), simd.splat_f64s(0.5 * dc));
-    let mut sums = [zero; 5];
+    let mut sums = [zero; 6];
     for (m, (&x, &y)) in xs.iter().zip(ys).enumerate() {
         let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
         let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
@@ -179,20 +196,16 @@ fn crossings<S: Simd>(
         );
         let q = simd.mul_f64s(half, simd.mul_f64s(u, w));
         let k = simd.mul_add_e_f64s(quarter, square, da);
+        let bend = simd.mul_add_e_f64s(half, length, db);
+        let farthest = simd.mul_add_e_f64s(bend, length, da);
         let (a, b) = (simd.mul_f64s(db, u), simd.mul_f64s(db, w));
         let (minus_a, minus_b) = (simd.neg_f64s(a), simd.neg_f64s(b));
         let (minus_p, minus_q) = (simd.neg_f64s(p), simd.neg_f64s(q));
         let n = m + xs.len();
         for (slot, point) in [(m, down), (n, up)] {
-            let length = simd.sqrt_f64s(simd.mul_add_e_f64s(
-                point.0,
-                point.0,
-                simd.mul_f64s(point.1, point.1),
-            ));
             let sum = simd.add_f64s(point.0, point.1);
             keys[slot] = simd.select_f64s(crosses, simd.div_f64s(point.1, sum), inert);
-            cs[slot] = simd.div_f64s(point.0, length);
-            ss[slot] = simd.div_f64s(point.1, length);
+            (cs[slot], ss[slot]) = point;
         }
         // A falling crossing removes the piece beyond the knot: from (u, w), or (w, −u) a quarter turn back.
         jump_c[m] = simd.select_f64s(late, minus_b, minus_a);
@@ -217,6 +230,8 @@ fn crossings<S: Simd>(
             simd.mul_f64s(p, difference),
             simd.mul_f64s(q, difference),
             simd.mul_f64s(k, both),
+            // The piece at the largest value of the entry.
+            simd.select_f64s(crosses, farthest, zero),
         ];
         for (sum, term) in sums.iter_mut().zip(terms) {
             *sum = simd.add_f64s(*sum, term);
@@ -227,4 +242,5 @@ fn crossings<S: Simd>(
     start.p += simd.reduce_sum_f64s(sums[2]);
     start.q += simd.reduce_sum_f64s(sums[3]);
     start.k += simd.reduce_sum_f64s(sums[4]);
+    start.lowest += simd.reduce_sum_f64s(sums[5]);
 }

@@ -26,6 +26,12 @@ pub(super) fn circle<S: Simd>(
     let mut start = Arc::default();
     for (column, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
         let zero = x == 0.0 && y == 0.0;
+        if !zero {
+            // A column is lowest where one of its entries is zero.
+            let [first, second] = [pair.rows.0, pair.rows.1].map(|row| weights(row, column));
+            let length = (x * x + y * y).sqrt();
+            start.lowest += (second.1 * length - first.0).min(first.1 * length - second.0);
+        }
         for (slot, row, alpha, beta) in [
             (2 * column, pair.rows.0, x, y),
             (2 * column + 1, pair.rows.1, y, -x),

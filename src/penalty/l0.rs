@@ -9,7 +9,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
 use super::Form;
-use super::arcs::quarter_period;
+use super::arcs::{offer_points, quarter_period};
 use crate::pair::{
     Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
 };
@@ -118,19 +118,23 @@ impl Form for L0 {
         let lowest = branches.iter().filter_map(|(f, _)| f.as_ref());
         let lowest = lowest.map(Trig::lower_bound).fold(f64::INFINITY, f64::min) - base;
         if full > 0 && lowest + self.lambda * (single as f64 - full as f64) < best.value {
-            quarter_period(simd, 1.0, pair, &mut scratch.breakpoints);
+            quarter_period(simd, 0.0, pair, &mut scratch.breakpoints);
             let breakpoints = &mut scratch.breakpoints;
+            breakpoints.fill_drops(self.lambda);
             breakpoints.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
-            let mut m = 1;
-            while m <= full {
-                let group = scratch.breakpoints.group(m, SAME_BREAKPOINT);
-                let penalty = self.lambda * (single as f64 - group as f64);
-                let direction = scratch.breakpoints.direction(m);
-                for (f, reflect) in branches {
-                    let Some(f) = f else { continue };
-                    offer_quadrants(&mut best, &f, base, direction, penalty, reflect, Some(m));
-                }
-                m += group;
+            // No drop at the axis, which is a candidate already.
+            breakpoints.lay_drops(SAME_BREAKPOINT, 0.0);
+            let mut arcs = breakpoints.arcs();
+            let base = base - self.lambda * single as f64;
+            for (f, reflect) in &branches {
+                let Some(f) = f else { continue };
+                offer_points::<S, true, false, true>(
+                    simd,
+                    (f, *reflect),
+                    base,
+                    &mut arcs,
+                    &mut best,
+                );
             }
         }
 
@@ -154,7 +158,7 @@ impl Form for L0 {
             let near = columns.filter(|&(_, (&x, &y))| is_near_axis(x, y));
             scratch.vanishing.extend(near.map(|(k, _)| k as u32));
         } else if let Some(m) = best.breakpoint {
-            for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+            for k in scratch.breakpoints.dropping_at(m, SAME_BREAKPOINT) {
                 scratch.vanishing.push(k);
             }
         }

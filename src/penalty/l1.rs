@@ -177,8 +177,11 @@ impl Form for L1 {
                 points.resize(2 * columns + 1);
                 let mut start = Arc::default();
                 for (k, (&x, &y)) in pair.x.iter().zip(pair.y).take(columns).enumerate() {
-                    half_period(weights[[i, k]], x, y, 2 * k, points, &mut start);
-                    half_period(weights[[j, k]], y, -x, 2 * k + 1, points, &mut start);
+                    let (first, second) = (weights[[i, k]], weights[[j, k]]);
+                    half_period(first, x, y, 2 * k, points, &mut start);
+                    half_period(second, y, -x, 2 * k + 1, points, &mut start);
+                    // A column is lowest where one of its entries is zero.
+                    start.lowest += first.min(second) * (x * x + y * y).sqrt();
                 }
                 // A breakpoint without a jump keeps every arc within a quadrant.
                 points.set(2 * columns, 1.0, (0.0, 1.0), (0.0, 0.0));
