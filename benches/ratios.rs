@@ -12,8 +12,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, s};
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::{Penalty, solve_each_on_circle};
 use orthobcd::{
@@ -188,9 +188,15 @@ fn per_pair(
     threads: &Threads,
 ) -> f64 {
     let n = smooth.matrix().nrows();
-    let signature = Signature::stiefel(n);
+    // Without a penalty, all signs being equal, gradient steps would take the place of sweeps.
+    let sweeps = penalty.is_none() && options.update == Update::GaussSeidel;
+    let mut signs = vec![1; n];
+    signs[n - 1] = if sweeps { -1 } else { 1 };
+    let signature = Signature::new(&signs).unwrap();
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
-    let x0 = start::random(n, r, 1);
+    let mut x0 = Array2::zeros((n, r));
+    x0.slice_mut(s![..n - 1, ..])
+        .assign(&start::random(n - 1, r, 1));
     let solution = minimize(&problem, x0, options, threads, &mut Unwatched).expect("valid input");
     let first = solution.history[0].seconds;
     (solution.seconds - first) / solution.iterations as f64

@@ -6,6 +6,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::Block;
 use crate::linalg::add_product;
+use crate::rows::rows_of;
 use crate::threads::Threads;
 
 /// Rows of the gradient that one thread updates at a time.
@@ -58,20 +59,16 @@ impl Block {
             let product = delta.slice(s![.., ..r]).dot(&metric);
             delta.slice_mut(s![.., ..r]).assign(&product);
         }
-        let (curvature, work) = (&self.curvature, b * delta.len());
-        threads.for_chunks(
-            &mut self.gradient,
-            CHUNK_ROWS * stride,
-            work,
-            |piece, target| {
-                let (from, count) = (piece * CHUNK_ROWS, target.len() / stride);
-                let columns = |k: usize| curvature[k * b + from..][..count].iter().copied();
-                let panel: Vec<f64> = rows.iter().flat_map(|&(k, _)| columns(k)).collect();
-                let panel = ArrayView2::from_shape((rows.len(), count), &panel);
-                let panel =
-                    panel.expect("an entry for every row that moved and every row of the piece");
-                add_product(panel.t(), delta.view(), target);
-            },
-        );
+        let (curvature, chunk) = (&self.curvature, CHUNK_ROWS * stride);
+        let work = b * delta.len();
+        threads.for_chunks(&mut self.gradient, chunk, work, |piece, target| {
+            let (from, count) = (piece * CHUNK_ROWS, target.len() / stride);
+            let mut panel = Vec::with_capacity(rows.len() * count);
+            for &(k, _) in rows {
+                panel.extend_from_slice(&curvature[k * b + from..][..count]);
+            }
+            let panel = rows_of(&mut panel, count);
+            add_product(panel.t(), delta.view(), target);
+        });
     }
 }

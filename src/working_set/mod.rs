@@ -13,7 +13,7 @@
 //! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
 //! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
-//! Tiles of large problems have more rows, and are swept in [inner tiles](InnerTiles).
+//! Tiles of large problems have more rows, and are swept in inner tiles.
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
