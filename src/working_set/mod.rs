@@ -155,8 +155,8 @@ const SUPPORT_BLOCK: usize = 384;
 /// rows is swept without knowing of the other moves.
 const GROUPS_PER_TILE: usize = 16;
 
-/// Most inner tiles of a tile that have no row in common: at 64 rows each, C of a tile fits into a cache of 2 MB.
-const INNER_TILES: usize = 8;
+/// Most inner tiles of a tile that have no row in common: at 64 rows each, C of a tile takes 8 MB.
+const INNER_TILES: usize = 16;
 
 /// The state of a working-set rule.
 #[derive(Debug)]
