@@ -189,7 +189,7 @@ fn per_pair(
 ) -> f64 {
     let n = smooth.matrix().nrows();
     // Without a penalty, all signs being equal, gradient steps would take the place of sweeps.
-    let sweeps = penalty.is_none() && options.update == Update::GaussSeidel;
+    let sweeps = *penalty == Penalty::NONE && options.update == Update::GaussSeidel;
     let mut signs = vec![1; n];
     signs[n - 1] = if sweeps { -1 } else { 1 };
     let signature = Signature::new(&signs).unwrap();
