@@ -56,7 +56,8 @@ struct Support {
 /// What visits count for.
 struct Tally {
     pair_work: f64,
-    /// Whether a set of rows counts once, however often its pairs are swept.
+    /// Whether the rule is cyclic: C(n, k) successive visits visit every set of k rows, and each set counts once, however
+    /// often its pairs are swept.
     cyclic: bool,
     /// The decrease of F since the last pass over the nonzero rows.
     gained: f64,
@@ -331,7 +332,7 @@ impl Mover for RowMover {
     }
 
     fn is_exhaustive(&self) -> bool {
-        let all = self.tiled || self.schedule.is_cyclic();
+        let all = self.tiled || self.tally.cyclic;
         all && self.solver.curvature == Curvature::Exact
     }
 }

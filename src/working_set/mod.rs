@@ -13,7 +13,7 @@
 //! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
 //! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
-//! Tiles of large problems have more rows, and are swept in inner tiles.
+//! Tiles have up to 32 times the rows of a group, and are swept in inner tiles of two groups.
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
@@ -125,7 +125,7 @@ pub(crate) struct Visit {
     pub(crate) inner: Option<InnerTiles>,
 }
 
-/// The inner tiles of a tile of a large problem: the rows of the tile are kept current among themselves, and all others
+/// The inner tiles of a tile of many rows: the rows of the tile are kept current among themselves, and all others
 /// follow when the tile has been swept. Some inner tiles without a common row are swept side by side, so that several
 /// threads share the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl Tiles {
 }
 
 impl Schedule {
-    /// The rule for n rows, sets of `size` rows, and tiles of `tile` rows.
+    /// The rule for n rows, sets of `size` rows, and inner tiles of `tile` rows.
     pub(crate) fn new(rule: WorkingSet, n: usize, size: usize, tile: usize) -> Self {
         Self {
             rule,
@@ -257,11 +257,6 @@ impl Schedule {
     /// Number of rows n.
     pub(crate) fn rows(&self) -> usize {
         self.n
-    }
-
-    /// Returns whether C(n, k) successive visits visit every set of k rows once.
-    pub(crate) fn is_cyclic(&self) -> bool {
-        self.rule == WorkingSet::Cyclic
     }
 
     /// Number of rows that were nonzero when the tiled pass began.

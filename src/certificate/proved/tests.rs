@@ -76,6 +76,16 @@ fn run(
     (found, bound, given)
 }
 
+/// Runs both searches without a restriction and a tolerance; the search always returns `only`.
+fn search_alone(
+    smooth: &Quadratic<'_>,
+    options: &Options,
+    only: Solution,
+) -> (Solution, Bound, Vec<Given>) {
+    let goal = (0.0, options);
+    run(smooth, &Restriction::Free, goal, &[only], &mut Unwatched)
+}
+
 /// With r = 1 and h = 0 the bound is half the least eigenvalue from the start.
 #[test]
 fn an_optimum_is_proved_by_the_first_search() {
@@ -204,13 +214,7 @@ fn a_target_is_reached_at_its_value() {
             ..Options::default()
         };
         let only = solution(-1.0, 0.0, Status::MaxWork, 0.0);
-        let (found, _, given) = run(
-            &smooth,
-            &Restriction::Free,
-            (0.0, &options),
-            &[only],
-            &mut Unwatched,
-        );
+        let (found, _, given) = search_alone(&smooth, &options, only);
         let calls = if status == Status::Target { 1 } else { 6 };
         assert_eq!((found.status, given.len()), (status, calls));
     }
@@ -228,13 +232,7 @@ fn rounds_share_the_limits() {
             ..Options::default()
         };
         let only = solution(-1.0, 0.0, Status::MaxWork, each);
-        let (found, _, given) = run(
-            &smooth,
-            &Restriction::Free,
-            (0.0, &options),
-            &[only],
-            &mut Unwatched,
-        );
+        let (found, _, given) = search_alone(&smooth, &options, only);
         let own = EIGEN_WORK * 27.0;
         assert_eq!((given.len(), found.status), (6, Status::MaxWork));
         assert_eq!(found.work, 6.0 * each + own);
@@ -255,13 +253,7 @@ fn rounds_share_the_limits() {
         ..Options::default()
     };
     let only = solution(-1.0, 0.0, Status::Target, 0.0);
-    let (found, _, given) = run(
-        &smooth,
-        &Restriction::Free,
-        (0.0, &options),
-        &[only],
-        &mut Unwatched,
-    );
+    let (found, _, given) = search_alone(&smooth, &options, only);
     assert_eq!((given.len(), found.status), (6, Status::MaxTime));
     for (k, (time, work, ..)) in given.iter().enumerate() {
         let share = 2f64.powi(k as i32 - 5) * 1e6;
@@ -311,13 +303,7 @@ fn rounds_end_when_no_further_one_can_help() {
         (&Options::default(), Status::Converged, 1, Status::Converged),
     ] {
         let only = solution(-1.0, 0.0, status, 0.0);
-        let (found, bound, given) = run(
-            &smooth,
-            &Restriction::Free,
-            (0.0, options),
-            &[only],
-            &mut Unwatched,
-        );
+        let (found, bound, given) = search_alone(&smooth, options, only);
         assert_eq!(
             (found.status, given.len()),
             (end, calls),
@@ -420,14 +406,7 @@ fn gaps_are_relative_to_both_parts_of_f() {
     let options = Options::default();
     for (f, h) in [(-1.5, 0.75), (2.0, 0.0), (-0.5, 3.0)] {
         let only = solution(f, h, Status::Converged, 0.0);
-        let bound = run(
-            &smooth,
-            &Restriction::Free,
-            (0.0, &options),
-            &[only],
-            &mut Unwatched,
-        )
-        .1;
+        let bound = search_alone(&smooth, &options, only).1;
         let magnitude = (f + 0.5f64).abs() + h;
         assert!((bound.gap * magnitude - (f + h + 2.0)).abs() < 1e-12);
     }

@@ -131,6 +131,17 @@ fn nodes_begin_inside_their_constraints() {
     }
 }
 
+/// The effort of a maximum that is searched to its end.
+fn exact_effort() -> Effort<'static> {
+    Effort {
+        tolerance: 0.0,
+        enough: f64::NEG_INFINITY,
+        nodes: 1000,
+        work: f64::INFINITY,
+        go_on: &|| true,
+    }
+}
+
 /// The bound at Λ is the sum of the r largest eigenvalues of Λ and of the sparse maxima of C − Λ.
 #[test]
 fn bounds_at_a_multiplier_are_sums_of_maxima() {
@@ -144,13 +155,7 @@ fn bounds_at_a_multiplier_are_sums_of_maxima() {
         let b = &c - &centre.lambda;
         let exact = [maximum(&b, 2, &[]), maximum(&b, 3, &[1])];
         let sum = ky_fan(&centre.lambda, 3) + 2.0 * exact[0] + exact[1];
-        let effort = Effort {
-            tolerance: 0.0,
-            enough: f64::NEG_INFINITY,
-            nodes: 1000,
-            work: f64::INFINITY,
-            go_on: &|| true,
-        };
+        let effort = exact_effort();
         let found = shifted.maxima(&at, &master, &centre, (effort, f64::NEG_INFINITY));
         let rounding = sum_rounding(&c, 3) + sum_rounding(&centre.lambda, 3);
         assert!(
@@ -208,13 +213,7 @@ fn rows_that_no_good_support_has_are_left_out() {
                     maxima: vec![above],
                 };
                 let mut classes = vec![class(2, allowed(size, &[]))];
-                let effort = Effort {
-                    tolerance: 0.0,
-                    enough: f64::NEG_INFINITY,
-                    nodes: 1000,
-                    work: f64::INFINITY,
-                    go_on: &|| true,
-                };
+                let effort = exact_effort();
                 let work = shifted.screen(&mut classes, &dual, gap, &effort);
                 assert_eq!(work > 0.0, size > 1);
                 let least = above - gap;
@@ -283,7 +282,7 @@ fn one_column_is_solved_at_its_root() {
     }
 }
 
-/// A node that a limit cuts keeps its barrier, and what is left of it continues to the same bound.
+/// A node that a work limit interrupts keeps its barrier parameter. Resumed, it ends at a bound that is no worse.
 #[test]
 fn cut_nodes_continue() {
     let threads = Threads::serial();
