@@ -306,17 +306,16 @@ fn mixed_signs_scale_with_f() {
         let c = a.t().dot(&a);
         let c = (&c + &c.t()) * 0.5;
         let x0 = random_j_orthogonal(&signature, 0.4, seed).unwrap();
-        for (update, side, working_set, adaptive) in [
-            (Update::GaussSeidel, Side::Rows, WorkingSet::Tiled, false),
-            (Update::GaussSeidel, Side::Both, WorkingSet::Tiled, false),
-            (Update::GaussSeidel, Side::Rows, WorkingSet::Random, false),
-            (Update::Jacobi, Side::Rows, WorkingSet::Tiled, true),
+        for (update, side, working_set) in [
+            (Update::GaussSeidel, Side::Rows, WorkingSet::Tiled),
+            (Update::GaussSeidel, Side::Both, WorkingSet::Tiled),
+            (Update::GaussSeidel, Side::Rows, WorkingSet::Random),
+            (Update::Jacobi, Side::Rows, WorkingSet::Tiled),
         ] {
             let options = Options::default()
                 .with_update(update)
                 .with_side(side)
                 .with_working_set(working_set)
-                .with_adaptive(adaptive)
                 .with_seed(seed)
                 .with_max_sweeps(4);
             for penalised in [false, true] {

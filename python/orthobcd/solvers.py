@@ -68,14 +68,15 @@ class OBCD(Checked):
     block_size : int, default 2
         Rows k per block for every rule but "tiled"; 2 with a `SmoothFunction`. A block of k > 2
         rows moves by sweeps over its pairs; without a penalty a singular value decomposition comes
-        first. With ``update="jacobi"``, k > 2 needs a quadratic form without penalty: the rows are
-        partitioned into blocks of k, each of which moves by a decomposition. For "cyclic" and k > 2
-        a sweep is a cycle over all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2
-        visits to pairs.
+        first. With ``update="jacobi"`` an odd k counts as k + 1. For "cyclic" and k > 2 a sweep is
+        a cycle over all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2 visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
-        "gauss-seidel" moves one block after the other. "jacobi" moves all pairs of a random perfect
-        matching at once, in parallel; it needs the defaults of ``working_set``, ``tile_size`` and
-        ``scored_pairs``.
+        "gauss-seidel" moves one block after the other; tiles are swept side by side where F falls
+        as they promise. "jacobi" moves all blocks of ``block_size`` rows of a round at once, each
+        with the gradient before the round: with two rows perfect matchings of up to 128 rows, in a
+        tournament in which every pair meets once a sweep. If F falls by less than half of what the
+        blocks promise, the round is undone, and half as many blocks move at once. It needs the
+        defaults of ``working_set``, ``tile_size`` and ``scored_pairs``.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖``, c the mean of C's diagonal: Lemma C.2 for C − cI, which changes
@@ -91,7 +92,7 @@ class OBCD(Checked):
         ``proximal·κ/2 · ||V − I||²`` (Theorem 4.2). When a sweep has converged, the term is
         dropped, because it can hide a decrease.
     tile_size : int, default 64
-        Rows per tile of the tiled rule.
+        Rows per tile of the tiled rule; an odd number counts as one more.
     scored_pairs : int, optional
         Number of partners of a random row from which "wss-sv" and "wss-or" choose; min(n − 1, 20)
         by default. With n(n−1)/2 or more all pairs are scored, as the papers define the rules.
@@ -148,8 +149,8 @@ def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
     for name in names:
         if (value := getattr(solver, name)) != defaults[name]:
             raise ValueError(
-                f"{name} must be {defaults[name]!r} with update='jacobi', which moves random "
-                f"matchings of all rows; got {value!r}"
+                f"{name} must be {defaults[name]!r} with update='jacobi', which moves all blocks "
+                f"of a round at once; got {value!r}"
             )
 
 
@@ -384,8 +385,10 @@ class JOBCD(Checked):
     ----------
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         "gauss-seidel": one pair after the other, each with the current gradient (GS-JOBCD).
-        "jacobi": all pairs of a random perfect matching at once, in parallel (J-JOBCD); it needs
-        the defaults of ``working_set`` and ``tile_size``.
+        "jacobi": all pairs of a perfect matching of up to 128 rows at once, from one gradient, as
+        in `OBCD`; it needs the defaults of ``working_set`` and ``tile_size``. (J-JOBCD of the paper
+        moves one matching of all rows under a bound on the curvature:
+        ``VRJOBCD(full_gradient=True, step_rule="bound")``.)
     side : {"both", "rows", "columns"}, default "both"
         Side that moves. "rows": X ← VX, as in the paper. "columns": X ← XV (for ``½⟨X, CX⟩`` the
         J-Jacobi eigenvalue method, which converges quadratically). "both": rows and columns in
@@ -407,10 +410,7 @@ class JOBCD(Checked):
     working_set : {"tiled", "random", "cyclic"}, default "tiled"
         Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.
     tile_size : int, default 64
-        Rows per tile of the tiled rule.
-    adaptive : bool, default True
-        In the update "jacobi", try less curvature than the bound that is safe for all pairs
-        together, and raise it again where F does not fall enough.
+        Rows per tile of the tiled rule; an odd number counts as one more.
 
     Raises
     ------
@@ -432,14 +432,12 @@ class JOBCD(Checked):
     rapidity_bound: float | None = None
     working_set: MixedWorkingSet = "tiled"
     tile_size: int = 64
-    adaptive: bool = True
 
     def __post_init__(self) -> None:
         as_choice("update", self.update, get_args(Update))
         as_choice("side", self.side, get_args(Side))
         as_choice("curvature", self.curvature, get_args(Curvature))
         as_choice("working_set", self.working_set, get_args(MixedWorkingSet))
-        as_bool("adaptive", self.adaptive)
         if self.side == "columns" and self.update == "jacobi":
             raise ValueError("side must be 'rows' or 'both' with the update 'jacobi'")
         self._set(

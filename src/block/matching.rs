@@ -107,19 +107,16 @@ impl Worker {
     fn visit(
         &mut self,
         x: ArrayView2<'_, f64>,
-        rows: &[usize],
+        rows: [usize; 2],
         model: &Majoriser<'_>,
         penalty: &Penalty,
         options: PairOptions<'_>,
     ) {
         self.block.load(x, &rows[..1], &rows[1..]);
         model.fill(&mut self.block, x);
-        let outcome = match rows.len() {
-            2 => self.sweep(penalty, options),
-            _ => self.block.turn_all(options),
-        };
+        let outcome = self.sweep(penalty, options);
         if outcome.updates > 0 {
-            for (k, &row) in rows.iter().enumerate() {
+            for (k, row) in rows.into_iter().enumerate() {
                 self.moved.push((row, self.block.row(k).to_vec()));
             }
         }
@@ -162,12 +159,11 @@ impl Matchings {
     }
 
     /// Solves the pairs of a matching, and returns the change of the model and h. [`Matchings::moved`] gives the
-    /// new rows. An unbounded pair ends its piece early. Without a penalty and with equal signs, the pairs may be
-    /// disjoint blocks of more rows.
-    pub(crate) fn solve<B: AsRef<[usize]> + Sync>(
+    /// new rows. An unbounded pair ends its piece early.
+    pub(crate) fn solve(
         &mut self,
         x: ArrayView2<'_, f64>,
-        pairs: &[B],
+        pairs: &[[usize; 2]],
         model: &Majoriser<'_>,
         penalty: &Penalty,
         options: PairOptions<'_>,
@@ -180,8 +176,8 @@ impl Matchings {
             worker.outcome = Outcome::default();
             let from = (piece * CHUNK_PAIRS).min(pairs.len());
             let to = (from + CHUNK_PAIRS).min(pairs.len());
-            for pair in &pairs[from..to] {
-                worker.visit(x, pair.as_ref(), model, penalty, options);
+            for &pair in &pairs[from..to] {
+                worker.visit(x, pair, model, penalty, options);
                 if worker.block.recession().is_some() {
                     break;
                 }

@@ -70,11 +70,6 @@ impl Tracker for Evaluated<'_> {
         self.evaluate(threads);
     }
 
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        self.x += &delta;
-        self.evaluate(threads);
-    }
-
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
         let gradient = self.gradient.row(row);
         target.iter_mut().zip(gradient).for_each(|(t, &g)| *t = g);

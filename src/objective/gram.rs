@@ -319,17 +319,6 @@ impl Tracker for GramTracker<'_> {
         }
     }
 
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, _threads: &Threads) {
-        let mut w = self.w.view_mut();
-        w += &*self.objective.times(delta, &|| true);
-        if let (Some((by_mean, by_sum)), Some((d_mean, d_sum))) =
-            (&mut self.moments, self.objective.moments(delta))
-        {
-            *by_mean += &d_mean;
-            *by_sum += &d_sum;
-        }
-    }
-
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
         self.objective
             .gradient_row(row, &self.w, &self.moments, target);

@@ -2,12 +2,11 @@
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut1, CowArray, Ix2, s};
 
-use super::tracker::multiply_add;
 use super::{GoOn, LARGEST, QuadraticForm, Spectrum, check_coefficients, check_data, largest};
 use crate::error::{Error, Result};
-use crate::linalg::multiple_of_identity;
+use crate::linalg::{add_product, multiple_of_identity};
 use crate::rows::Rows;
-use crate::threads::Threads;
+use crate::threads::{CHUNK_ROWS, Threads};
 
 /// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
 #[derive(Debug, Clone)]
@@ -172,8 +171,15 @@ impl QuadraticForm for Quadratic<'_> {
         threads: &Threads,
         go_on: GoOn<'_>,
     ) -> Option<Array2<f64>> {
-        let mut y = Rows::zeros(x.dim());
-        multiply_add(self.c.view(), x, &mut y, threads, go_on);
+        let (mut y, r) = (Rows::zeros(x.dim()), x.ncols());
+        let work = self.c.len() * r;
+        threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
+            if go_on() {
+                let from = piece * CHUNK_ROWS;
+                let c = self.c.slice(s![from..from + target.len() / r, ..]);
+                add_product(c, x, target);
+            }
+        });
         go_on().then(|| y.into_array())
     }
 

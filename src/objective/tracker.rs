@@ -4,9 +4,9 @@
 //! C that is not stored), a commit one product of n×|B| with |B|×r. If few entries of ΔX are nonzero (sparse
 //! iterates), only the columns of Y with such entries are updated.
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2};
 
-use super::{GoOn, QuadraticForm};
+use super::QuadraticForm;
 use crate::linalg::add_product;
 use crate::rows::{Rows, rows_of};
 use crate::threads::{CHUNK_ROWS, Threads};
@@ -21,9 +21,6 @@ pub trait Tracker: Send {
 
     /// Follows the rows that moved of the block filled last.
     fn commit(&mut self, moved: Moved<'_>, threads: &Threads);
-
-    /// Follows a change of all rows.
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads);
 
     /// Writes one row of ∇f at the current X to `target`.
     fn gradient_row(&self, row: usize, target: &mut [f64]);
@@ -100,26 +97,6 @@ impl<'a> Moved<'a> {
         ArrayView2::from_shape((self.len(), self.columns), self.delta)
             .expect("r entries for every row that moved")
     }
-}
-
-/// Computes `y += a · x`, in row pieces of fixed size, while `go_on` returns true.
-pub(super) fn multiply_add(
-    a: ArrayView2<'_, f64>,
-    x: ArrayView2<'_, f64>,
-    y: &mut Rows,
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) {
-    let r = y.ncols();
-    let work = a.len() * r;
-    threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {
-        if !go_on() {
-            return;
-        }
-        let from = piece * CHUNK_ROWS;
-        let a = a.slice(s![from..from + target.len() / r, ..]);
-        add_product(a, x, target);
-    });
 }
 
 /// Keeps Y = C X.
@@ -265,16 +242,6 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
             }
             add_product(rows_of(panel, rows).t(), delta, target);
         });
-    }
-
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        match self.form.dense() {
-            Some(c) => multiply_add(c, delta, &mut self.y, threads, &|| true),
-            None => self
-                .y
-                .view_mut()
-                .zip_mut_with(&self.form.apply(delta, threads), |y, d| *y += d),
-        }
     }
 
     fn gradient(&self, _threads: &Threads) -> Array2<f64> {

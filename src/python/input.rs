@@ -306,8 +306,6 @@ pub(super) struct SolverOptions {
     scored_pairs: Option<usize>,
     #[pyo3(default)]
     rapidity_bound: Option<f64>,
-    #[pyo3(default)]
-    adaptive: bool,
 }
 
 /// Time limit, and the time of the call from Python: reading the arguments counts.
@@ -403,7 +401,6 @@ impl SolverOptions {
                 side => side,
             },
             rapidity_bound: self.rapidity_bound,
-            adaptive: self.adaptive,
             ..run.options()
         })
     }

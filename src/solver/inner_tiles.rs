@@ -20,14 +20,17 @@ use crate::threads::Threads;
 use crate::tournament::group_rounds;
 use crate::working_set::{InnerTiles, Visit};
 
-/// Tiles that were swept side by side are swept again, one after the other, if F falls by less than this share of the sum
+/// Tiles that were swept side by side are swept again, half as many at once, if F falls by less than this share of the sum
 /// of what each tile promises.
 const KEPT_SHARE: f64 = 0.5;
+
+/// Least number of pairs of a piece of work of one thread: it takes some ten times as long as to hand it over.
+const LEAST_PAIRS: usize = 16;
 
 /// An inner tile.
 #[derive(Clone)]
 pub(super) struct Tile {
-    visit: BlockVisit,
+    pub(super) visit: BlockVisit,
     /// The positions in the block of the lead, and of the other rows.
     lead: Range<usize>,
     rest: Range<usize>,
@@ -81,15 +84,13 @@ fn follow(tiles: &[Tile], block: &mut Block, options: PairOptions<'_>, threads: 
     }
 }
 
-/// Sweeps tiles one after the other, and moves the rows of the block.
-fn in_turn(tiles: &mut [Tile], block: &mut Block, solver: BlockSolver, point: &mut Point<'_>) {
+/// Sweeps one tile, and moves the rows of the block.
+fn alone(tile: &mut Tile, block: &mut Block, solver: BlockSolver, point: &mut Point<'_>) {
     let options = solver.options(point);
-    for tile in tiles {
-        tile.sweep(block, point.growth_limit, solver, point.problem, options);
-        point.growth_limit = tile.visit.block.growth_limit();
-        if !solver.frozen {
-            follow(slice::from_ref(tile), block, options, point.threads);
-        }
+    tile.sweep(block, point.growth_limit, solver, point.problem, options);
+    point.growth_limit = tile.visit.block.growth_limit();
+    if !solver.frozen {
+        follow(slice::from_ref(tile), block, options, point.threads);
     }
 }
 
@@ -102,11 +103,14 @@ fn side_by_side(
     point: &mut Point<'_>,
 ) -> bool {
     let (options, problem, threads) = (solver.options(point), point.problem, point.threads);
+    let piece = LEAST_PAIRS.div_ceil(tiles[0].lead.len().pow(2).max(1));
     // The boosts of all tiles stay within the bound.
     let growth_limit = point.growth_limit / tiles.len() as f64;
     let before = &*block;
-    threads.for_chunks(tiles, 1, usize::MAX, |_, tile| {
-        tile[0].sweep(before, growth_limit, solver, problem, options);
+    threads.for_chunks(tiles, piece, usize::MAX, |_, tiles| {
+        for tile in tiles {
+            tile.sweep(before, growth_limit, solver, problem, options);
+        }
     });
     if solver.frozen {
         return true;
@@ -136,8 +140,11 @@ fn side_by_side(
 pub(super) struct InnerSweep {
     /// As many as have been swept side by side.
     tiles: Vec<Tile>,
-    /// The positions of the rows of the tiles to come: those that are swept side by side, the last first.
+    /// The positions of the rows of the tiles to come, by rounds; the last round, and in it the last tile, first.
     remaining: Vec<Vec<[Range<usize>; 2]>>,
+    /// Most tiles that are swept side by side: half as many after tiles that had to be undone, twice as many when a block
+    /// begins.
+    together: usize,
 }
 
 impl InnerSweep {
@@ -151,6 +158,7 @@ impl InnerSweep {
         Self {
             tiles: vec![tile],
             remaining: Vec::new(),
+            together: usize::MAX,
         }
     }
 
@@ -180,28 +188,27 @@ impl InnerSweep {
             let second = if alone { 0..0 } else { others[second].clone() };
             [leads[first].clone(), second]
         };
-        self.remaining = group_rounds(leads.len(), rests.len())
-            .iter()
-            .flat_map(|round| round.chunks(together))
-            .map(|pairs| pairs.iter().map(met).collect())
-            .collect();
-        self.remaining.reverse();
+        let rounds = group_rounds(leads.len(), rests.len());
+        let laid = |round: &Vec<_>| round.iter().rev().map(met).collect();
+        self.remaining = rounds.iter().rev().map(laid).collect();
+        self.together = self.together.saturating_mul(2).min(together);
     }
 
     /// Sweeps the next tiles, side by side if F falls as they promise, and moves rows of the block and of X, but not the
-    /// tracker. Returns the visits of the tiles.
+    /// tracker. Returns the visits of the tiles, and whether they are to be made again, as nothing moved.
     pub(super) fn step(
         &mut self,
         block: &mut Block,
         solver: BlockSolver,
         point: &mut Point<'_>,
-    ) -> impl Iterator<Item = &mut BlockVisit> {
-        let next = self.remaining.pop().unwrap_or_default();
+    ) -> (&mut [Tile], bool) {
+        let mut round = self.remaining.pop().unwrap_or_default();
+        let next = round.split_off(round.len().saturating_sub(self.together));
         while self.tiles.len() < next.len() {
             self.tiles.push(self.tiles[0].clone());
         }
         let tiles = &mut self.tiles[..next.len()];
-        for (tile, [lead, rest]) in tiles.iter_mut().zip(next) {
+        for (tile, [lead, rest]) in tiles.iter_mut().zip(next.iter().rev().cloned()) {
             let pairs = if rest.is_empty() {
                 Pairs::All
             } else {
@@ -210,16 +217,27 @@ impl InnerSweep {
             tile.visit.chosen.pairs = Some(pairs);
             (tile.lead, tile.rest) = (lead, rest);
         }
-        if tiles.len() == 1 || !side_by_side(tiles, block, solver, point) {
-            in_turn(tiles, block, solver, point);
+        let undone = match &mut *tiles {
+            [tile] => {
+                alone(tile, block, solver, point);
+                false
+            }
+            tiles => !side_by_side(tiles, block, solver, point),
+        };
+        if undone {
+            self.together = tiles.len() / 2;
+            round.extend(next);
         }
-        for tile in &mut *tiles {
+        if !round.is_empty() {
+            self.remaining.push(round);
+        }
+        for tile in tiles.iter_mut().filter(|_| !undone && !solver.frozen) {
             let moved = tile.visit.block.moved();
-            if !solver.frozen && !moved.is_empty() {
+            if !moved.is_empty() {
                 point.place(&moved);
             }
         }
-        tiles.iter_mut().map(|tile| &mut tile.visit)
+        (tiles, undone)
     }
 }
 

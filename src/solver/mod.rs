@@ -22,7 +22,6 @@ mod domain;
 mod feasible;
 mod gradient;
 mod inner_tiles;
-mod jacobi;
 mod ledger;
 mod limits;
 mod majorised;
@@ -233,27 +232,14 @@ fn start<'a>(
             "must be random, cyclic or tiled for a mixed signature",
         ));
     }
-    check_blocks(problem, options)?;
+    if options.block_size != 2 && problem.smooth.quadratic().is_none() {
+        let reason = format!(
+            "must be 2 where f is not quadratic, got {}",
+            options.block_size
+        );
+        return Err(Error::invalid("block_size", reason));
+    }
     Point::new(problem, x0, options.seed, threads)
-}
-
-/// Checks that blocks of k > 2 rows have a step.
-fn check_blocks(problem: &Problem<'_>, options: &Options) -> Result<()> {
-    let jacobi = options.update == Update::Jacobi;
-    let closed = problem.penalty.is_none() && problem.signature.is_definite();
-    let reason = match options.block_size {
-        2 => return Ok(()),
-        _ if problem.smooth.quadratic().is_none() => "where f is not quadratic",
-        _ if jacobi && !closed => {
-            "for the Jacobi update with a penalty or with signs of both kinds"
-        }
-        _ => return Ok(()),
-    };
-    let k = options.block_size;
-    Err(Error::invalid(
-        "block_size",
-        format!("must be 2 {reason}, got {k}"),
-    ))
 }
 
 /// Returns the ledger of a solve that begins now. The tolerance is at least the precision of f.

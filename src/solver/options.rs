@@ -21,8 +21,8 @@ pub enum Update {
     /// One block after the other, each with the current gradient.
     #[default]
     GaussSeidel,
-    /// All pairs of a random perfect matching at once, from one gradient, under a curvature bound that is
-    /// safe for all of them together.
+    /// All blocks of a round at once, from one gradient: with two rows per block, perfect matchings of up to 128 rows. If F
+    /// falls by less than half of what the blocks promise, they move again, half as many at once.
     Jacobi,
 }
 
@@ -56,14 +56,13 @@ pub enum Side {
 /// | field | default | meaning |
 /// |---|---|---|
 /// | `working_set` | tiled | rule that chooses rows; a sweep is n(n−1)/2 visits to pairs, or for cyclic sets of k > 2 rows a cycle |
-/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled, and for the Jacobi update of a quadratic form without penalty |
-/// | `tile` | [`DEFAULT_TILE`] | rows per tile |
-/// | `update` | Gauss–Seidel | or Jacobi |
+/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled; and for the Jacobi update, k + 1 if k is odd |
+/// | `tile` | [`DEFAULT_TILE`] | rows per tile, one more if that is odd |
+/// | `update` | Gauss–Seidel | or Jacobi, without a rule |
 /// | `curvature` | exact | or the scalar bound |
 /// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until a sweep has converged |
 /// | `side` | rows | sides that move |
 /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
-/// | `adaptive` | false | Jacobi: try less curvature than the safe bound, raise it if F does not fall enough |
 /// | `verify` | true | verify all pairs before the solve has converged |
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
@@ -97,8 +96,6 @@ pub struct Options {
     /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound an objective that is
     /// unbounded below is lowered until ‖X‖ leaves its [bounds](super::DIVERGENCE).
     pub rapidity_bound: Option<f64>,
-    /// True if the Jacobi update adapts its curvature.
-    pub adaptive: bool,
     /// True if all pairs are verified before a solve counts as converged. Without verification,
     /// [`Status::Converged`](super::Status::Converged) means that a sweep lowered F by at most the tolerance:
     /// enough for an intermediate point.
@@ -130,7 +127,6 @@ impl Default for Options {
             scored_pairs: None,
             side: Side::Rows,
             rapidity_bound: None,
-            adaptive: false,
             verify: true,
             max_time: None,
             max_sweeps: None,
@@ -152,7 +148,6 @@ setters!(Options {
     with_scored_pairs(scored_pairs: impl Into<Option<usize>>);
     with_side(side: Side);
     with_rapidity_bound(rapidity_bound: impl Into<Option<f64>>);
-    with_adaptive(adaptive: bool);
     with_verify(verify: bool);
     with_max_time(max_time: impl Into<Option<f64>>);
     with_max_sweeps(max_sweeps: impl Into<Option<u64>>);

@@ -193,13 +193,6 @@ impl<'a> Point<'a> {
         self.stale = true;
     }
 
-    /// Moves to `x`, which the tracker has followed.
-    pub(super) fn replace_tracked(&mut self, x: Array2<f64>) {
-        self.x = x;
-        self.updated = true;
-        self.version += 1;
-    }
-
     /// Returns the shift c of C − cJ, or of C − cI if all signs are equal.
     pub(super) fn shift_of_signs(&self) -> f64 {
         let signature = self.problem.signature;

@@ -122,24 +122,30 @@ impl RowMover {
     /// The mover for the rule of the options; `proximal` is the proximal weight, `lipschitz` the majoriser of
     /// WSS-OR.
     pub(super) fn new(point: &Point<'_>, options: &Options, proximal: f64, lipschitz: f64) -> Self {
-        let rule = options.working_set;
+        let (rule, jacobi) = (options.working_set, options.update == Update::Jacobi);
         let single = options.block_size == 2;
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
+        let n = point.x.nrows();
+        let schedule = match jacobi {
+            true => Schedule::jacobi(n, options.block_size),
+            false => Schedule::new(rule, n, options.block_size, options.tile)
+                .scoring(options.scored_pairs),
+        };
         let solver = BlockSolver {
             curvature: options.curvature,
             proximal,
-            small_block: rule != WorkingSet::Tiled && !single,
+            small_block: (jacobi || rule != WorkingSet::Tiled) && !single,
             frozen: false,
         };
         Self {
             solver,
             lipschitz,
-            pairs_per_step: if single && chosen_freely {
+            pairs_per_step: if single && chosen_freely && !jacobi {
                 PAIRS_PER_STEP
             } else {
                 1
             },
-            ..Self::with_rule(point, options, rule, false)
+            ..Self::with_schedule(point, options, schedule, false)
         }
     }
 
@@ -158,21 +164,25 @@ impl RowMover {
     /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; if `frozen`,
     /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
-        Self::with_rule(point, options, WorkingSet::Tiled, frozen)
+        let rows = point.x.nrows();
+        let schedule = Schedule::new(WorkingSet::Tiled, rows, options.block_size, options.tile);
+        Self::with_schedule(point, options, schedule, frozen)
     }
 
-    fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet, frozen: bool) -> Self {
-        let (n, r) = point.x.dim();
-        let mut block = Block::new(r);
+    fn with_schedule(
+        point: &Point<'_>,
+        options: &Options,
+        schedule: Schedule,
+        frozen: bool,
+    ) -> Self {
+        let mut block = Block::new(point.x.ncols());
         block.set_signature(point.problem.signature, options.rapidity_bound);
         block.rotate_only(point.problem.rotations);
         block.freeze(frozen);
         Self {
-            schedule: Schedule::new(rule, n, options.block_size, options.tile)
-                .scoring(options.scored_pairs),
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
-            tiled: rule == WorkingSet::Tiled,
+            tiled: schedule.rule() == WorkingSet::Tiled,
             pairs_per_step: 1,
             solver: BlockSolver {
                 frozen,
@@ -181,10 +191,11 @@ impl RowMover {
             lipschitz: 0.0,
             tally: Tally {
                 pair_work: pair_work(point),
-                cyclic: rule == WorkingSet::Cyclic,
+                cyclic: schedule.rule() == WorkingSet::Cyclic,
                 gained: 0.0,
             },
             support: Support::default(),
+            schedule,
         }
     }
 
@@ -256,8 +267,14 @@ impl RowMover {
     /// Sweeps the next inner tiles; after the last ones, commits the moves of the block.
     fn sweep_inner_tiles(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
         let (solver, mut step) = (self.solver, None);
-        for visit in self.inner.step(&mut self.visit.block, solver, point) {
-            step = step.or(self.tally.record(visit, solver.frozen, ledger));
+        let (tiles, undone) = self.inner.step(&mut self.visit.block, solver, point);
+        if undone {
+            let solved: u64 = tiles.iter().map(|tile| tile.visit.outcome.visited).sum();
+            ledger.visit(0, solved as f64 * self.tally.pair_work);
+            return Some(Step::Within);
+        }
+        for tile in tiles {
+            step = step.or(self.tally.record(&mut tile.visit, solver.frozen, ledger));
         }
         if step.is_some() {
             self.inner.end();

@@ -3,9 +3,8 @@
 //! [`Status::Converged`](super::Status::Converged) means that all pairs of the side that moves were solved to
 //! global optimality, with the exact curvature and no proximal term, and that none of them can lower F by
 //! more than the tolerance. A pass that lowers F by less than the tolerance does not imply this: it may skip
-//! pairs (random and greedy rows, larger blocks), use a weaker model (Jacobi rounds, the scalar curvature, a
-//! proximal term), or enable moves of earlier pairs by later ones. After such a pass the proximal term is
-//! dropped, and
+//! pairs (random and greedy rows, larger blocks), use a weaker model (the scalar curvature, a proximal term), or
+//! enable moves of earlier pairs by later ones. After such a pass the proximal term is dropped, and
 //!
 //! * a **verification** solves all pairs and moves none. If none can lower F by more than the tolerance, the
 //!   solve has converged, at exactly the X that was verified.
@@ -17,7 +16,6 @@
 
 use super::columns::ColumnMover;
 use super::descent::Descent;
-use super::jacobi::Jacobi;
 use super::ledger::Ledger;
 use super::mover::Mover;
 use super::options::{Options, Side, Update};
@@ -26,7 +24,6 @@ use super::proximal::Proximal;
 use super::rows::RowMover;
 use super::smooth::Smooth;
 use crate::block::Curvature;
-use crate::objective::QuadraticForm;
 use crate::working_set::WorkingSet;
 
 /// A side is visited less often if its last sweep gained less than this share of the gain of the other side.
@@ -65,26 +62,13 @@ pub(super) struct MoverStages<'m> {
     options: &'m Options,
 }
 
-/// Returns the smallest known L such that L/2 ‖ΔX‖² majorises f. L is negative if f is concave enough, so
-/// that C + cI gives the same steps. (The papers use the spectral norm, which is no smaller; it is used for the
-/// scalar curvature of a mixed signature, where a concave f needs L > 0 for a step.)
-fn majoriser(point: &Point<'_>, form: &dyn QuadraticForm, options: &Options) -> f64 {
-    let definite = point.problem.signature.is_definite();
-    let adaptive = options.adaptive && options.update == Update::Jacobi;
-    if definite && form.metric().is_none() && !adaptive {
-        return form.bounds().1;
-    }
-    let (low, high) = form.hessian_bounds();
-    match options.curvature {
-        Curvature::Scalar if !definite => high.max(-low),
-        _ => high,
-    }
-}
-
-/// Returns the majoriser of f that the scores of WSS-OR need; 0 for other rules.
+/// Returns the smallest known L such that L/2 ‖ΔX‖² majorises f, which the scores of WSS-OR need; 0 for other rules. L is
+/// negative if f is concave enough, so that C + cI gives the same scores. (The papers use the spectral norm, which is no
+/// smaller.)
 fn lipschitz_of_rule(point: &Point<'_>, options: &Options) -> f64 {
     match (point.form, options.working_set) {
-        (Some(form), WorkingSet::WssOr) => majoriser(point, form, options),
+        (Some(form), WorkingSet::WssOr) if form.metric().is_none() => form.bounds().1,
+        (Some(form), WorkingSet::WssOr) => form.hessian_bounds().1,
         _ => 0.0,
     }
 }
@@ -117,19 +101,13 @@ impl<'m> MoverStages<'m> {
         if let Some(pairs) = columns.as_mut().and_then(ColumnMover::pairs) {
             pairs.proximal = proximal;
         }
-        let own: Box<dyn Mover> = if options.update == Update::Jacobi {
-            let upper = majoriser(point, form, options);
-            Box::new(Jacobi::new(point, options, proximal, upper))
-        } else {
-            let lipschitz = lipschitz_of_rule(point, options);
-            Box::new(RowMover::new(point, options, proximal, lipschitz))
-        };
+        let lipschitz = lipschitz_of_rule(point, options);
+        let own = Box::new(RowMover::new(point, options, proximal, lipschitz));
         Self {
             own: &mut **slot.insert(own),
             verifies: false,
             tiled: columns.is_none()
-                && options.update == Update::GaussSeidel
-                && options.working_set == WorkingSet::Tiled,
+                && (options.update == Update::Jacobi || options.working_set == WorkingSet::Tiled),
             side_schedule: SideSchedule::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,

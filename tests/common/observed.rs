@@ -97,12 +97,6 @@ impl<Q: QuadraticForm, O: Observer> Tracker for ObservedTracker<'_, Q, O> {
         assign(&moved, &mut self.x);
     }
 
-    fn commit_all(&mut self, delta: ArrayView2<'_, f64>, threads: &Threads) {
-        self.inner.commit_all(delta, threads);
-        self.x += &delta;
-        self.form.observer().placed(&self.x);
-    }
-
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
         self.inner.gradient_row(row, target);
     }

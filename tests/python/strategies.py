@@ -320,7 +320,7 @@ class Case:
             "proximal": self.pick(1e-5, 1e-5, 0.0, 1.0, self.a_scale()),
             "rapidity_bound": self.pick(None, None, 0.5, 3.0),
         }
-        rows: dict[str, Any] = {"adaptive": self.pick(True, False)}
+        rows: dict[str, Any] = {}
         if update == "gauss-seidel":
             rows["working_set"] = self.pick("tiled", "random", "cyclic")
             rows["tile_size"] = self.pick(64, 2, 3)

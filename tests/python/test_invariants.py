@@ -89,10 +89,6 @@ def test_feasible_and_monotone(penalty, kind, working_set, update, curvature, bl
     )
     problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
     start = "partition" if penalty == "nonnegative" else "random"
-    if update == "jacobi" and block_size > 2 and penalty != "none":
-        with pytest.raises(ValueError, match=f"block_size must be 2 .* got {block_size}"):
-            ob.solve(problem, start, solver=solver)
-        return
     result = ob.solve(problem, start, solver=solver, max_sweeps=4, seed=3)
     check_invariants(result, objective, penalty)
     first = result.history["objective"][0]

@@ -9,7 +9,7 @@ use crate::block::Curvature;
 use crate::penalty::Penalty;
 use crate::rows::slice_of;
 use crate::signature::Signature;
-use crate::solver::{Options, Unwatched, minimize};
+use crate::solver::{Options, Unwatched, Update, minimize};
 use crate::start;
 use crate::threads::Threads;
 use crate::{Problem, Quadratic};
@@ -108,7 +108,9 @@ fn changes_and_interactions_add_up_to_the_change_of_f() {
             assert!(tiles.iter().all(|tile| tile.visit.outcome.visited == 16));
         } else {
             assert!((0..32).all(|k| slice_of(x.row(block.rows[k])) == block.row(k)));
-            in_turn(&mut tiles, &mut block, SOLVER, &mut point);
+            for tile in &mut tiles {
+                alone(tile, &mut block, SOLVER, &mut point);
+            }
         }
         let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
         point.commit(block.moved());
@@ -126,20 +128,23 @@ fn changes_and_interactions_add_up_to_the_change_of_f() {
     assert!(kept.get() > 0);
 }
 
-/// Every column sum counts, so that tiles which do not know of each other all correct the same sum.
+/// A square of every column sum, so that tiles which do not know of each other all correct the same sum; and orthonormal
+/// columns with a sum that the turn of a few rows can cancel.
+fn sums() -> (Quadratic<'static>, Array2<f64>) {
+    let ones = Quadratic::new(Array2::from_elem((ROWS, ROWS), 1.0), None, None).unwrap();
+    let x = Array2::from_shape_fn((ROWS, COLUMNS), |(i, k)| match (i % 30, i / 30) {
+        (row, 0..4) if row == k => 0.5,
+        _ => 0.0,
+    });
+    (ones, x)
+}
+
 #[test]
 fn tiles_that_do_not_fit_together_are_undone() {
     let threads = Threads::serial();
-    let ones = Quadratic::new(Array2::from_elem((ROWS, ROWS), 1.0), None, None).unwrap();
+    let (ones, x) = sums();
     let signature = Signature::stiefel(ROWS);
     let problem = Problem::new(&ones, &Penalty::NONE, &signature, COLUMNS).unwrap();
-    // Orthonormal columns with a sum that the turn of a few rows can cancel.
-    let mut x = Array2::zeros((ROWS, COLUMNS));
-    for k in 0..COLUMNS {
-        for block in 0..4 {
-            x[[30 * block + k, k]] = 0.5;
-        }
-    }
     let mut point = Point::new(&problem, x.clone(), 0, &threads).unwrap();
     let (mut block, mut tiles) = tiles(&mut point);
     let gradient: Vec<Vec<f64>> = (0..32).map(|k| block.gradient_row(k).to_vec()).collect();
@@ -150,36 +155,91 @@ fn tiles_that_do_not_fit_together_are_undone() {
         assert!(known.map(|(a, b)| (a - b).abs()).all(|v| v < 1e-13));
     }
     let before = problem.objective(x.view(), &threads);
-    in_turn(&mut tiles, &mut block, SOLVER, &mut point);
+    for tile in &mut tiles {
+        alone(tile, &mut block, SOLVER, &mut point);
+    }
     let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
     point.commit(block.moved());
     let after = problem.objective(point.x.view(), &threads);
     assert!(change < 0.0 && (after - before - change).abs() < 1e-13 * before);
 }
 
+/// Tiles that are undone come again, fewer at once; every pair is visited once, and more tiles at once are tried in the
+/// next block.
+#[test]
+fn undone_tiles_are_swept_again_half_as_many_at_once() {
+    let threads = Threads::serial();
+    let (ones, x) = sums();
+    let signature = Signature::stiefel(ROWS);
+    let problem = Problem::new(&ones, &Penalty::NONE, &signature, COLUMNS).unwrap();
+    let mut point = Point::new(&problem, x, 0, &threads).unwrap();
+    let mut block = Block::new(COLUMNS);
+    let chosen = Visit {
+        lead: (0..ROWS / 2).collect(),
+        rest: (ROWS / 2..ROWS).collect(),
+        ..Visit::default()
+    };
+    block.load(point.x.view(), &chosen.lead, &chosen.rest);
+    point.tracker.fill(block.model());
+    let mut sweep = InnerSweep::new(Block::new(COLUMNS));
+    for (half, together) in [(1, 64), (2, 8), (16, 4)] {
+        let (mut seen, mut halved) = (vec![0; ROWS * ROWS], 0);
+        sweep.begin(&chosen, InnerTiles { half, together });
+        while !sweep.is_done() {
+            let at_once = sweep.together;
+            let (tiles, undone) = sweep.step(&mut block, SOLVER, &mut point);
+            let count = tiles.len();
+            if !undone {
+                for tile in &*tiles {
+                    for (i, j) in
+                        (tile.lead.clone()).flat_map(|i| tile.rest.clone().map(move |j| (i, j)))
+                    {
+                        seen[i * ROWS + j] += 1;
+                    }
+                }
+            }
+            halved += usize::from(undone);
+            assert_eq!(sweep.together, if undone { count / 2 } else { at_once });
+        }
+        let across = |k: usize| usize::from(k / ROWS < ROWS / 2 && k % ROWS >= ROWS / 2);
+        assert!((0..ROWS * ROWS).all(|k| seen[k] == across(k)));
+        assert!(halved > 0 || half > 1);
+        let before = sweep.together;
+        sweep.begin(&chosen, InnerTiles { half, together: 64 });
+        assert_eq!(sweep.together, 2 * before);
+    }
+}
+
 #[test]
 fn threads_change_no_bit_and_f_never_rises() {
     problems(|problem, x0| {
-        // Tiles of 4 rows: four of them side by side.
-        let options = Options::default()
-            .with_tile(4)
-            .with_max_sweeps(3)
-            .with_seed(1);
-        let solve = |count: usize| {
-            let threads = Threads::new(Some(count)).unwrap();
-            minimize(problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap()
-        };
-        let one = solve(1);
-        let objectives: Vec<f64> = one.history.iter().map(|record| record.objective).collect();
-        let size = objectives[0].abs() + one.objective.abs();
-        assert!(objectives.windows(2).all(|w| w[1] <= w[0] + 1e-13 * size));
-        assert!(one.feasibility < 1e-11);
-        let fresh = problem.objective(one.x.view(), &Threads::serial());
-        assert!((one.objective - fresh).abs() <= 1e-12 * size);
-        for count in [2, 3, 5] {
-            let several = solve(count);
-            assert_eq!(several.x, one.x);
-            assert_eq!(several.objective.to_bits(), one.objective.to_bits());
+        // Tiles of 4 rows: four of them side by side; and pairs, and blocks of 4 rows, that all move at once.
+        let tiles = Options::default().with_tile(4);
+        let jacobi = Options::default().with_update(Update::Jacobi);
+        let wide = jacobi.clone().with_block_size(4);
+        for options in [tiles, jacobi, wide] {
+            let options = options.with_max_sweeps(3).with_seed(1);
+            threads_change_nothing(problem, &x0, &options);
         }
     });
+}
+
+/// Checks that F never rises, and that the number of threads changes no bit.
+fn threads_change_nothing(problem: &Problem<'_>, x0: &Array2<f64>, options: &Options) {
+    let solve = |count: usize| {
+        let threads = Threads::new(Some(count)).unwrap();
+        minimize(problem, x0.clone(), options, &threads, &mut Unwatched).unwrap()
+    };
+    let one = solve(1);
+    let objectives: Vec<f64> = one.history.iter().map(|record| record.objective).collect();
+    let size = objectives[0].abs() + one.objective.abs();
+    assert!(objectives.windows(2).all(|w| w[1] <= w[0] + 1e-13 * size));
+    assert!(one.feasibility < 1e-11);
+    let fresh = problem.objective(one.x.view(), &Threads::serial());
+    assert!((one.objective - fresh).abs() <= 1e-12 * size);
+    for count in [2, 3, 5] {
+        let several = solve(count);
+        assert_eq!(several.x, one.x);
+        assert_eq!(several.objective.to_bits(), one.objective.to_bits());
+    }
 }
