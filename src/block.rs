@@ -151,6 +151,11 @@ impl Block {
         &self.x[k * self.stride..k * self.stride + self.r]
     }
 
+    /// Row `k` of the block as it was loaded.
+    pub(crate) fn old_row(&self, k: usize) -> &[f64] {
+        &self.old[k * self.stride..k * self.stride + self.r]
+    }
+
     /// Whether row `k` has moved since it was loaded.
     pub fn has_moved(&self, k: usize) -> bool {
         self.moved[k]

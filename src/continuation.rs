@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2};
 
-use crate::certificate::top_rows;
 use crate::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::limits::Clock;
@@ -86,7 +85,7 @@ pub struct PathSolution {
 /// n-th are zero.
 pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((form.order(), r));
-    for (k, i) in top_rows(&form.diagonal(), r).into_iter().enumerate() {
+    for (k, i) in start::top_rows(&form.diagonal(), r).into_iter().enumerate() {
         let downhill = form
             .linear()
             .is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
@@ -117,7 +116,7 @@ pub(crate) fn largest_lambda_while(
         return None;
     }
     let diagonal = form.diagonal();
-    let chosen = top_rows(&diagonal, problem.components);
+    let chosen = start::top_rows(&diagonal, problem.components);
     let mut selection = Array2::zeros((form.order(), chosen.len()));
     for (k, &i) in chosen.iter().enumerate() {
         selection[[i, k]] = 1.0;

@@ -12,6 +12,15 @@ const OVERDUE: f64 = 2.0;
 /// Callback for any thread: whether a computation may continue.
 pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// Decision of a monitor: continue or stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// Go on.
+    Continue,
+    /// Stop, with the status [`Status::Interrupted`](crate::Status::Interrupted).
+    Stop,
+}
+
 /// The clock of one solve, shared by all its workers.
 ///
 /// Limits are in units: seconds or, if work is counted, multiply-adds of a matrix product. Other operations

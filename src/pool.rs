@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::limits::Clock;
-use crate::solver::Control;
+use crate::limits::{Clock, Control};
 
 /// Pause between two polls of the monitor.
 const POLL: Duration = Duration::from_millis(20);

@@ -12,6 +12,9 @@ use crate::threads::Threads;
 /// Rows of the gradient that one thread updates at a time.
 const CHUNK_ROWS: usize = 64;
 
+/// Share of the rows above which the product takes all columns of C, of which none is copied.
+const WHOLE_SHARE: f64 = 0.75;
+
 impl Block {
     /// Takes rows of another block as they are now, by their positions in it, with their gradient and curvature.
     pub(crate) fn load_part(&mut self, whole: &Self, lead: Range<usize>, rest: Range<usize>) {
@@ -45,9 +48,11 @@ impl Block {
         threads: &Threads,
     ) {
         let (b, r, stride) = (self.len(), self.r, self.stride);
-        let mut delta = Array2::zeros((rows.len(), stride));
-        for (&(k, new), mut delta) in rows.iter().zip(delta.outer_iter_mut()) {
+        let whole = rows.len() as f64 > WHOLE_SHARE * b as f64;
+        let mut delta = Array2::zeros((if whole { b } else { rows.len() }, stride));
+        for (index, &(k, new)) in rows.iter().enumerate() {
             let x = &mut self.x[k * stride..][..r];
+            let mut delta = delta.row_mut(if whole { k } else { index });
             for ((delta, x), &new) in delta.iter_mut().zip(&mut *x).zip(new) {
                 *delta = new - *x;
                 *x = new;
@@ -63,6 +68,10 @@ impl Block {
         let work = b * delta.len();
         threads.for_chunks(&mut self.gradient, chunk, work, |piece, target| {
             let (from, count) = (piece * CHUNK_ROWS, target.len() / stride);
+            if whole {
+                let lines = ArrayView2::from_shape((count, b), &curvature[from * b..][..count * b]);
+                return add_product(lines.expect("count rows of C"), delta.view(), target);
+            }
             let mut panel = Vec::with_capacity(rows.len() * count);
             for &(k, _) in rows {
                 panel.extend_from_slice(&curvature[k * b + from..][..count]);

@@ -34,7 +34,7 @@ pub use criticality::criticality;
 use criticality::criticality_while;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{column_gap_while, majorised_gap, survey};
-pub(crate) use optimum::{known_optimum, top_rows};
+pub(crate) use optimum::known_optimum;
 pub use proved::minimize_proved;
 
 /// Certificate of a point: its values, its distance from stationarity, and the optimum if it is known.

@@ -17,7 +17,7 @@ use ndarray::Array2;
 
 use crate::objective::{GoOn, QuadraticForm};
 use crate::problem::Problem;
-use crate::start::closed_form;
+use crate::start::{closed_form, top_rows};
 use crate::threads::Threads;
 
 /// Columns of P per product in the search for its largest off-diagonal entry.
@@ -25,14 +25,6 @@ const PANEL: usize = 128;
 
 /// Largest n at which all off-diagonal entries are searched.
 const SEARCHED_ROWS: usize = 4096;
-
-/// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii.
-pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..diagonal.len()).collect();
-    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]).then(a.cmp(&b)));
-    order.truncate(r);
-    order
-}
 
 /// Returns the optimal value of an ℓ0 or ℓ1 problem without linear term and column metric, if λ is large
 /// enough for the proof above.

@@ -17,7 +17,8 @@ use super::pair::{Pair, exponent, power, two_product};
 use super::product::{ANCHOR, DEPTH as ROWS, Factor, PANEL, add_product, panels};
 use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
-use crate::{Threads, simd};
+use crate::simd;
+use crate::threads::Threads;
 
 /// Panels of columns of a strip whose sums are formed at once; both kinds of sums take 0.4 MB.
 const PANELS: usize = 12;

@@ -26,8 +26,9 @@ use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
 
+use crate::error::{Error, Result};
 use crate::rows::Rows;
-use crate::{Error, Result, Threads};
+use crate::threads::Threads;
 
 use exact::Exact;
 use fast::Fast;

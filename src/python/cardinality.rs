@@ -119,7 +119,7 @@ fn solved<'py>(
     let threads = run.threads()?;
     let signature = Signature::stiefel(n);
     let problem = Problem::new(&*smooth, &Penalty::NONE, &signature, r)?;
-    let file = Lent::begun(py, &problem, run, &threads)?;
+    let file = Lent::begun(py, &problem, run.saved(), &threads)?;
     let mut watch = Watch::new(callback, 0.0).writing(file);
     let whole = (&*smooth, r, &threads);
     let x0 = x0

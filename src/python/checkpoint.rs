@@ -7,7 +7,6 @@ use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 
 use super::guard::released;
-use super::input::Run;
 use crate::problem::Problem;
 use crate::{Checkpoint, Threads};
 
@@ -44,10 +43,10 @@ impl Lent {
     pub(super) fn begun(
         py: Python<'_>,
         problem: &Problem<'_>,
-        run: &Run,
+        (owner, settings): (Option<&Py<PyCheckpoint>>, &[(String, String)]),
         threads: &Threads,
     ) -> PyResult<Option<Self>> {
-        let Some(owner) = &run.checkpoint else {
+        let Some(owner) = owner else {
             return Ok(None);
         };
         let Some(file) = owner.get().exchange(None) else {
@@ -61,7 +60,7 @@ impl Lent {
         };
         let file = lent.file.as_mut();
         released(py, || {
-            file.map_or(Ok(()), |file| file.begin(problem, &run.settings, threads))
+            file.map_or(Ok(()), |file| file.begin(problem, settings, threads))
         })??;
         Ok(Some(lent))
     }

@@ -339,9 +339,8 @@ pub(super) struct Run {
     pub(super) max_work: Option<u64>,
     pub(super) seed: u64,
     pub(super) n_threads: Option<usize>,
-    /// The checkpoint, and the names and values by which it recognises the solve.
-    pub(super) checkpoint: Option<Py<PyCheckpoint>>,
-    pub(super) settings: Vec<(String, String)>,
+    checkpoint: Option<Py<PyCheckpoint>>,
+    settings: Vec<(String, String)>,
 }
 
 impl Run {
@@ -349,6 +348,11 @@ impl Run {
     pub(super) fn door(&self) -> f64 {
         let Limit { called, door, .. } = &self.max_time;
         *door.get_or_init(|| called.elapsed().as_secs_f64())
+    }
+
+    /// Returns the checkpoint, and the names and values by which it recognises the solve.
+    pub(super) fn saved(&self) -> (Option<&Py<PyCheckpoint>>, &[(String, String)]) {
+        (self.checkpoint.as_ref(), &self.settings)
     }
 
     /// Returns whether the time limit has passed.

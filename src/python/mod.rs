@@ -108,7 +108,7 @@ impl<'a> Instance<'a> {
 
     /// Returns the watch of a solve, with its checkpoint.
     fn watch(&self, py: Python<'_>, callback: Option<Py<PyAny>>, run: &Run) -> PyResult<Watch> {
-        let file = Lent::begun(py, &self.problem()?, run, &self.threads)?;
+        let file = Lent::begun(py, &self.problem()?, run.saved(), &self.threads)?;
         Ok(Watch::new(callback, 0.0).writing(file))
     }
 

@@ -10,7 +10,7 @@ use crate::manifold::{drift, project_onto_pattern};
 use crate::pair::Recession;
 use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
-use crate::stored::Stored;
+use crate::stored::{Stored, stored};
 use crate::threads::Threads;
 
 /// Relative decrease that counts as an improvement, as a fraction of the [magnitude](Problem::magnitude) of
@@ -129,6 +129,22 @@ impl Stored for Candidate {
         })
     }
 }
+
+/// The result of a job, its work and its time.
+pub(super) struct JobResult {
+    pub(super) candidate: Candidate,
+    pub(super) work: f64,
+    pub(super) seconds: f64,
+}
+
+stored!(JobResult {
+    candidate,
+    work,
+    seconds
+});
+
+/// The result of a job, if it has one, and its work.
+pub(super) type Ran = (Option<JobResult>, f64);
 
 /// Returns the point, corrected at most once, and its infeasibility; None if the point cannot be accepted.
 fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {

@@ -2,9 +2,8 @@
 
 use ndarray::Array2;
 
-use super::candidate::Candidate;
+use super::candidate::{Candidate, Ran};
 use super::options::{Auto, AutoSolution, Run};
-use super::rounds::Ran;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;

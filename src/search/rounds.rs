@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use super::candidate::{Candidate, polish};
+use super::candidate::{Candidate, JobResult, polish};
 use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Run;
@@ -12,7 +12,6 @@ use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
 use crate::solver::Options;
-use crate::stored::stored;
 use crate::threads::Threads;
 
 /// Relative distance from the incumbent within which an improvement is polished.
@@ -85,22 +84,6 @@ impl Job {
         }
     }
 }
-
-/// The result of a job, its work and its time.
-pub(super) struct JobResult {
-    pub(super) candidate: Candidate,
-    pub(super) work: f64,
-    pub(super) seconds: f64,
-}
-
-stored!(JobResult {
-    candidate,
-    work,
-    seconds
-});
-
-/// The result of a job, if it has one, and its work.
-pub(super) type Ran = (Option<JobResult>, f64);
 
 /// The data shared by the rounds of a search: the problem, its screening, and the work done so far.
 pub(super) struct Rounds<'a> {

@@ -2,9 +2,10 @@
 
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::Candidate;
+use super::candidate::JobResult;
 use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase, Polish};
-use super::rounds::{Job, JobResult};
+use super::rounds::Job;
 use crate::heuristic::Kind;
 
 /// Share of a phase for the heuristics if the best points are polished afterwards.

@@ -2,13 +2,20 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
 use crate::linalg::square;
 use crate::manifold::{self, REPAIR_THRESHOLD, project_dense, project_onto_pattern};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::rows::change;
 use crate::signature::Signature;
+
+/// ‖X‖_F²/n, relative to max(1, its value at the start), beyond which iterates of a mixed signature count as
+/// diverging: the infimum is not attained, or not finite.
+pub const DIVERGENCE: f64 = 1e8;
+
+/// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected; rounding of one evaluation is
+/// a few ε times ‖X‖_F².
+pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
 
 /// Conditions on every iterate of a solve.
 pub(crate) struct Domain<'a> {

@@ -2,7 +2,10 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{Monitor, Options, Quiet, Solution, minimize};
+use super::minimize::minimize;
+use super::monitor::{Monitor, Quiet};
+use super::options::Options;
+use super::outcome::Solution;
 use crate::error::Result;
 use crate::objective::{DenseColumns, GramQuadratic};
 use crate::penalty::Penalty;

@@ -14,7 +14,6 @@ use std::slice;
 use super::block_visit::{BlockSolver, BlockVisit};
 use super::point::Point;
 use crate::block::{Block, PairOptions, Pairs};
-use crate::linalg::dot;
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::tournament::group_rounds;
@@ -25,7 +24,7 @@ use crate::working_set::{InnerTiles, Visit};
 const KEPT_SHARE: f64 = 0.5;
 
 /// Least number of pairs of a piece of work of one thread: it takes some ten times as long as to hand it over.
-const LEAST_PAIRS: usize = 16;
+const LEAST_PAIRS: usize = 32;
 
 /// An inner tile.
 #[derive(Clone)]
@@ -60,14 +59,17 @@ impl Tile {
 
     /// Returns `⟨G − G_P, ΔX⟩` over the rows that moved, for the gradient G of the block after the moves of all tiles and
     /// G_P after those of this tile alone.
-    fn interaction(&mut self, block: &Block) -> f64 {
+    fn interaction(&self, block: &Block) -> f64 {
         let own = &self.visit.block;
-        let change = |(k, position)| {
-            let known = own.gradient_row(k);
-            (block.gradient_row(position).iter().zip(known)).map(|(new, known)| new - known)
-        };
-        let changes: Vec<f64> = self.moved().flat_map(change).collect();
-        dot(&changes, self.visit.block.moved().delta)
+        let mut sum = 0.0;
+        for (k, position) in self.moved() {
+            let change = block.gradient_row(position).iter().zip(own.gradient_row(k));
+            let step = own.row(k).iter().zip(own.old_row(k));
+            for ((new, known), (x, old)) in change.zip(step) {
+                sum += (new - known) * (x - old);
+            }
+        }
+        sum
     }
 }
 
@@ -122,7 +124,8 @@ fn side_by_side(
     let promised = change(tiles);
     follow(tiles, block, options, threads);
     for tile in &mut *tiles {
-        tile.visit.outcome.change += 0.5 * tile.interaction(block);
+        let interaction = tile.interaction(block);
+        tile.visit.outcome.change += 0.5 * interaction;
     }
     if !(change(tiles) <= KEPT_SHARE * promised) {
         tiles.iter_mut().for_each(|tile| tile.visit.block.undo());

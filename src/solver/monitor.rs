@@ -9,6 +9,7 @@ use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
 use crate::checkpoint::Checkpoint;
+use crate::limits::Control;
 
 /// Time between polls of the monitor, and between records within a pass.
 const POLL: Duration = Duration::from_millis(40);
@@ -20,15 +21,6 @@ const RECORD_SHARE: u32 = 20;
 /// Up to this number of records every pass makes one; then at most one per [`LONG_PAUSE`].
 const MANY_RECORDS: usize = 1000;
 const LONG_PAUSE: Duration = Duration::from_millis(10);
-
-/// Decision of a monitor: continue or stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
-    /// Go on.
-    Continue,
-    /// Stop, with the status [`Status::Interrupted`](super::Status::Interrupted).
-    Stop,
-}
 
 /// Observes a solve.
 pub trait Monitor {

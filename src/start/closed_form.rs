@@ -24,6 +24,14 @@ const DECOMPOSITION: f64 = 10.0;
 /// Eigenvalues of AAᵀ of at most this times m, relative to the largest one, count as 0.
 const RANK: f64 = 16.0 * f64::EPSILON;
 
+/// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii.
+pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..diagonal.len()).collect();
+    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]).then(a.cmp(&b)));
+    order.truncate(r);
+    order
+}
+
 /// Returns a minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and
 /// its work in multiply-adds. None if no minimiser is known, if the work exceeds `work` and n exceeds
 /// [`DENSE`], or if `go_on` returns false.

@@ -15,7 +15,7 @@ use crate::linalg;
 use crate::manifold;
 use crate::signature::Signature;
 
-pub(crate) use closed_form::{closed_form, matched};
+pub(crate) use closed_form::{closed_form, matched, top_rows};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;
 pub(crate) use spectral::{

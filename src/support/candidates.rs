@@ -12,8 +12,8 @@
 
 use std::collections::HashMap;
 
-use super::model::{ColumnModel, SCALAR, SparsePoint};
-use super::pattern;
+use super::model::{ColumnModel, SparsePoint};
+use super::pattern::{self, SCALAR};
 use super::rules::Cardinality;
 use crate::limits::TaskWork;
 use crate::objective::Column as CovarianceColumn;

@@ -8,7 +8,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::model::SCALAR;
+use super::pattern::SCALAR;
 use crate::limits::TaskWork;
 use crate::linalg::{Cholesky, dot};
 use crate::manifold::newton;

@@ -18,10 +18,10 @@ mod rules;
 pub(crate) use blocks::merged;
 pub(crate) use candidates::{State, SupportMover};
 pub use model::NEGLIGIBLE;
-pub(crate) use model::{ColumnModel, SCALAR, SparsePoint, weights};
+pub(crate) use model::{ColumnModel, SparsePoint, weights};
 pub(crate) use moves::{AT_ONCE, LEAST, TRIALS};
 pub(crate) use pattern::{
-    Part, dense, entry, gain, keep_best, largest_rows, nonzero_rows, on_rows, without,
+    Part, SCALAR, dense, entry, gain, keep_best, largest_rows, nonzero_rows, on_rows, without,
 };
 pub(crate) use rules::Rules;
 pub use rules::{Cardinality, Sparsity};

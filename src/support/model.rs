@@ -11,7 +11,7 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView2};
 
 use super::joint::{ColumnForm, Joint, common};
-use super::pattern::{self, Part};
+use super::pattern::{self, Part, SCALAR};
 use super::rules::Rules;
 use crate::error::{Error, Result};
 use crate::limits::TaskWork;
@@ -29,9 +29,6 @@ pub const NEGLIGIBLE: f64 = 1e-8;
 /// Columns of up to this many rows are solved by an eigendecomposition, longer ones iteratively from their
 /// present values.
 const DECOMPOSED: usize = 40;
-
-/// Cost of an operation outside of matrix products, in multiply-adds of these.
-pub(crate) const SCALAR: f64 = 16.0;
 
 /// Work of a solution on given supports besides products and decompositions, in multiply-adds; with few rows
 /// this is most of the work.

@@ -17,8 +17,8 @@ use ndarray::{Array2, Axis, s};
 
 use super::blocks::{columns_by_count, merged, rows_within, triangular};
 use super::cut::{Cut, LEAST_STEPS};
-use super::model::{ColumnModel, SCALAR};
-use super::pattern::{self, Part};
+use super::model::ColumnModel;
+use super::pattern::{self, Part, SCALAR};
 use super::rules::{Cardinality, Rules};
 use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};

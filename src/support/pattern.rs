@@ -9,6 +9,9 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use crate::stored::stored;
 
+/// Cost of an operation outside of matrix products, in multiply-adds of these.
+pub(crate) const SCALAR: f64 = 16.0;
+
 /// One column: its support (ascending), its entries there, and its part of f.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {

@@ -243,3 +243,57 @@ fn threads_change_nothing(problem: &Problem<'_>, x0: &Array2<f64>, options: &Opt
         assert_eq!(several.objective.to_bits(), one.objective.to_bits());
     }
 }
+
+/// Prints the share of pairs whose moves beside others were kept, by form of f and penalty. For a concave f nearly all are:
+/// moves that fit together by their gradients lower F by even more together.
+#[test]
+fn most_moves_side_by_side_are_kept_if_f_is_concave() {
+    let (n, r, threads) = (512, 8, Threads::serial());
+    let data = start::random(n, n / 2, 5) * (n as f64).sqrt();
+    let gram = data.dot(&data.t());
+    let one = Array2::from_elem((n, n), 1.0);
+    let forms = [
+        ("concave", -&gram),
+        ("convex", gram),
+        ("indefinite", symmetric(n, 1)),
+        ("convex, rank one", one),
+    ];
+    let penalties = [
+        ("none", Penalty::NONE),
+        ("l1", Penalty::l1(0.05)),
+        ("l0", Penalty::l0(0.01)),
+    ];
+    let rounds = [("tiles of 64 rows", 32, 4), ("pairs", 1, 64)];
+    let signature = Signature::stiefel(n);
+    for (form, c) in &forms {
+        let smooth = Quadratic::new(c.clone(), None, None).unwrap();
+        for ((penalty_name, penalty), (name, half, together)) in penalties
+            .iter()
+            .flat_map(|p| rounds.map(|round| (p, round)))
+        {
+            let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
+            let mut point = Point::new(&problem, start::random(n, r, 2), 0, &threads).unwrap();
+            let (mut block, mut sweep) = (Block::new(r), InnerSweep::new(Block::new(r)));
+            let mut pairs = [0; 2];
+            for lead in [0..n / 2, n / 2..n] {
+                let chosen = Visit {
+                    lead: lead.collect(),
+                    ..Visit::default()
+                };
+                block.load(point.x.view(), &chosen.lead, &[]);
+                point.tracker.fill(block.model());
+                sweep.begin(&chosen, InnerTiles { half, together });
+                while !sweep.is_done() {
+                    let (tiles, undone) = sweep.step(&mut block, SOLVER, &mut point);
+                    let solved: u64 = tiles.iter().map(|tile| tile.visit.outcome.visited).sum();
+                    pairs[usize::from(undone)] += solved;
+                }
+                point.commit(block.moved());
+            }
+            let share = pairs[0] as f64 / (pairs[0] + pairs[1]) as f64;
+            println!("{form}, {penalty_name}, {name}: {share:.3}");
+            assert_eq!(pairs[0] as usize, n / 2 * (n / 2 - 1));
+            assert!(share > 0.9 || *form != "concave", "{penalty_name}, {name}");
+        }
+    }
+}
