@@ -4,7 +4,7 @@
 //! 2. tiled sweeps against plain pairs with the same kernel, and against the arithmetic floor: the
 //!    flops of the in-tile gradient update over the peak of a matrix product;
 //! 3. tile sizes;
-//! 4. the Jacobi update on two threads against one.
+//! 4. the pair solvers of all penalties against that of ℓ1.
 //!
 //! `cargo bench --bench ratios [-- name ...]`; every figure is the median of rounds in which the
 //! competitors take turns, with the smallest and largest.
@@ -17,7 +17,7 @@ use ndarray::{Array2, s};
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::{Penalty, solve_each_on_circle};
 use orthobcd::{
-    Options, Problem, Quadratic, Signature, Threads, Unwatched, Update, WorkingSet, minimize, start,
+    Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -282,25 +282,6 @@ fn sizes() {
     }
 }
 
-fn jacobi() {
-    let (n, r) = (5000, 50);
-    println!("\n4. Jacobi update, n = {n}, r = {r}, no penalty (microseconds per pair visited)");
-    let smooth = Quadratic::from_data(gaussian(n / 2, n, 3).view()).expect("valid data");
-    let options = options(WorkingSet::Random, 3.0).with_update(Update::Jacobi);
-    let (one, two) = (
-        Threads::serial(),
-        Threads::new(Some(2)).expect("two threads"),
-    );
-    let (mut first, mut second) = (Vec::new(), Vec::new());
-    for _ in 0..ROUNDS {
-        first.push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &one));
-        second.push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &two));
-    }
-    println!("   one thread  {}", spread(first.clone()));
-    println!("   two threads {}", spread(second.clone()));
-    println!("   ratio       {}", spread(ratios(&first, &second)));
-}
-
 /// Nanoseconds of a pair.
 fn timed(penalty: &Penalty, set: &[Instance], scratch: &mut Scratch) -> f64 {
     let begun = Instant::now();
@@ -311,7 +292,7 @@ fn timed(penalty: &Penalty, set: &[Instance], scratch: &mut Scratch) -> f64 {
 }
 
 fn penalties() {
-    println!("\n5. pair solves at r = 20, levels at the size of the entries, over l1");
+    println!("\n4. pair solves at r = 20, levels at the size of the entries, over l1");
     let set = instances(20, 256);
     let mut positive = instances(20, 256);
     for row in positive.iter_mut().flat_map(|i| [&mut i.x, &mut i.y]) {
@@ -360,7 +341,6 @@ fn main() {
         ("penalties", penalties),
         ("tiles", tiles),
         ("sizes", sizes),
-        ("jacobi", jacobi),
     ] {
         if wanted(name) {
             bench();

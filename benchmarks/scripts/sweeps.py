@@ -39,9 +39,11 @@ def form(name: str, data: np.ndarray, rng: np.random.Generator) -> ob.Quadratic 
     return ob.GramQuadratic(data, scale=-1.0)
 
 
-def solved(problem: ob.StiefelProblem, start: np.ndarray, sweeps: int, threads: int) -> ob.Result:
-    """The point after some sweeps of tiles."""
-    return ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=sweeps, tol=0.0, n_threads=threads)
+def solver_of(update: str) -> ob.OBCD:
+    """The solver of the name "tiles", or "jacobi-k" for blocks of k rows."""
+    if update == "tiles":
+        return ob.OBCD()
+    return ob.OBCD(update="jacobi", block_size=int(update.removeprefix("jacobi-")))
 
 
 def spread(values: list[float]) -> str:
@@ -56,15 +58,21 @@ def main() -> None:
     parser.add_argument("--components", type=int, nargs="+", default=[20])
     parser.add_argument("--penalties", nargs="+", default=["l0", "l1"], choices=PENALTIES)
     parser.add_argument("--forms", nargs="+", default=["C"], choices=["C", "A", "sparse"])
+    parser.add_argument(
+        "--updates", nargs="+", default=["tiles"], help="tiles, jacobi-2, jacobi-64"
+    )
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--sweeps", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     times = " | ".join(f"{threads} threads, µs a pair" for threads in options.threads)
-    print(f"| n | r | form | penalty | {times} | ratio | F after {options.sweeps} sweeps |")
-    print("|---" * (6 + len(options.threads)) + "|")
-    cases = itertools.product(options.sizes, options.components, options.forms, options.penalties)
-    for n, r, kind, name in cases:
+    print(
+        f"| n | r | form | penalty | update | {times} | ratio | F after {options.sweeps} sweeps |"
+    )
+    print("|---" * (7 + len(options.threads)) + "|")
+    forms = itertools.product(options.sizes, options.components, options.forms)
+    cases = itertools.product(forms, options.penalties, options.updates)
+    for (n, r, kind), name, update in cases:
         micro: dict[int, list[float]] = {threads: [] for threads in options.threads}
         objectives = []
         for seed in range(options.seeds):
@@ -75,7 +83,14 @@ def main() -> None:
             problem = ob.StiefelProblem(form(kind, data, rng), PENALTIES[name](samples), r)
             found = {}
             for threads in options.threads:
-                found[threads] = solved(problem, start, options.sweeps, threads)
+                found[threads] = ob.solve(
+                    problem,
+                    start,
+                    solver=solver_of(update),
+                    max_sweeps=options.sweeps,
+                    tol=0.0,
+                    n_threads=threads,
+                )
                 seconds = found[threads].history["seconds"]
                 pairs = float(found[threads].history["n_iterations"][-1])
                 micro[threads].append((seconds[-1] - seconds[0]) / pairs * 1e6)
@@ -87,7 +102,7 @@ def main() -> None:
         ratios = [one / several for one, several in zip(*ends, strict=True)]
         cells = [spread(micro[threads]) for threads in options.threads]
         print(
-            f"| {n} | {r} | {kind} | {name} | {' | '.join(cells)} | {spread(ratios)} | "
+            f"| {n} | {r} | {kind} | {name} | {update} | {' | '.join(cells)} | {spread(ratios)} | "
             f"{' '.join(f'{value:.6g}' for value in objectives)} |",
             flush=True,
         )

@@ -8,7 +8,7 @@ use ndarray::Array2;
 use super::product::{PANEL, Panels, add_product, panels};
 use super::triangle::{self, Strip};
 use super::{Block, Read, deviations};
-use crate::Threads;
+use crate::threads::Threads;
 
 /// Rows summed by one thread at once; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 256;

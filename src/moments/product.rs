@@ -14,8 +14,8 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::pair::SPLITTER;
-use crate::Threads;
 use crate::simd;
+use crate::threads::Threads;
 
 /// Columns of a panel.
 pub(super) const PANEL: usize = 8;

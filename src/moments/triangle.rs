@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::product::PANEL;
-use crate::Threads;
+use crate::threads::Threads;
 
 /// Largest number of rows of a strip, the work unit of a thread.
 pub(super) const HEIGHT: usize = 256;
