@@ -241,6 +241,8 @@ pub struct Outcome {
     pub visited: u64,
     /// Pairs that moved.
     pub updates: u64,
+    /// Pairs that were solved in vain, and again: beside others with which they do not fit together.
+    pub undone: u64,
 }
 
 impl Outcome {
@@ -253,6 +255,7 @@ impl Outcome {
         self.distance += other.distance;
         self.visited += other.visited;
         self.updates += other.updates;
+        self.undone += other.undone;
     }
 
     /// Adds the change of F by the move of one pair.

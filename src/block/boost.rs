@@ -69,6 +69,11 @@ impl Block {
         self.mixed.rapidity_bound = rapidity_bound;
     }
 
+    /// Ends as the sweep of a part of the block has ended: at a bound, or with an unbounded pair.
+    pub(crate) fn end_like(&mut self, part: &Self) {
+        (self.mixed.recession, self.mixed.left) = (part.mixed.recession, part.mixed.left);
+    }
+
     /// Lets boosts add at most `growth_limit` to ‖X‖²: a sweep ends before the first one that would add more,
     /// and the block then [has left](Self::has_left) its bounds.
     pub(crate) fn set_growth_limit(&mut self, growth_limit: f64) {

@@ -418,6 +418,7 @@ fn outcomes_add_up_and_keep_the_largest_decrease() {
         distance: 0.25,
         visited: 3,
         updates: 2,
+        undone: 7,
     };
     let other = Outcome {
         largest: 0.9,
@@ -431,6 +432,7 @@ fn outcomes_add_up_and_keep_the_largest_decrease() {
         distance: 0.5,
         visited: 6,
         updates: 4,
+        undone: 14,
     };
     for (mut first, second) in [(one, other), (other, one)] {
         first.absorb(second);

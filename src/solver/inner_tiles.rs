@@ -1,5 +1,8 @@
 //! The sweep of a large block in inner tiles, of which some are swept side by side.
 //!
+//! The Jacobi update sweeps each inner tile in the same way, with blocks of k rows for its tiles and all blocks of a round at once:
+//! perfect matchings of the rows of the tile if k = 2.
+//!
 //! The block holds C and the gradient of its rows, so that they stay current while all other rows wait. When all inner
 //! tiles have been swept, the moves of the block are committed like those of any block.
 //!
@@ -12,19 +15,26 @@ use std::ops::Range;
 use std::slice;
 
 use super::block_visit::{BlockSolver, BlockVisit};
-use super::point::Point;
-use crate::block::{Block, PairOptions, Pairs};
+use crate::block::{Block, Outcome, PairOptions, Pairs};
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::tournament::group_rounds;
-use crate::working_set::{InnerTiles, Visit};
+use crate::working_set::InnerTiles;
 
 /// Tiles that were swept side by side are swept again, half as many at once, if F falls by less than this share of the sum
 /// of what each tile promises.
 const KEPT_SHARE: f64 = 0.5;
 
-/// Least number of pairs of a piece of work of one thread: it takes some ten times as long as to hand it over.
-const LEAST_PAIRS: usize = 32;
+/// What all tiles of a sweep have in common.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a, 't> {
+    pub(super) solver: BlockSolver,
+    /// The rows k of a block of the Jacobi update: a tile is then swept in rounds, and all blocks of a round move at once.
+    pub(super) jacobi: Option<usize>,
+    pub(super) problem: &'a Problem<'a>,
+    pub(super) options: PairOptions<'a>,
+    pub(super) threads: &'t Threads,
+}
 
 /// An inner tile.
 #[derive(Clone)]
@@ -33,22 +43,64 @@ pub(super) struct Tile {
     /// The positions in the block of the lead, and of the other rows.
     lead: Range<usize>,
     rest: Range<usize>,
+    /// The rounds of blocks in which the Jacobi update sweeps the tile.
+    rounds: Option<Box<InnerSweep>>,
 }
 
 impl Tile {
+    /// A tile of no rows, made like `block`.
+    fn new(block: Block) -> Self {
+        Self {
+            visit: BlockVisit::new(block),
+            lead: 0..0,
+            rest: 0..0,
+            rounds: None,
+        }
+    }
+
     /// Copies the rows from the block as it is now, and sweeps them.
-    fn sweep(
-        &mut self,
-        block: &Block,
-        growth_limit: f64,
-        solver: BlockSolver,
-        problem: &Problem<'_>,
-        options: PairOptions<'_>,
-    ) {
+    fn sweep(&mut self, block: &Block, growth_limit: f64, context: Context<'_, '_>) {
         let (lead, rest) = (self.lead.clone(), self.rest.clone());
         self.visit.block.load_part(block, lead, rest);
         self.visit.block.set_growth_limit(growth_limit);
-        solver.sweep(&mut self.visit, problem, options);
+        match context.jacobi {
+            Some(k) if self.visit.block.len() > k => self.sweep_in_rounds(k, context),
+            _ => (context.solver).sweep(&mut self.visit, context.problem, context.options),
+        }
+    }
+
+    /// Sweeps the rows in rounds of blocks of k rows, on this thread.
+    fn sweep_in_rounds(&mut self, k: usize, context: Context<'_, '_>) {
+        let BlockVisit { block, outcome, .. } = &mut self.visit;
+        *outcome = Outcome::default();
+        let new = || Box::new(InnerSweep::new(block.clone()));
+        let rounds = self.rounds.get_or_insert_with(new);
+        let tiles = InnerTiles {
+            half: k.div_ceil(2),
+            together: usize::MAX,
+        };
+        let threads = Threads::serial();
+        let context = Context {
+            jacobi: None,
+            threads: &threads,
+            ..context
+        };
+        rounds.begin(block.lead, block.len() - block.lead, tiles);
+        while !rounds.is_done() {
+            let (parts, undone) = rounds.step(block, context);
+            for part in &*parts {
+                match undone {
+                    true => outcome.undone += part.visit.outcome.visited,
+                    false => outcome.absorb(part.visit.outcome),
+                }
+            }
+            if let [part] = parts
+                && part.visit.is_cut_short()
+            {
+                block.end_like(&part.visit.block);
+                rounds.end();
+            }
+        }
     }
 
     /// Returns the rows that moved: their positions in this tile and in the block.
@@ -87,34 +139,30 @@ fn follow(tiles: &[Tile], block: &mut Block, options: PairOptions<'_>, threads: 
 }
 
 /// Sweeps one tile, and moves the rows of the block.
-fn alone(tile: &mut Tile, block: &mut Block, solver: BlockSolver, point: &mut Point<'_>) {
-    let options = solver.options(point);
-    tile.sweep(block, point.growth_limit, solver, point.problem, options);
-    point.growth_limit = tile.visit.block.growth_limit();
-    if !solver.frozen {
-        follow(slice::from_ref(tile), block, options, point.threads);
+fn alone(tile: &mut Tile, block: &mut Block, context: Context<'_, '_>) {
+    tile.sweep(block, block.growth_limit(), context);
+    block.set_growth_limit(tile.visit.block.growth_limit());
+    if !context.solver.frozen {
+        follow(
+            slice::from_ref(tile),
+            block,
+            context.options,
+            context.threads,
+        );
     }
 }
 
 /// Sweeps tiles side by side, each as if the others did not move, and moves the rows of the block. Returns false, with
 /// everything as before, if F would not fall by the share [`KEPT_SHARE`] of what the sweeps promise.
-fn side_by_side(
-    tiles: &mut [Tile],
-    block: &mut Block,
-    solver: BlockSolver,
-    point: &mut Point<'_>,
-) -> bool {
-    let (options, problem, threads) = (solver.options(point), point.problem, point.threads);
-    let piece = LEAST_PAIRS.div_ceil(tiles[0].lead.len().pow(2).max(1));
+fn side_by_side(tiles: &mut [Tile], block: &mut Block, context: Context<'_, '_>) -> bool {
+    let (options, threads) = (context.options, context.threads);
     // The boosts of all tiles stay within the bound.
-    let growth_limit = point.growth_limit / tiles.len() as f64;
+    let growth_limit = block.growth_limit() / tiles.len() as f64;
     let before = &*block;
-    threads.for_chunks(tiles, piece, usize::MAX, |_, tiles| {
-        for tile in tiles {
-            tile.sweep(before, growth_limit, solver, problem, options);
-        }
+    threads.for_chunks(tiles, 1, usize::MAX, |_, tile| {
+        tile[0].sweep(before, growth_limit, context);
     });
-    if solver.frozen {
+    if context.solver.frozen {
         return true;
     }
     if tiles.iter().any(|tile| tile.visit.is_cut_short()) {
@@ -132,14 +180,13 @@ fn side_by_side(
         follow(tiles, block, options, threads);
         return false;
     }
-    if growth_limit.is_finite() {
-        let left = tiles.iter().map(|tile| tile.visit.block.growth_limit());
-        point.growth_limit = left.sum();
-    }
+    let left = tiles.iter().map(|tile| tile.visit.block.growth_limit());
+    block.set_growth_limit(left.sum());
     true
 }
 
 /// The sweep of a block in inner tiles.
+#[derive(Clone)]
 pub(super) struct InnerSweep {
     /// As many as have been swept side by side.
     tiles: Vec<Tile>,
@@ -153,13 +200,8 @@ pub(super) struct InnerSweep {
 impl InnerSweep {
     /// A sweep that is done; tiles are made like `block`.
     pub(super) fn new(block: Block) -> Self {
-        let tile = Tile {
-            visit: BlockVisit::new(block),
-            lead: 0..0,
-            rest: 0..0,
-        };
         Self {
-            tiles: vec![tile],
+            tiles: vec![Tile::new(block)],
             remaining: Vec::new(),
             together: usize::MAX,
         }
@@ -175,9 +217,9 @@ impl InnerSweep {
         self.remaining.clear();
     }
 
-    /// Begins the sweep of a block.
-    pub(super) fn begin(&mut self, chosen: &Visit, InnerTiles { half, together }: InnerTiles) {
-        let (lead, rows) = (chosen.lead.len(), chosen.lead.len() + chosen.rest.len());
+    /// Begins the sweep of a block whose lead has `lead` rows, with `rest` other rows.
+    pub(super) fn begin(&mut self, lead: usize, rest: usize, tiles: InnerTiles) {
+        let (InnerTiles { half, together }, rows) = (tiles, lead + rest);
         let groups = |from: usize, to: usize| {
             (from..to)
                 .step_by(half)
@@ -197,13 +239,12 @@ impl InnerSweep {
         self.together = self.together.saturating_mul(2).min(together);
     }
 
-    /// Sweeps the next tiles, side by side if F falls as they promise, and moves rows of the block and of X, but not the
-    /// tracker. Returns the visits of the tiles, and whether they are to be made again, as nothing moved.
+    /// Sweeps the next tiles, side by side if F falls as they promise, and moves the rows of the block. Returns the tiles,
+    /// and whether they come again, as nothing moved.
     pub(super) fn step(
         &mut self,
         block: &mut Block,
-        solver: BlockSolver,
-        point: &mut Point<'_>,
+        context: Context<'_, '_>,
     ) -> (&mut [Tile], bool) {
         let mut round = self.remaining.pop().unwrap_or_default();
         let next = round.split_off(round.len().saturating_sub(self.together));
@@ -222,10 +263,10 @@ impl InnerSweep {
         }
         let undone = match &mut *tiles {
             [tile] => {
-                alone(tile, block, solver, point);
+                alone(tile, block, context);
                 false
             }
-            tiles => !side_by_side(tiles, block, solver, point),
+            tiles => !side_by_side(tiles, block, context),
         };
         if undone {
             self.together = tiles.len() / 2;
@@ -233,12 +274,6 @@ impl InnerSweep {
         }
         if !round.is_empty() {
             self.remaining.push(round);
-        }
-        for tile in tiles.iter_mut().filter(|_| !undone && !solver.frozen) {
-            let moved = tile.visit.block.moved();
-            if !moved.is_empty() {
-                point.place(&moved);
-            }
         }
         (tiles, undone)
     }

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use super::block_visit::{BlockSolver, BlockVisit};
-use super::inner_tiles::InnerSweep;
+use super::inner_tiles::{Context, InnerSweep};
 use super::ledger::Ledger;
 use super::mover::{Mover, Step};
 use super::options::{Options, Update};
@@ -12,7 +12,7 @@ use crate::block::{Block, Curvature};
 use crate::objective::Tracker;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::working_set::{Pass, Schedule, Scores, Visit, WorkingSet};
+use crate::working_set::{InnerTiles, Pass, Schedule, Scores, Visit, WorkingSet};
 
 /// Work of the solution of a pair with ℓ1, constant and per column; and of a visit that solves nothing.
 const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
@@ -81,7 +81,8 @@ impl Tally {
         let rows = block.len();
         let zero = (0..rows).filter(|&k| block.row(k).iter().all(|&v| v == 0.0));
         let moving = 1.0 - (zero.count() as f64 / rows as f64).powi(2);
-        ledger.visit(0, moving * outcome.visited as f64 * self.pair_work);
+        let solved = outcome.visited + outcome.undone;
+        ledger.visit(0, moving * solved as f64 * self.pair_work);
         visit.chosen.moved |= -outcome.change > ledger.threshold();
         if !frozen && outcome.updates > 0 {
             ledger.lower(outcome.change, outcome.updates);
@@ -110,6 +111,9 @@ pub(super) struct RowMover {
     schedule: Schedule,
     visit: BlockVisit,
     inner: InnerSweep,
+    /// The rows of a block of the Jacobi update, and of a tile.
+    jacobi: Option<usize>,
+    tile: usize,
     tiled: bool,
     pairs_per_step: usize,
     solver: BlockSolver,
@@ -122,15 +126,13 @@ impl RowMover {
     /// The mover for the rule of the options; `proximal` is the proximal weight, `lipschitz` the majoriser of
     /// WSS-OR.
     pub(super) fn new(point: &Point<'_>, options: &Options, proximal: f64, lipschitz: f64) -> Self {
-        let (rule, jacobi) = (options.working_set, options.update == Update::Jacobi);
+        let jacobi = options.update == Update::Jacobi;
+        let rule = match jacobi {
+            true => WorkingSet::Tiled,
+            false => options.working_set,
+        };
         let single = options.block_size == 2;
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
-        let n = point.x.nrows();
-        let schedule = match jacobi {
-            true => Schedule::jacobi(n, options.block_size),
-            false => Schedule::new(rule, n, options.block_size, options.tile)
-                .scoring(options.scored_pairs),
-        };
         let solver = BlockSolver {
             curvature: options.curvature,
             proximal,
@@ -140,12 +142,13 @@ impl RowMover {
         Self {
             solver,
             lipschitz,
-            pairs_per_step: if single && chosen_freely && !jacobi {
+            pairs_per_step: if single && chosen_freely {
                 PAIRS_PER_STEP
             } else {
                 1
             },
-            ..Self::with_schedule(point, options, schedule, false)
+            jacobi: jacobi.then_some(options.block_size),
+            ..Self::with_rule(point, options, rule, false)
         }
     }
 
@@ -164,25 +167,28 @@ impl RowMover {
     /// A pass over all pairs, tile by tile, with the exact curvature and no proximal term; if `frozen`,
     /// nothing moves.
     pub(super) fn all_pairs(point: &Point<'_>, options: &Options, frozen: bool) -> Self {
-        let rows = point.x.nrows();
-        let schedule = Schedule::new(WorkingSet::Tiled, rows, options.block_size, options.tile);
-        Self::with_schedule(point, options, schedule, frozen)
+        Self::with_rule(point, options, WorkingSet::Tiled, frozen)
     }
 
-    fn with_schedule(
-        point: &Point<'_>,
-        options: &Options,
-        schedule: Schedule,
-        frozen: bool,
-    ) -> Self {
-        let mut block = Block::new(point.x.ncols());
+    fn with_rule(point: &Point<'_>, options: &Options, rule: WorkingSet, frozen: bool) -> Self {
+        let (n, r) = point.x.dim();
+        // A tile holds whole blocks of the Jacobi update.
+        let tile = match options.update {
+            Update::GaussSeidel => options.tile,
+            Update::Jacobi => options.tile.max(options.block_size),
+        };
+        let mut block = Block::new(r);
         block.set_signature(point.problem.signature, options.rapidity_bound);
         block.rotate_only(point.problem.rotations);
         block.freeze(frozen);
         Self {
+            schedule: Schedule::new(rule, n, options.block_size, tile)
+                .scoring(options.scored_pairs),
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
-            tiled: schedule.rule() == WorkingSet::Tiled,
+            jacobi: None,
+            tile,
+            tiled: rule == WorkingSet::Tiled,
             pairs_per_step: 1,
             solver: BlockSolver {
                 frozen,
@@ -191,11 +197,10 @@ impl RowMover {
             lipschitz: 0.0,
             tally: Tally {
                 pair_work: pair_work(point),
-                cyclic: schedule.rule() == WorkingSet::Cyclic,
+                cyclic: rule == WorkingSet::Cyclic,
                 gained: 0.0,
             },
             support: Support::default(),
-            schedule,
         }
     }
 
@@ -235,9 +240,17 @@ impl RowMover {
         if self.inner.is_done() {
             point.refresh_if_stale();
             self.choose(point);
-            if let Some(tiles) = self.visit.chosen.inner {
+            let chosen = &self.visit.chosen;
+            let tiles = chosen.inner.or(self.jacobi.map(|_| InnerTiles {
+                half: self.tile.div_ceil(2),
+                together: 1,
+            }));
+            if let Some(tiles) = tiles.filter(|_| chosen.pairs.is_some()) {
                 self.visit.fill(point);
-                self.inner.begin(&self.visit.chosen, tiles);
+                let block = &mut self.visit.block;
+                block.set_growth_limit(point.growth_limit);
+                self.inner
+                    .begin(block.lead, block.len() - block.lead, tiles);
             }
         }
         let step = if self.inner.is_done() {
@@ -266,15 +279,28 @@ impl RowMover {
 
     /// Sweeps the next inner tiles; after the last ones, commits the moves of the block.
     fn sweep_inner_tiles(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
-        let (solver, mut step) = (self.solver, None);
-        let (tiles, undone) = self.inner.step(&mut self.visit.block, solver, point);
+        let (frozen, mut step) = (self.solver.frozen, None);
+        let context = Context {
+            solver: self.solver,
+            jacobi: self.jacobi,
+            problem: point.problem,
+            options: self.solver.options(point),
+            threads: point.threads,
+        };
+        let (tiles, undone) = self.inner.step(&mut self.visit.block, context);
+        point.growth_limit = self.visit.block.growth_limit();
         if undone {
-            let solved: u64 = tiles.iter().map(|tile| tile.visit.outcome.visited).sum();
+            let outcomes = tiles.iter().map(|tile| tile.visit.outcome);
+            let solved: u64 = outcomes.map(|o| o.visited + o.undone).sum();
             ledger.visit(0, solved as f64 * self.tally.pair_work);
             return Some(Step::Within);
         }
         for tile in tiles {
-            step = step.or(self.tally.record(&mut tile.visit, solver.frozen, ledger));
+            let moved = tile.visit.block.moved();
+            if !frozen && !moved.is_empty() {
+                point.place(&moved);
+            }
+            step = step.or(self.tally.record(&mut tile.visit, frozen, ledger));
         }
         if step.is_some() {
             self.inner.end();

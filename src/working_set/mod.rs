@@ -13,8 +13,7 @@
 //! move, and would be chosen for ever. While nothing moves, the other pairs of the sample follow in decreasing
 //! order of score. A row whose pairs all have score 0 gets its turn as any other, with a random partner.
 //!
-//! Tiles have up to 32 times the rows of a group, and are swept in inner tiles of two groups. The Jacobi update takes blocks
-//! of k rows for the inner tiles, and moves all blocks of a round at once.
+//! Tiles have up to 32 times the rows of a group, and are swept in inner tiles of two groups.
 //!
 //! Two zero rows cannot move (V·0 = 0). The tiled rule never visits tiles of zero rows; the skipped pairs count
 //! as visited, as the identity is their best move.
@@ -159,9 +158,6 @@ const GROUPS_PER_TILE: usize = 16;
 /// Most inner tiles of a tile that have no row in common: at 64 rows each, C of a tile takes 8 MB.
 const INNER_TILES: usize = 16;
 
-/// A tile of small inner tiles has more of them, up to this number of rows, so that all other rows follow seldom.
-const LEAST_ROWS: usize = 128;
-
 /// The state of a working-set rule.
 #[derive(Debug)]
 pub(crate) struct Schedule {
@@ -169,8 +165,6 @@ pub(crate) struct Schedule {
     n: usize,
     size: usize,
     tile: usize,
-    /// Whether all inner tiles of a round are swept side by side.
-    jacobi: bool,
     /// Number of partners of a row that a greedy rule scores, or of pairs if it scores all of them.
     scored: usize,
     /// The next rows of the cyclic rule.
@@ -241,7 +235,6 @@ impl Schedule {
             n,
             size,
             tile,
-            jacobi: false,
             scored: SCORED_PAIRS.min(n),
             cycle: (0..size).collect(),
             ranked: Vec::new(),
@@ -256,22 +249,9 @@ impl Schedule {
         self
     }
 
-    /// The tiled rule for the Jacobi update of blocks of `size` of n rows: tournaments of blocks, each round at once.
-    pub(crate) fn jacobi(n: usize, size: usize) -> Self {
-        Self {
-            jacobi: true,
-            ..Self::new(WorkingSet::Tiled, n, size, size)
-        }
-    }
-
     /// Returns the pass of the tiled rule that ended with the last visit.
     pub(crate) fn ended(&self) -> Option<Pass> {
         self.tiles.ended
-    }
-
-    /// The rule.
-    pub(crate) fn rule(&self) -> WorkingSet {
-        self.rule
     }
 
     /// Number of rows n.
@@ -463,18 +443,13 @@ impl Schedule {
         // A power of two fits most numbers of threads.
         let share = (small_groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
         let together = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
-        let whole = !self.jacobi && tiles.support_only && active.len() <= SUPPORT_BLOCK;
-        let most = INNER_TILES.max(LEAST_ROWS / (2 * half));
+        let whole = tiles.support_only && active.len() <= SUPPORT_BLOCK;
         tiles.inner = (!whole).then_some(InnerTiles {
             half,
-            together: if self.jacobi {
-                most
-            } else {
-                together.min(INNER_TILES)
-            },
+            together: together.min(INNER_TILES),
         });
         // All rows form one tile if they fit.
-        let (rows, most) = (active.len() + zero.len(), most * half);
+        let (rows, most) = (active.len() + zero.len(), INNER_TILES * half);
         let most = if whole || rows <= 2 * most {
             rows
         } else {

@@ -9,7 +9,7 @@ use crate::block::Curvature;
 use crate::penalty::Penalty;
 use crate::rows::slice_of;
 use crate::signature::Signature;
-use crate::solver::{Options, Unwatched, Update, minimize};
+use crate::solver::{Options, Point, Unwatched, Update, minimize};
 use crate::start;
 use crate::threads::Threads;
 use crate::{Problem, Quadratic};
@@ -46,15 +46,21 @@ const SOLVER: BlockSolver = BlockSolver {
     frozen: false,
 };
 
+fn context<'a>(point: &Point<'a>) -> Context<'a, 'a> {
+    Context {
+        solver: SOLVER,
+        jacobi: None,
+        problem: point.problem,
+        options: SOLVER.options(point),
+        threads: point.threads,
+    }
+}
+
 /// A block of 32 rows and four tiles of 4 + 4 of them, for all pairs across.
 fn tiles(point: &mut Point<'_>) -> (Block, Vec<Tile>) {
     let mut block = Block::new(COLUMNS);
     block.set_signature(point.problem.signature, None);
-    let tile = Tile {
-        visit: BlockVisit::new(block.clone()),
-        lead: 0..0,
-        rest: 0..0,
-    };
+    let tile = Tile::new(block.clone());
     let rows = |from: usize| -> Vec<usize> {
         (0..4)
             .flat_map(|k| 30 * k + from..30 * k + from + 4)
@@ -102,14 +108,14 @@ fn changes_and_interactions_add_up_to_the_change_of_f() {
         let mut point = Point::new(problem, x.clone(), 0, &threads).unwrap();
         let before = problem.objective(x.view(), &threads);
         let (mut block, mut tiles) = tiles(&mut point);
-        let kept_together = side_by_side(&mut tiles, &mut block, SOLVER, &mut point);
+        let kept_together = side_by_side(&mut tiles, &mut block, context(&point));
         if kept_together {
             kept.set(kept.get() + 1);
             assert!(tiles.iter().all(|tile| tile.visit.outcome.visited == 16));
         } else {
             assert!((0..32).all(|k| slice_of(x.row(block.rows[k])) == block.row(k)));
             for tile in &mut tiles {
-                alone(tile, &mut block, SOLVER, &mut point);
+                alone(tile, &mut block, context(&point));
             }
         }
         let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
@@ -148,7 +154,7 @@ fn tiles_that_do_not_fit_together_are_undone() {
     let mut point = Point::new(&problem, x.clone(), 0, &threads).unwrap();
     let (mut block, mut tiles) = tiles(&mut point);
     let gradient: Vec<Vec<f64>> = (0..32).map(|k| block.gradient_row(k).to_vec()).collect();
-    assert!(!side_by_side(&mut tiles, &mut block, SOLVER, &mut point));
+    assert!(!side_by_side(&mut tiles, &mut block, context(&point)));
     for (k, gradient) in gradient.iter().enumerate() {
         assert_eq!(slice_of(x.row(block.rows[k])), block.row(k));
         let known = block.gradient_row(k).iter().zip(gradient);
@@ -156,7 +162,7 @@ fn tiles_that_do_not_fit_together_are_undone() {
     }
     let before = problem.objective(x.view(), &threads);
     for tile in &mut tiles {
-        alone(tile, &mut block, SOLVER, &mut point);
+        alone(tile, &mut block, context(&point));
     }
     let change: f64 = tiles.iter().map(|tile| tile.visit.outcome.change).sum();
     point.commit(block.moved());
@@ -174,20 +180,16 @@ fn undone_tiles_are_swept_again_half_as_many_at_once() {
     let problem = Problem::new(&ones, &Penalty::NONE, &signature, COLUMNS).unwrap();
     let mut point = Point::new(&problem, x, 0, &threads).unwrap();
     let mut block = Block::new(COLUMNS);
-    let chosen = Visit {
-        lead: (0..ROWS / 2).collect(),
-        rest: (ROWS / 2..ROWS).collect(),
-        ..Visit::default()
-    };
-    block.load(point.x.view(), &chosen.lead, &chosen.rest);
+    let (lead, rest): (Vec<_>, Vec<_>) = (0..ROWS).partition(|&i| i < ROWS / 2);
+    block.load(point.x.view(), &lead, &rest);
     point.tracker.fill(block.model());
     let mut sweep = InnerSweep::new(Block::new(COLUMNS));
     for (half, together) in [(1, 64), (2, 8), (16, 4)] {
         let (mut seen, mut halved) = (vec![0; ROWS * ROWS], 0);
-        sweep.begin(&chosen, InnerTiles { half, together });
+        sweep.begin(ROWS / 2, ROWS / 2, InnerTiles { half, together });
         while !sweep.is_done() {
             let at_once = sweep.together;
-            let (tiles, undone) = sweep.step(&mut block, SOLVER, &mut point);
+            let (tiles, undone) = sweep.step(&mut block, context(&point));
             let count = tiles.len();
             if !undone {
                 for tile in &*tiles {
@@ -204,8 +206,15 @@ fn undone_tiles_are_swept_again_half_as_many_at_once() {
         let across = |k: usize| usize::from(k / ROWS < ROWS / 2 && k % ROWS >= ROWS / 2);
         assert!((0..ROWS * ROWS).all(|k| seen[k] == across(k)));
         assert!(halved > 0 || half > 1);
-        let before = sweep.together;
-        sweep.begin(&chosen, InnerTiles { half, together: 64 });
+        let (before, more) = (sweep.together, 64);
+        sweep.begin(
+            ROWS / 2,
+            ROWS / 2,
+            InnerTiles {
+                half,
+                together: more,
+            },
+        );
         assert_eq!(sweep.together, 2 * before);
     }
 }
@@ -263,36 +272,43 @@ fn most_moves_side_by_side_are_kept_if_f_is_concave() {
         ("l1", Penalty::l1(0.05)),
         ("l0", Penalty::l0(0.01)),
     ];
-    let rounds = [("tiles of 64 rows", 32, 4), ("pairs", 1, 64)];
+    let rounds = [("tiles of 64 rows", None), ("pairs in them", Some(2))];
     let signature = Signature::stiefel(n);
     for (form, c) in &forms {
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
-        for ((penalty_name, penalty), (name, half, together)) in penalties
+        for ((penalty_name, penalty), (name, jacobi)) in penalties
             .iter()
             .flat_map(|p| rounds.map(|round| (p, round)))
         {
             let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
             let mut point = Point::new(&problem, start::random(n, r, 2), 0, &threads).unwrap();
             let (mut block, mut sweep) = (Block::new(r), InnerSweep::new(Block::new(r)));
-            let mut pairs = [0; 2];
+            let (mut kept, mut undone) = (0, 0);
             for lead in [0..n / 2, n / 2..n] {
-                let chosen = Visit {
-                    lead: lead.collect(),
-                    ..Visit::default()
-                };
-                block.load(point.x.view(), &chosen.lead, &[]);
+                let lead: Vec<usize> = lead.collect();
+                block.load(point.x.view(), &lead, &[]);
                 point.tracker.fill(block.model());
-                sweep.begin(&chosen, InnerTiles { half, together });
+                let tiles = InnerTiles {
+                    half: 32,
+                    together: 4,
+                };
+                sweep.begin(lead.len(), 0, tiles);
                 while !sweep.is_done() {
-                    let (tiles, undone) = sweep.step(&mut block, SOLVER, &mut point);
-                    let solved: u64 = tiles.iter().map(|tile| tile.visit.outcome.visited).sum();
-                    pairs[usize::from(undone)] += solved;
+                    let context = Context {
+                        jacobi,
+                        ..context(&point)
+                    };
+                    let (tiles, again) = sweep.step(&mut block, context);
+                    for outcome in tiles.iter().map(|tile| tile.visit.outcome) {
+                        undone += outcome.undone;
+                        *(if again { &mut undone } else { &mut kept }) += outcome.visited;
+                    }
                 }
                 point.commit(block.moved());
             }
-            let share = pairs[0] as f64 / (pairs[0] + pairs[1]) as f64;
+            let share = kept as f64 / (kept + undone) as f64;
             println!("{form}, {penalty_name}, {name}: {share:.3}");
-            assert_eq!(pairs[0] as usize, n / 2 * (n / 2 - 1));
+            assert_eq!(kept as usize, n / 2 * (n / 2 - 1));
             assert!(share > 0.9 || *form != "concave", "{penalty_name}, {name}");
         }
     }
