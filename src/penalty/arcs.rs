@@ -15,123 +15,7 @@
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Arcs, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
-
-/// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
-/// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
-#[inline(always)]
-pub(super) fn quarter_period<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
-    points.resize(pair.x.len());
-    crossings_of_zero(simd, lambda, pair, points)
-}
-
-/// Sets the breakpoints of [`quarter_period`] in the first slots of `points`, one for each entry of a row.
-#[inline(always)]
-pub(super) fn crossings_of_zero<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
-    let slots = points.slots(0, pair.x.len());
-    let (xs, _) = S::as_simd_f64s(pair.x);
-    let (ys, _) = S::as_simd_f64s(pair.y);
-    let (keys, _) = S::as_mut_simd_f64s(slots.key);
-    let (cs, _) = S::as_mut_simd_f64s(slots.c);
-    let (ss, _) = S::as_mut_simd_f64s(slots.s);
-    let (jcs, _) = S::as_mut_simd_f64s(slots.jump_c);
-    let (jss, _) = S::as_mut_simd_f64s(slots.jump_s);
-    let zero = simd.splat_f64s(0.0);
-    let one = simd.splat_f64s(1.0);
-    let inert = simd.splat_f64s(Breakpoints::INERT);
-    let twice = simd.splat_f64s(2.0 * lambda);
-    let (mut a, mut b, mut lengths) = (zero, zero, zero);
-    for ((((((&x, &y), key), c), s), jc), js) in xs
-        .iter()
-        .zip(ys)
-        .zip(keys)
-        .zip(cs)
-        .zip(ss)
-        .zip(jcs)
-        .zip(jss)
-    {
-        let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
-        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
-        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|).
-        let u = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ax, ay),
-            simd.select_f64s(py, ay, ax),
-        );
-        let sum = simd.add_f64s(ax, ay);
-        let w = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ay, ax),
-            simd.select_f64s(py, ax, ay),
-        );
-        let full = simd.less_than_f64s(zero, simd.min_f64s(ax, ay));
-        // Scaled by the sum nothing over- or underflows.
-        let divisor = simd.select_f64s(full, sum, one);
-        let (cu, su) = (simd.div_f64s(u, divisor), simd.div_f64s(w, divisor));
-        let square = simd.mul_add_e_f64s(cu, cu, simd.mul_f64s(su, su));
-        let root = simd.sqrt_f64s(simd.select_f64s(full, square, one));
-        let inverse = simd.div_f64s(one, root);
-        lengths = simd.mul_add_e_f64s(sum, root, lengths);
-        *key = simd.select_f64s(full, su, inert);
-        *c = simd.mul_f64s(cu, inverse);
-        *s = simd.mul_f64s(su, inverse);
-        *jc = simd.neg_f64s(simd.mul_f64s(twice, w));
-        *js = simd.mul_f64s(twice, u);
-        a = simd.add_f64s(a, sum);
-        b = simd.add_f64s(b, simd.select_f64s(full, simd.sub_f64s(w, u), sum));
-    }
-    Arc {
-        a: lambda * simd.reduce_sum_f64s(a),
-        b: lambda * simd.reduce_sum_f64s(b),
-        lowest: lambda * simd.reduce_sum_f64s(lengths),
-        ..Arc::default()
-    }
-}
-
-/// Sets the breakpoint in (0, π) of `weight·|cα + sβ|`, and adds its (A, B) at θ = 0 to `start`.
-#[inline(always)]
-pub(super) fn half_period(
-    weight: f64,
-    alpha: f64,
-    beta: f64,
-    index: usize,
-    points: &mut Breakpoints,
-    start: &mut Arc,
-) {
-    let positive = alpha > 0.0 || (alpha == 0.0 && beta > 0.0);
-    let (alpha, beta) = if positive {
-        (alpha, beta)
-    } else {
-        (-alpha, -beta)
-    };
-    start.a += weight * alpha;
-    start.b += weight * beta;
-    if alpha == 0.0 {
-        points.set(index, Breakpoints::INERT, (-1.0, 0.0), (0.0, 0.0));
-        return;
-    }
-    // (c, s) ∝ (−β, α), s > 0; the key is the ℓ1 angle in [0, 2].
-    let sum = alpha + beta.abs();
-    let (c, s) = (-beta / sum, alpha / sum);
-    let length = (c * c + s * s).sqrt();
-    let key = if c >= 0.0 { s } else { 1.0 - c };
-    points.set(
-        index,
-        key,
-        (c / length, s / length),
-        (-2.0 * weight * alpha, -2.0 * weight * beta),
-    );
-}
+use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
@@ -141,7 +25,7 @@ const HALF_OF_QUARTER: f64 = 0.708;
 const HALF_OF_HALF: f64 = 0.001;
 
 /// Relative size of the rounding of F, by which the gap is narrower.
-const ROUNDING: f64 = 64.0 * f64::EPSILON;
+pub(super) const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
 const ANGLE: f64 = 1.110_720_8;
@@ -187,7 +71,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     }
     let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
-    let gap = scratch.breakpoints.gap();
+    scratch.breakpoints.exclude_arcs();
     if JUMPS {
         scratch
             .breakpoints
@@ -258,8 +142,8 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
             }
         }
-        if let Some(gap) = gap {
-            arcs.bound[gap] = f64::INFINITY;
+        for &m in arcs.excluded {
+            arcs.bound[m] = f64::INFINITY;
         }
         let mut least = simd.splat_f64s(f64::INFINITY);
         for &bound in S::as_simd_f64s(&*arcs.bound).0 {
@@ -409,14 +293,14 @@ fn gap<const QUARTER: bool>(f: &Trig, cosine: f64) -> [(f64, f64); 2] {
     [after, turned]
 }
 
-/// Marks the columns with an entry that vanishes at the best point; a column has `per_column` slots.
+/// Marks the columns with an entry that vanishes at the best point; slots repeat after `stride` columns.
 #[inline(always)]
-pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, per_column: u32) {
+pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, stride: usize) {
     if let Some(m) = best.breakpoint
         && scratch.breakpoints.is_breakpoint(m)
     {
         for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
-            scratch.vanishing.push(k / per_column);
+            scratch.vanishing.push(k % stride as u32);
         }
     }
 }
