@@ -901,6 +901,48 @@ fn jump_kernels_agree_with_the_generic_solver() {
     }
 }
 
+/// Rows of up to a hundred entries, with equal slopes and zeros, at several scales.
+#[test]
+fn kernels_agree_with_the_generic_solver_on_long_rows() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(44);
+    let mut scratch = Scratch::new(104);
+    for trial in 0..3_000 {
+        let mut instance = unit_instance(&mut rng, false, false);
+        for _ in 0..pick(&mut rng, &[0, 3, 25]) {
+            let more = unit_instance(&mut rng, false, false);
+            instance.x.extend(more.x);
+            instance.y.extend(more.y);
+        }
+        let size = pick(&mut rng, &[1.0, 2f64.powi(-300), 2f64.powi(300)]);
+        for v in instance.x.iter_mut().chain(&mut instance.y) {
+            *v *= size;
+        }
+        let penalty = match trial % 3 {
+            0 => Penalty::l0(weight(&mut rng, &instance, false)),
+            1 => Penalty::l1(weight(&mut rng, &instance, true)),
+            _ => {
+                let top = weight(&mut rng, &instance, true);
+                let shares = [0.0, 0.4, 0.4, 1.0];
+                Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| {
+                    top * pick(&mut rng, &shares)
+                }))
+            }
+        };
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let actual = verify(&penalty, &instance, &fast, &scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        let claimed = identity_value(&penalty, &instance) + fast.value;
+        assert!(
+            (fast.value - slow.value).abs() <= TOLERANCE * scale
+                && actual - claimed <= TOLERANCE * scale,
+            "trial {trial}: kernel {fast:?}, generic {slow:?}, {actual}: {penalty:?} {:?} {:?}",
+            instance.x,
+            instance.y
+        );
+    }
+}
+
 /// Bounds on both sides, which entries or columns often just reach, around every form.
 #[test]
 fn bounded_kernels_agree_with_the_generic_solver() {

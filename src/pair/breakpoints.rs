@@ -209,9 +209,12 @@ impl Breakpoints {
         self.excluded.clear();
         if self.free == self.slots {
             let start = self.slots as u32;
-            let place = self.order[..self.live].iter().position(|&k| k == start);
-            self.excluded
-                .extend(place.filter(|_| self.ends > 0).map(|m| m + 1));
+            let mut live = self.order[..self.live].iter();
+            if self.ends > 0
+                && let Some(m) = live.position(|&k| k == start)
+            {
+                self.excluded.push(m + 1);
+            }
             return;
         }
         let departures = self.departures();
@@ -256,25 +259,37 @@ impl Breakpoints {
             .zip(&mut ps[1..])
             .zip(&mut pa[1..])
             .zip(&mut pb[1..]);
-        for (&k, (((pc, ps), pa), pb)) in self.order[..live].iter().zip(points) {
-            let k = k as usize;
-            a += jump_c[k];
-            b += jump_s[k];
-            (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+        let order = &self.order[..live];
+        let [jump_p, jump_q, jump_k] = &self.bend;
+        let [pp, pq, pk] = &mut self.bent;
+        let (mut p, mut q, mut constant) = (start.p, start.q, start.k);
+        if BENT {
+            (pp[0], pq[0], pk[0]) = (p, q, constant);
+            let bent = pp[1..].iter_mut().zip(&mut pq[1..]).zip(&mut pk[1..]);
+            // One loop, as the sums would wait for each other otherwise.
+            for ((&k, (((pc, ps), pa), pb)), ((pp, pq), pk)) in order.iter().zip(points).zip(bent) {
+                let k = k as usize;
+                a += jump_c[k];
+                b += jump_s[k];
+                p += jump_p[k];
+                q += jump_q[k];
+                constant += jump_k[k];
+                (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+                (*pp, *pq, *pk) = (p, q, constant);
+            }
+            for (array, value) in self.bent.iter_mut().zip([p, q, constant]) {
+                array[live + 1..total].fill(value);
+            }
+        } else {
+            for (&k, (((pc, ps), pa), pb)) in order.iter().zip(points) {
+                let k = k as usize;
+                a += jump_c[k];
+                b += jump_s[k];
+                (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+            }
         }
         for (array, value) in self.point.iter_mut().zip([end.0, end.1, a, b]) {
             array[live + 1..total].fill(value);
-        }
-        if BENT {
-            let starts = [start.p, start.q, start.k];
-            for ((jumps, array), mut sum) in self.bend.iter().zip(&mut self.bent).zip(starts) {
-                array[0] = sum;
-                for (&k, value) in self.order[..live].iter().zip(&mut array[1..]) {
-                    sum += jumps[k as usize];
-                    *value = sum;
-                }
-                array[live + 1..total].fill(sum);
-            }
         }
     }
 
@@ -338,16 +353,21 @@ impl Breakpoints {
     /// vanish at one angle.
     #[inline(always)]
     pub(crate) fn unsorted(&mut self, drop: f64) -> Arcs<'_> {
-        let (mut live, mut parts) = (0, 0u64);
+        const PARTS: f64 = 255.0;
+        let (mut live, mut near, mut parts) = (0, 0, [0u64; 4]);
         for &key in self.key[..self.slots]
             .iter()
             .filter(|&&key| key < Self::INERT)
         {
+            let place = key * PARTS;
+            let part = place as usize;
             live += 1;
-            parts |= 1 << ((key * 64.0) as u32).min(63);
+            parts[part / 64] |= 1 << (part % 64);
+            // Equal angles may be on both sides of a limit between two parts.
+            near |= u32::from((place + 1e-9) as usize != (place - 1e-9) as usize);
         }
-        // Equal angles may be on both sides of a limit between two parts.
-        let most = live.min(live + 2 - parts.count_ones());
+        let used: u32 = parts.iter().map(|part| part.count_ones()).sum();
+        let most = live.min(live + 1 + near - used);
         let drops = &mut self.bent[0][..self.slots];
         for (at, &key) in drops.iter_mut().zip(&self.key) {
             *at = if key < Self::INERT {
@@ -438,7 +458,7 @@ impl Breakpoints {
             let k = k as usize;
             k < self.slots
                 && (self.key[k] - key).abs() <= tolerance
-                && (k >= self.free || self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0)
+                && (self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0 || k >= self.free)
         })
     }
 

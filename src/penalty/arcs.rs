@@ -165,41 +165,37 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
             let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
             // Bound on the depth of the arc below its ends in any copy; each copy is then tested with it.
             let dip = values[m].min(values[m + 1]) - arcs.bound[m];
-            let at_end = |(c, s): (f64, f64)| {
-                let (first, quarter, second) = harmonics(&f, c, s);
-                let mut h = arcs.a[m] * c + arcs.b[m] * s - base;
-                if BENT {
-                    let [p, q, k] = arcs.bent.map(|array| array[m]);
-                    h += p * (c - s) * (c + s) + 2.0 * q * c * s + k;
-                }
-                [
-                    h + second + first,
-                    h - second + quarter,
-                    h + second - first,
-                    h - second - quarter,
-                ]
+            let [p, q, k] = match BENT {
+                true => arcs.bent.map(|array| array[m]),
+                false => [0.0; 3],
             };
-            let (left, right) = (at_end(ends[0]), at_end(ends[1]));
+            let h = Trig {
+                a: arcs.a[m],
+                b: arcs.b[m],
+                p,
+                q,
+            };
+            let rest = k - base;
+            let left = quadrants::<BENT>(&f, &h, rest, ends[0]);
+            let right = quadrants::<BENT>(&f, &h, rest, ends[1]);
             for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
                 if left[quadrant].min(right[quadrant]) - dip >= best.value {
                     continue;
                 }
                 let f = f.quadrant(quadrant);
                 let mut arc = Trig {
-                    a: f.a + arcs.a[m],
-                    b: f.b + arcs.b[m],
+                    a: f.a + h.a,
+                    b: f.b + h.b,
                     ..f
                 };
-                let (mut base, mut second) = (base, second);
+                let mut second = second;
                 if BENT {
-                    let [p, q, k] = arcs.bent.map(|array| array[m]);
-                    (arc.p, arc.q) = (arc.p + p, arc.q + q);
+                    (arc.p, arc.q) = (arc.p + h.p, arc.q + h.q);
                     second = 4.0 * (arc.p * arc.p + arc.q * arc.q).sqrt();
-                    base -= k;
                 }
-                if let Some((cv, sv)) = inside(&arc, ends, second, best.value + base) {
+                if let Some((cv, sv)) = inside(&arc, ends, second, best.value - rest) {
                     let (cq, sq) = turned(cv, sv, quadrant);
-                    best.offer(arc.value(cv, sv) - base, cq, sq, reflect, None);
+                    best.offer(arc.value(cv, sv) + rest, cq, sq, reflect, None);
                 }
             }
         }
@@ -296,11 +292,12 @@ fn gap<const QUARTER: bool>(f: &Trig, cosine: f64) -> [(f64, f64); 2] {
 /// Marks the columns with an entry that vanishes at the best point; slots repeat after `stride` columns.
 #[inline(always)]
 pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, stride: usize) {
+    let stride = stride as u32;
     if let Some(m) = best.breakpoint
         && scratch.breakpoints.is_breakpoint(m)
     {
         for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
-            scratch.vanishing.push(k % stride as u32);
+            scratch.vanishing.push(k.checked_sub(stride).unwrap_or(k));
         }
     }
 }
@@ -325,6 +322,22 @@ fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
         f.b * c - f.a * s,
         f.p * (c - s) * (c + s) + 2.0 * f.q * c * s,
     )
+}
+
+/// Returns f(θ + kπ/2) + h(θ) + `rest` for k = 0, …, 3.
+#[inline(always)]
+fn quadrants<const BENT: bool>(f: &Trig, h: &Trig, mut rest: f64, (c, s): (f64, f64)) -> [f64; 4] {
+    let (first, quarter, second) = harmonics(f, c, s);
+    rest += h.a * c + h.b * s;
+    if BENT {
+        rest += h.p * (c - s) * (c + s) + 2.0 * h.q * c * s;
+    }
+    [
+        rest + second + first,
+        rest - second + quarter,
+        rest + second - first,
+        rest - second - quarter,
+    ]
 }
 
 /// Returns the best local minimum strictly inside an arc (at most a quadrant long), if one may be below
