@@ -12,6 +12,9 @@ pub(crate) const LANES: usize = 8;
 /// Up to this many breakpoints are sorted by rank; measured, see `docs/performance.md`.
 const RANK_SORT: usize = 64;
 
+/// The largest index of a part of the period, see [`unsorted`](Breakpoints::unsorted).
+const LAST_PART: f64 = 255.0;
+
 /// Breakpoints with the jumps of h = A cosθ + B sinθ across them, and the arcs in between.
 ///
 /// Slots are filled in any order, one per column or term; a slot without a breakpoint is inert: key
@@ -111,6 +114,8 @@ impl Breakpoints {
             self.packed.resize(size, u64::MAX);
             self.rank.resize(size, 0);
             self.order.resize(size, 0);
+            self.excluded.clear();
+            self.excluded.reserve(size);
         }
     }
 
@@ -353,13 +358,10 @@ impl Breakpoints {
     /// vanish at one angle.
     #[inline(always)]
     pub(crate) fn unsorted(&mut self, drop: f64) -> Arcs<'_> {
-        const PARTS: f64 = 255.0;
         let (mut live, mut near, mut parts) = (0, 0, [0u64; 4]);
-        for &key in self.key[..self.slots]
-            .iter()
-            .filter(|&&key| key < Self::INERT)
-        {
-            let place = key * PARTS;
+        let keys = self.key[..self.slots].iter();
+        for &key in keys.filter(|&&key| key < Self::INERT) {
+            let place = key * LAST_PART;
             let part = place as usize;
             live += 1;
             parts[part / 64] |= 1 << (part % 64);

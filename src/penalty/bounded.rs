@@ -90,8 +90,13 @@ impl Bounded {
         scratch: &mut Scratch,
     ) -> Option<Best> {
         let (lower, upper) = self.bounds;
-        let columns = || pair.x.iter().zip(pair.y);
-        let longest = columns().map(|(&x, &y)| x * x + y * y).fold(0.0, f64::max);
+        let (xs, ys) = (S::as_simd_f64s(pair.x).0, S::as_simd_f64s(pair.y).0);
+        let mut longest = simd.splat_f64s(0.0);
+        for (&x, &y) in xs.iter().zip(ys) {
+            let length = simd.mul_add_e_f64s(x, x, simd.mul_f64s(y, y));
+            longest = simd.max_f64s(longest, length);
+        }
+        let longest = simd.reduce_max_f64s(longest);
         // Without bounds if they are out of reach.
         let bound = Some(upper.max(-lower)).filter(|bound| longest > bound * bound);
         let best = match (&self.inside, &self.even, bound) {
@@ -108,7 +113,7 @@ impl Bounded {
         }
         let v = best.turn.matrix();
         let mut allowed = true;
-        for (&x, &y) in columns() {
+        for (&x, &y) in pair.x.iter().zip(pair.y) {
             for [u, v] in v {
                 let value = u * x + v * y;
                 allowed &= value >= lower && value <= upper;
