@@ -901,6 +901,100 @@ fn jump_kernels_agree_with_the_generic_solver() {
     }
 }
 
+/// Rows of up to a hundred entries, with equal slopes and zeros, at several scales.
+#[test]
+fn kernels_agree_with_the_generic_solver_on_long_rows() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(44);
+    let mut scratch = Scratch::new(104);
+    for trial in 0..3_000 {
+        let mut instance = unit_instance(&mut rng, false, false);
+        for _ in 0..pick(&mut rng, &[0, 3, 25]) {
+            let more = unit_instance(&mut rng, false, false);
+            instance.x.extend(more.x);
+            instance.y.extend(more.y);
+        }
+        let size = pick(&mut rng, &[1.0, 2f64.powi(-300), 2f64.powi(300)]);
+        for v in instance.x.iter_mut().chain(&mut instance.y) {
+            *v *= size;
+        }
+        let penalty = match trial % 3 {
+            0 => Penalty::l0(weight(&mut rng, &instance, false)),
+            1 => Penalty::l1(weight(&mut rng, &instance, true)),
+            _ => {
+                let top = weight(&mut rng, &instance, true);
+                let shares = [0.0, 0.4, 0.4, 1.0];
+                Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| {
+                    top * pick(&mut rng, &shares)
+                }))
+            }
+        };
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let actual = verify(&penalty, &instance, &fast, &scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        let claimed = identity_value(&penalty, &instance) + fast.value;
+        assert!(
+            (fast.value - slow.value).abs() <= TOLERANCE * scale
+                && actual - claimed <= TOLERANCE * scale,
+            "trial {trial}: kernel {fast:?}, generic {slow:?}, {actual}: {penalty:?} {:?} {:?}",
+            instance.x,
+            instance.y
+        );
+    }
+}
+
+/// Bounds on both sides, which entries or columns often just reach, around every form.
+#[test]
+fn bounded_kernels_agree_with_the_generic_solver() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(43);
+    let mut scratch = Scratch::new(104);
+    let mut held = 0;
+    for trial in 0..6_000 {
+        let mut instance = unit_instance(&mut rng, false, false);
+        if trial % 4 == 0 {
+            let r = pick(&mut rng, &[20, 40, 100]);
+            let mut row = || (0..r).map(|_| normal(&mut rng)).collect();
+            (instance.x, instance.y) = (row(), row());
+        }
+        let entries = instance.x.iter().chain(&instance.y);
+        let largest = entries.fold(0.0f64, |m, v| m.max(v.abs())).max(0.1);
+        let bound = largest * pick(&mut rng, &[1.0, 1.0, 1.0 + 1e-15, 1.01, 1.2, 1.4, 3.0]);
+        let mut lengths = (instance.x.iter().zip(&instance.y)).map(|(x, y)| x.hypot(*y) / bound);
+        if lengths.any(|length| (length - 1.0).abs() < 1e-6 && length != 1.0) {
+            // Angles are known to half the digits.
+            continue;
+        }
+        let lambda = pick(&mut rng, &[0.03, 0.3, 3.0]);
+        let inside = match trial % 6 {
+            0 => Penalty::NONE,
+            1 => Penalty::l1(lambda),
+            2 => Penalty::l0(lambda),
+            3 => mcp(&mut rng, &instance),
+            4 => scad(&mut rng, &instance),
+            _ => even(&mut rng, &instance),
+        };
+        let lower = -bound * pick(&mut rng, &[1.0, 1.0, 1.0, 1.5]);
+        let penalty = inside
+            .plus(&Penalty::interval(lower, bound).unwrap())
+            .unwrap();
+        let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
+        let actual = verify(&penalty, &instance, &fast, &scratch);
+        let free = solve_on_circle(&inside, &instance.pair(), &mut scratch);
+        let slow = solve_on_circle(&penalty.general(), &instance.pair(), &mut scratch);
+        let scale = scale(&penalty, &instance);
+        let claimed = identity_value(&penalty, &instance) + fast.value;
+        assert!(
+            (fast.value - slow.value).abs() <= TOLERANCE * scale
+                && (actual - claimed).abs() <= TOLERANCE * scale,
+            "trial {trial}: kernel {fast:?}, generic {slow:?}, {actual}: {penalty:?} {:?} {:?}",
+            instance.x,
+            instance.y
+        );
+        held += usize::from(fast.value > free.value + TOLERANCE * scale);
+    }
+    assert!(held > 1_000, "bounds often hold a pair back: {held}");
+}
+
 /// The scalar model of C + cI with the shift c is that of C, and lies above the exact one for every shift.
 #[test]
 fn the_scalar_model_does_not_depend_on_a_multiple_of_the_signature() {

@@ -12,6 +12,9 @@ pub(crate) const LANES: usize = 8;
 /// Up to this many breakpoints are sorted by rank; measured, see `docs/performance.md`.
 const RANK_SORT: usize = 64;
 
+/// The largest index of a part of the period, see [`unsorted`](Breakpoints::unsorted).
+const LAST_PART: f64 = 255.0;
+
 /// Breakpoints with the jumps of h = A cosθ + B sinθ across them, and the arcs in between.
 ///
 /// Slots are filled in any order, one per column or term; a slot without a breakpoint is inert: key
@@ -19,6 +22,10 @@ const RANK_SORT: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Breakpoints {
     slots: usize,
+    /// Slots from this index on are crossings of a bound, see [`bound`](Self::bound).
+    free: usize,
+    /// Number of columns beyond the bound at θ = 0.
+    outside: isize,
     /// Number of slots after these that hold the ends of the gap, see [`narrow`](Self::narrow).
     ends: usize,
     live: usize,
@@ -34,6 +41,8 @@ pub(crate) struct Breakpoints {
     /// For arcs with a second harmonic: jumps of P, Q and of the constant, and their values per point.
     bend: [Vec<f64>; 3],
     bent: [Vec<f64>; 3],
+    /// Arcs beyond a bound, and the arcs of the gap.
+    excluded: Vec<usize>,
 }
 
 /// h = A cosθ + B sinθ + P cos2θ + Q sin2θ + K on an arc; P, Q and K are only used where the arcs are bent.
@@ -61,6 +70,7 @@ pub(crate) struct Arcs<'a> {
     pub(crate) rotation: &'a mut [f64],
     pub(crate) reflection: &'a mut [f64],
     pub(crate) bound: &'a mut [f64],
+    pub(crate) excluded: &'a [usize],
 }
 
 /// The arrays of the slots to fill.
@@ -87,7 +97,7 @@ impl Breakpoints {
     /// Resizes the arrays to `slots` slots, all to be filled.
     #[inline(always)]
     pub(crate) fn resize(&mut self, slots: usize) {
-        (self.slots, self.ends) = (slots, 0);
+        (self.slots, self.free, self.outside, self.ends) = (slots, slots, 0, 0);
         let size = slots.div_ceil(LANES) * LANES + 2 * LANES;
         if self.key.len() < size {
             self.key.resize(size, Self::INERT);
@@ -104,6 +114,8 @@ impl Breakpoints {
             self.packed.resize(size, u64::MAX);
             self.rank.resize(size, 0);
             self.order.resize(size, 0);
+            self.excluded.clear();
+            self.excluded.reserve(size);
         }
     }
 
@@ -132,6 +144,20 @@ impl Breakpoints {
         }
     }
 
+    /// Makes the slots from index `free` on crossings of a bound: in the first half of them a column returns from beyond
+    /// the bound, in the second half a column leaves. `outside` is the number of columns that are beyond at θ = 0.
+    #[inline(always)]
+    pub(crate) fn bound(&mut self, free: usize, outside: f64) {
+        (self.free, self.outside) = (free, outside as isize);
+        self.bend[2][free..self.slots].fill(0.0);
+    }
+
+    /// Returns the index of the first slot in which a column leaves its bounds.
+    #[inline(always)]
+    fn departures(&self) -> usize {
+        self.free.midpoint(self.slots)
+    }
+
     /// Makes the breakpoints between two directions, the gap, inert. The sum of their jumps is the jump at the end of
     /// the gap.
     #[inline(always)]
@@ -145,8 +171,8 @@ impl Breakpoints {
             if c >= 0.0 { part } else { 2.0 - part }
         };
         let (low, high) = (key(from), key(to));
-        let padded = self.slots.div_ceil(LANES) * LANES;
-        self.key[self.slots..padded].fill(Self::INERT);
+        let padded = self.free.div_ceil(LANES) * LANES;
+        self.key[self.free..padded].fill(Self::INERT);
         let [_, _, jump_c, jump_s] = &self.slot;
         let [p, q, k] = &self.bend;
         let jumps = [jump_c, jump_s, p, q, k].map(|array| S::as_simd_f64s(&array[..padded]).0);
@@ -181,12 +207,40 @@ impl Breakpoints {
         }
     }
 
-    /// Returns the index of the arc that is the gap, if there is one. The coefficients of this arc are not those of h.
+    /// Finds the arcs of the gap, where the coefficients are not those of h, and the arcs beyond a bound. K is ∞ at points
+    /// between two of them.
     #[inline(always)]
-    pub(crate) fn gap(&self) -> Option<usize> {
-        let start = self.slots as u32;
-        let place = self.order[..self.live].iter().position(|&k| k == start);
-        place.filter(|_| self.ends > 0).map(|m| m + 1)
+    pub(crate) fn exclude_arcs(&mut self) {
+        self.excluded.clear();
+        if self.free == self.slots {
+            let start = self.slots as u32;
+            let mut live = self.order[..self.live].iter();
+            if self.ends > 0
+                && let Some(m) = live.position(|&k| k == start)
+            {
+                self.excluded.push(m + 1);
+            }
+            return;
+        }
+        let departures = self.departures();
+        let mut outside = self.outside;
+        if outside > 0 {
+            self.excluded.push(0);
+        }
+        for (m, &slot) in self.order[..self.live].iter().enumerate() {
+            let before = outside > 0;
+            let slot = slot as usize;
+            if slot >= self.free {
+                let leaves = slot == self.slots || (departures..self.slots).contains(&slot);
+                outside += if leaves { 1 } else { -1 };
+            }
+            if outside > 0 {
+                self.excluded.push(m + 1);
+                if before {
+                    self.bent[2][m + 1] = f64::INFINITY;
+                }
+            }
+        }
     }
 
     /// Sorts the breakpoints and sums their jumps: point 0 is θ = 0, where the arc `start` begins,
@@ -210,25 +264,37 @@ impl Breakpoints {
             .zip(&mut ps[1..])
             .zip(&mut pa[1..])
             .zip(&mut pb[1..]);
-        for (&k, (((pc, ps), pa), pb)) in self.order[..live].iter().zip(points) {
-            let k = k as usize;
-            a += jump_c[k];
-            b += jump_s[k];
-            (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+        let order = &self.order[..live];
+        let [jump_p, jump_q, jump_k] = &self.bend;
+        let [pp, pq, pk] = &mut self.bent;
+        let (mut p, mut q, mut constant) = (start.p, start.q, start.k);
+        if BENT {
+            (pp[0], pq[0], pk[0]) = (p, q, constant);
+            let bent = pp[1..].iter_mut().zip(&mut pq[1..]).zip(&mut pk[1..]);
+            // One loop, as the sums would wait for each other otherwise.
+            for ((&k, (((pc, ps), pa), pb)), ((pp, pq), pk)) in order.iter().zip(points).zip(bent) {
+                let k = k as usize;
+                a += jump_c[k];
+                b += jump_s[k];
+                p += jump_p[k];
+                q += jump_q[k];
+                constant += jump_k[k];
+                (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+                (*pp, *pq, *pk) = (p, q, constant);
+            }
+            for (array, value) in self.bent.iter_mut().zip([p, q, constant]) {
+                array[live + 1..total].fill(value);
+            }
+        } else {
+            for (&k, (((pc, ps), pa), pb)) in order.iter().zip(points) {
+                let k = k as usize;
+                a += jump_c[k];
+                b += jump_s[k];
+                (*pc, *ps, *pa, *pb) = (c[k], s[k], a, b);
+            }
         }
         for (array, value) in self.point.iter_mut().zip([end.0, end.1, a, b]) {
             array[live + 1..total].fill(value);
-        }
-        if BENT {
-            let starts = [start.p, start.q, start.k];
-            for ((jumps, array), mut sum) in self.bend.iter().zip(&mut self.bent).zip(starts) {
-                array[0] = sum;
-                for (&k, value) in self.order[..live].iter().zip(&mut array[1..]) {
-                    sum += jumps[k as usize];
-                    *value = sum;
-                }
-                array[live + 1..total].fill(sum);
-            }
         }
     }
 
@@ -287,6 +353,48 @@ impl Breakpoints {
         self.bend[0][..self.slots].fill(drop);
     }
 
+    /// Returns the slots as points in no order, with one drop where h is lower by `drop` for every column whose entry
+    /// vanishes: a bound of the sums of [`lay_drops`](Self::lay_drops). Columns in different parts of the period do not
+    /// vanish at one angle.
+    #[inline(always)]
+    pub(crate) fn unsorted(&mut self, drop: f64) -> Arcs<'_> {
+        let (mut live, mut near, mut parts) = (0, 0, [0u64; 4]);
+        let keys = self.key[..self.slots].iter();
+        for &key in keys.filter(|&&key| key < Self::INERT) {
+            let place = key * LAST_PART;
+            let part = place as usize;
+            live += 1;
+            parts[part / 64] |= 1 << (part % 64);
+            // Equal angles may be on both sides of a limit between two parts.
+            near |= u32::from((place + 1e-9) as usize != (place - 1e-9) as usize);
+        }
+        let used: u32 = parts.iter().map(|part| part.count_ones()).sum();
+        let most = live.min(live + 1 + near - used);
+        let drops = &mut self.bent[0][..self.slots];
+        for (at, &key) in drops.iter_mut().zip(&self.key) {
+            *at = if key < Self::INERT {
+                f64::from(most) * drop
+            } else {
+                f64::NEG_INFINITY
+            };
+        }
+        let [c, s, a, b] = &self.slot;
+        let [rotation, reflection, bound] = &mut self.work;
+        let padded = self.slots;
+        Arcs {
+            count: self.slots,
+            c: &c[..padded],
+            s: &s[..padded],
+            a: &a[..padded],
+            b: &b[..padded],
+            bent: self.bent.each_ref().map(|array| &array[..padded]),
+            rotation: &mut rotation[..padded],
+            reflection: &mut reflection[..padded],
+            bound: &mut bound[..padded],
+            excluded: &[],
+        }
+    }
+
     /// Sums the drops of the slots within `tolerance` of the key of each point. `axis` is the drop of entries
     /// that are 0 at both ends of the period, where keys are 0 and 2.
     #[inline(always)]
@@ -339,10 +447,11 @@ impl Breakpoints {
             rotation: &mut rotation[..padded + LANES],
             reflection: &mut reflection[..padded + LANES],
             bound: &mut bound[..padded],
+            excluded: &self.excluded,
         }
     }
 
-    /// Returns the slots of breakpoints with a jump and a key within `tolerance` of the key of point `m`.
+    /// Returns the slots of breakpoints with a jump or a bound, and with a key within `tolerance` of the key of point `m`.
     #[inline(always)]
     pub(crate) fn at_same_angle(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
         let live = &self.order[..self.live];
@@ -351,7 +460,7 @@ impl Breakpoints {
             let k = k as usize;
             k < self.slots
                 && (self.key[k] - key).abs() <= tolerance
-                && (self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0)
+                && (self.slot[2][k] != 0.0 || self.slot[3][k] != 0.0 || k >= self.free)
         })
     }
 

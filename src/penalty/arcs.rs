@@ -15,123 +15,7 @@
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Arcs, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
-
-/// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
-/// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
-#[inline(always)]
-pub(super) fn quarter_period<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
-    points.resize(pair.x.len());
-    crossings_of_zero(simd, lambda, pair, points)
-}
-
-/// Sets the breakpoints of [`quarter_period`] in the first slots of `points`, one for each entry of a row.
-#[inline(always)]
-pub(super) fn crossings_of_zero<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
-    let slots = points.slots(0, pair.x.len());
-    let (xs, _) = S::as_simd_f64s(pair.x);
-    let (ys, _) = S::as_simd_f64s(pair.y);
-    let (keys, _) = S::as_mut_simd_f64s(slots.key);
-    let (cs, _) = S::as_mut_simd_f64s(slots.c);
-    let (ss, _) = S::as_mut_simd_f64s(slots.s);
-    let (jcs, _) = S::as_mut_simd_f64s(slots.jump_c);
-    let (jss, _) = S::as_mut_simd_f64s(slots.jump_s);
-    let zero = simd.splat_f64s(0.0);
-    let one = simd.splat_f64s(1.0);
-    let inert = simd.splat_f64s(Breakpoints::INERT);
-    let twice = simd.splat_f64s(2.0 * lambda);
-    let (mut a, mut b, mut lengths) = (zero, zero, zero);
-    for ((((((&x, &y), key), c), s), jc), js) in xs
-        .iter()
-        .zip(ys)
-        .zip(keys)
-        .zip(cs)
-        .zip(ss)
-        .zip(jcs)
-        .zip(jss)
-    {
-        let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
-        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
-        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|).
-        let u = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ax, ay),
-            simd.select_f64s(py, ay, ax),
-        );
-        let sum = simd.add_f64s(ax, ay);
-        let w = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ay, ax),
-            simd.select_f64s(py, ax, ay),
-        );
-        let full = simd.less_than_f64s(zero, simd.min_f64s(ax, ay));
-        // Scaled by the sum nothing over- or underflows.
-        let divisor = simd.select_f64s(full, sum, one);
-        let (cu, su) = (simd.div_f64s(u, divisor), simd.div_f64s(w, divisor));
-        let square = simd.mul_add_e_f64s(cu, cu, simd.mul_f64s(su, su));
-        let root = simd.sqrt_f64s(simd.select_f64s(full, square, one));
-        let inverse = simd.div_f64s(one, root);
-        lengths = simd.mul_add_e_f64s(sum, root, lengths);
-        *key = simd.select_f64s(full, su, inert);
-        *c = simd.mul_f64s(cu, inverse);
-        *s = simd.mul_f64s(su, inverse);
-        *jc = simd.neg_f64s(simd.mul_f64s(twice, w));
-        *js = simd.mul_f64s(twice, u);
-        a = simd.add_f64s(a, sum);
-        b = simd.add_f64s(b, simd.select_f64s(full, simd.sub_f64s(w, u), sum));
-    }
-    Arc {
-        a: lambda * simd.reduce_sum_f64s(a),
-        b: lambda * simd.reduce_sum_f64s(b),
-        lowest: lambda * simd.reduce_sum_f64s(lengths),
-        ..Arc::default()
-    }
-}
-
-/// Sets the breakpoint in (0, π) of `weight·|cα + sβ|`, and adds its (A, B) at θ = 0 to `start`.
-#[inline(always)]
-pub(super) fn half_period(
-    weight: f64,
-    alpha: f64,
-    beta: f64,
-    index: usize,
-    points: &mut Breakpoints,
-    start: &mut Arc,
-) {
-    let positive = alpha > 0.0 || (alpha == 0.0 && beta > 0.0);
-    let (alpha, beta) = if positive {
-        (alpha, beta)
-    } else {
-        (-alpha, -beta)
-    };
-    start.a += weight * alpha;
-    start.b += weight * beta;
-    if alpha == 0.0 {
-        points.set(index, Breakpoints::INERT, (-1.0, 0.0), (0.0, 0.0));
-        return;
-    }
-    // (c, s) ∝ (−β, α), s > 0; the key is the ℓ1 angle in [0, 2].
-    let sum = alpha + beta.abs();
-    let (c, s) = (-beta / sum, alpha / sum);
-    let length = (c * c + s * s).sqrt();
-    let key = if c >= 0.0 { s } else { 1.0 - c };
-    points.set(
-        index,
-        key,
-        (c / length, s / length),
-        (-2.0 * weight * alpha, -2.0 * weight * beta),
-    );
-}
+use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
@@ -141,7 +25,7 @@ const HALF_OF_QUARTER: f64 = 0.708;
 const HALF_OF_HALF: f64 = 0.001;
 
 /// Relative size of the rounding of F, by which the gap is narrower.
-const ROUNDING: f64 = 64.0 * f64::EPSILON;
+pub(super) const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
 const ANGLE: f64 = 1.110_720_8;
@@ -187,7 +71,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     }
     let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
-    let gap = scratch.breakpoints.gap();
+    scratch.breakpoints.exclude_arcs();
     if JUMPS {
         scratch
             .breakpoints
@@ -258,8 +142,8 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
             }
         }
-        if let Some(gap) = gap {
-            arcs.bound[gap] = f64::INFINITY;
+        for &m in arcs.excluded {
+            arcs.bound[m] = f64::INFINITY;
         }
         let mut least = simd.splat_f64s(f64::INFINITY);
         for &bound in S::as_simd_f64s(&*arcs.bound).0 {
@@ -281,41 +165,37 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
             let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
             // Bound on the depth of the arc below its ends in any copy; each copy is then tested with it.
             let dip = values[m].min(values[m + 1]) - arcs.bound[m];
-            let at_end = |(c, s): (f64, f64)| {
-                let (first, quarter, second) = harmonics(&f, c, s);
-                let mut h = arcs.a[m] * c + arcs.b[m] * s - base;
-                if BENT {
-                    let [p, q, k] = arcs.bent.map(|array| array[m]);
-                    h += p * (c - s) * (c + s) + 2.0 * q * c * s + k;
-                }
-                [
-                    h + second + first,
-                    h - second + quarter,
-                    h + second - first,
-                    h - second - quarter,
-                ]
+            let [p, q, k] = match BENT {
+                true => arcs.bent.map(|array| array[m]),
+                false => [0.0; 3],
             };
-            let (left, right) = (at_end(ends[0]), at_end(ends[1]));
+            let h = Trig {
+                a: arcs.a[m],
+                b: arcs.b[m],
+                p,
+                q,
+            };
+            let rest = k - base;
+            let left = quadrants::<BENT>(&f, &h, rest, ends[0]);
+            let right = quadrants::<BENT>(&f, &h, rest, ends[1]);
             for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
                 if left[quadrant].min(right[quadrant]) - dip >= best.value {
                     continue;
                 }
                 let f = f.quadrant(quadrant);
                 let mut arc = Trig {
-                    a: f.a + arcs.a[m],
-                    b: f.b + arcs.b[m],
+                    a: f.a + h.a,
+                    b: f.b + h.b,
                     ..f
                 };
-                let (mut base, mut second) = (base, second);
+                let mut second = second;
                 if BENT {
-                    let [p, q, k] = arcs.bent.map(|array| array[m]);
-                    (arc.p, arc.q) = (arc.p + p, arc.q + q);
+                    (arc.p, arc.q) = (arc.p + h.p, arc.q + h.q);
                     second = 4.0 * (arc.p * arc.p + arc.q * arc.q).sqrt();
-                    base -= k;
                 }
-                if let Some((cv, sv)) = inside(&arc, ends, second, best.value + base) {
+                if let Some((cv, sv)) = inside(&arc, ends, second, best.value - rest) {
                     let (cq, sq) = turned(cv, sv, quadrant);
-                    best.offer(arc.value(cv, sv) - base, cq, sq, reflect, None);
+                    best.offer(arc.value(cv, sv) + rest, cq, sq, reflect, None);
                 }
             }
         }
@@ -409,14 +289,15 @@ fn gap<const QUARTER: bool>(f: &Trig, cosine: f64) -> [(f64, f64); 2] {
     [after, turned]
 }
 
-/// Marks the columns with an entry that vanishes at the best point; a column has `per_column` slots.
+/// Marks the columns with an entry that vanishes at the best point; slots repeat after `stride` columns.
 #[inline(always)]
-pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, per_column: u32) {
+pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, stride: usize) {
+    let stride = stride as u32;
     if let Some(m) = best.breakpoint
         && scratch.breakpoints.is_breakpoint(m)
     {
         for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
-            scratch.vanishing.push(k / per_column);
+            scratch.vanishing.push(k.checked_sub(stride).unwrap_or(k));
         }
     }
 }
@@ -441,6 +322,22 @@ fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
         f.b * c - f.a * s,
         f.p * (c - s) * (c + s) + 2.0 * f.q * c * s,
     )
+}
+
+/// Returns f(θ + kπ/2) + h(θ) + `rest` for k = 0, …, 3.
+#[inline(always)]
+fn quadrants<const BENT: bool>(f: &Trig, h: &Trig, mut rest: f64, (c, s): (f64, f64)) -> [f64; 4] {
+    let (first, quarter, second) = harmonics(f, c, s);
+    rest += h.a * c + h.b * s;
+    if BENT {
+        rest += h.p * (c - s) * (c + s) + 2.0 * h.q * c * s;
+    }
+    [
+        rest + second + first,
+        rest - second + quarter,
+        rest + second - first,
+        rest - second - quarter,
+    ]
 }
 
 /// Returns the best local minimum strictly inside an arc (at most a quadrant long), if one may be below

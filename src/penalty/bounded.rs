@@ -1,20 +1,22 @@
-//! Penalties with bounds, `lower` ≤ x ≤ `upper` with `lower` < 0 < `upper`: a pair is solved without the bounds
-//! first.
+//! Penalties with bounds, `lower` ≤ x ≤ `upper` with `lower` < 0 < `upper`.
 //!
-//! A global minimum without the bounds is also one with them if its entries satisfy them. Otherwise the general
-//! solver follows. Bounds seldom bind in a pair, and h without the bounds has a faster solver.
+//! An entry is at most as long as its column, so that short columns need no bounds. With bounds −t and t the arcs
+//! beyond are excluded, see [`arcs`](super::arcs). Other bounds are relaxed to such bounds, or left out, first: a
+//! global minimum that satisfies the bounds is also one with them, otherwise the general solver follows.
 
 use pulp::Simd;
 
 use super::entry_penalty::{EntryPenalty, OUTSIDE};
 use super::even::Even;
-use super::{Form, L1, NoPenalty, Weights};
+use super::{Form, L0, L1, NoPenalty, Weights};
 use crate::pair::{Best, CirclePair, Scratch};
 
 /// A penalty with bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bounded {
     inside: Inside,
+    /// h without its bounds, if it is continuous.
+    even: Option<Even>,
     bounds: (f64, f64),
 }
 
@@ -22,8 +24,9 @@ pub(super) struct Bounded {
 #[derive(Debug, Clone, PartialEq)]
 enum Inside {
     Nothing,
+    Count(L0),
     Absolute(L1),
-    Even(Even),
+    Even,
 }
 
 impl Bounded {
@@ -50,26 +53,35 @@ impl Bounded {
         if !is_bounded || inner.contains(&OUTSIDE) {
             return None;
         }
+        let even = Even::new(levels, inner, at);
         let inside = match (levels, inner, at) {
             ([], [[0.0, 0.0, 0.0]], _) => Inside::Nothing,
+            ([0.0], [[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]) if a == b && *a > 0.0 => {
+                Inside::Count(L0 { lambda: *a })
+            }
             ([0.0], [[0.0, a, 0.0], [0.0, b, 0.0]], [0.0]) if *a == -*b && *b > 0.0 => {
                 let weights = Weights::Scalar(*b);
                 Inside::Absolute(L1 { weights })
             }
-            _ => Inside::Even(Even::new(levels, inner, at)?),
+            _ if even.is_some() => Inside::Even,
+            _ => return None,
         };
-        Some(Self { inside, bounds })
+        Some(Self {
+            inside,
+            even,
+            bounds,
+        })
     }
 
     /// Returns [`Penalty::pair_work`](super::Penalty::pair_work) of a pair without the bounds.
     pub(super) fn pair_work(&self) -> f64 {
-        match &self.inside {
-            Inside::Nothing | Inside::Absolute(_) => 1.0,
-            Inside::Even(even) => even.pair_work(),
+        match (&self.inside, &self.even) {
+            (Inside::Even, Some(even)) => even.pair_work(),
+            _ => 1.0,
         }
     }
 
-    /// Returns the global minimum of a pair without the bounds, if the minimum satisfies them.
+    /// Returns the global minimum of a pair, unless bounds that are left out are exceeded there.
     #[inline(always)]
     pub(super) fn circle<S: Simd>(
         &self,
@@ -77,17 +89,34 @@ impl Bounded {
         pair: &CirclePair<'_>,
         scratch: &mut Scratch,
     ) -> Option<Best> {
-        let best = match &self.inside {
-            Inside::Nothing => NoPenalty.circle(simd, pair, scratch),
-            Inside::Absolute(l1) => l1.circle(simd, pair, scratch),
-            Inside::Even(even) => even.circle(simd, pair, scratch),
+        let (lower, upper) = self.bounds;
+        let (xs, ys) = (S::as_simd_f64s(pair.x).0, S::as_simd_f64s(pair.y).0);
+        let mut longest = simd.splat_f64s(0.0);
+        for (&x, &y) in xs.iter().zip(ys) {
+            let length = simd.mul_add_e_f64s(x, x, simd.mul_f64s(y, y));
+            longest = simd.max_f64s(longest, length);
+        }
+        let longest = simd.reduce_max_f64s(longest);
+        // Without bounds if they are out of reach.
+        let bound = Some(upper.max(-lower)).filter(|bound| longest > bound * bound);
+        let best = match (&self.inside, &self.even, bound) {
+            (Inside::Nothing, _, None) => NoPenalty.circle(simd, pair, scratch),
+            (Inside::Absolute(l1), _, None) => l1.circle(simd, pair, scratch),
+            (Inside::Count(l0), ..) => l0.circle(simd, pair, scratch),
+            (_, even, bound) => {
+                let bound = bound.unwrap_or(f64::INFINITY);
+                even.as_ref()?.circle(simd, pair, bound, scratch)
+            }
         };
+        if self.even.is_some() && lower == -upper {
+            return Some(best);
+        }
         let v = best.turn.matrix();
         let mut allowed = true;
         for (&x, &y) in pair.x.iter().zip(pair.y) {
             for [u, v] in v {
                 let value = u * x + v * y;
-                allowed &= value >= self.bounds.0 && value <= self.bounds.1;
+                allowed &= value >= lower && value <= upper;
             }
         }
         allowed.then_some(best)

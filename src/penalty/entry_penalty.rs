@@ -29,7 +29,7 @@ impl EntryPenalty {
     /// Returns whether φ is one quadratic across breakpoint `k`.
     pub(super) fn is_idle(&self, k: usize, level: f64) -> bool {
         let [left, right] = [self.pieces[k], self.pieces[k + 1]];
-        left == right && left[0].is_finite() && self.at[k] == derived::at(left, level)
+        left == right && self.at[k] == derived::at(left, level)
     }
 
     pub(super) fn remove(&mut self, k: usize) {

@@ -7,12 +7,16 @@
 
 use pulp::Simd;
 
-use super::arcs::{crossings_of_zero, search};
+use super::arcs::search;
+use super::crossings::crossings_of_zero;
 use super::derived::at;
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
 
 /// Largest relative jump at a breakpoint that counts as rounding of the pieces.
 const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
+
+/// Relative distance of an entry from a bound that counts as rounding.
+const TOUCH: f64 = 4.0 * f64::EPSILON;
 
 /// A continuous penalty of |x|, minus its value at 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,24 +77,33 @@ impl Even {
         1.0 + self.knots.len() as f64
     }
 
-    /// Returns the global minimum on the circle.
+    /// Returns the global minimum on the circle with all entries between −`bound` and `bound`.
     #[inline(always)]
     pub(super) fn circle<S: Simd>(
         &self,
         simd: S,
         pair: &CirclePair<'_>,
+        bound: f64,
         scratch: &mut Scratch,
     ) -> Best {
         scratch.clear();
         let stride = pair.x.len();
         let points = &mut scratch.breakpoints;
-        points.resize(stride * (1 + 2 * self.knots.len()));
+        let is_bounded = bound < f64::INFINITY;
+        let free = stride * (1 + 2 * self.knots.len());
+        points.resize(free + if is_bounded { 2 * stride } else { 0 });
         let mut start = crossings_of_zero(simd, self.slope, pair, points);
         for jumps in points.slots(0, stride).bend {
             jumps.fill(0.0);
         }
         for (l, &knot) in self.knots.iter().enumerate() {
             crossings(simd, knot, pair, (points, stride * (1 + 2 * l)), &mut start);
+        }
+        if is_bounded {
+            let (mut outside, count) = (Arc::default(), [1.0, 0.0, 0.0]);
+            let wide = bound * (1.0 + TOUCH);
+            crossings(simd, (wide, count), pair, (points, free), &mut outside);
+            points.bound(free, outside.k);
         }
         if !self.rises {
             start.lowest = f64::NEG_INFINITY;
@@ -106,7 +119,8 @@ impl Even {
                     scratch.vanishing.push(column as u32);
                     continue;
                 }
-                let knot = self.knots[(group - 1) / 2].0;
+                let knot = self.knots.get((group - 1) / 2);
+                let knot = knot.map_or(bound, |knot| knot.0);
                 let [first, second] =
                     v.map(|row| row[0] * pair.x[column] + row[1] * pair.y[column]);
                 let is_second = (second.abs() - knot).abs() < (first.abs() - knot).abs();

@@ -5,8 +5,9 @@
 
 use pulp::Simd;
 
-use super::arcs::{half_period, search};
-use crate::pair::{Arc, Best, Breakpoints, CirclePair, SAME_BREAKPOINT, Scratch};
+use super::arcs::search;
+use super::crossings::half_period;
+use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch};
 
 /// Angles closer than this are equal, as in the solver for any pieces.
 const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
@@ -20,42 +21,36 @@ pub(super) fn circle<S: Simd>(
     scratch: &mut Scratch,
 ) -> Best {
     scratch.clear();
-    let columns = pair.x.len();
+    let stride = pair.x.len();
     let points = &mut scratch.breakpoints;
-    points.resize(2 * columns + 1);
-    let mut start = Arc::default();
+    let of = |column| [pair.rows.0, pair.rows.1].map(|row| weights(row, column));
+    let slopes = |column| {
+        let [first, second] = of(column);
+        (first.1, second.1)
+    };
+    let mut start = half_period(simd, slopes, pair, points);
+    start.lowest = 0.0;
     for (column, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
-        let zero = x == 0.0 && y == 0.0;
-        if !zero {
+        let mut jumps = [0.0; 2];
+        if x != 0.0 || y != 0.0 {
             // A column is lowest where one of its entries is zero.
-            let [first, second] = [pair.rows.0, pair.rows.1].map(|row| weights(row, column));
+            let [first, second] = of(column);
             let length = (x * x + y * y).sqrt();
             start.lowest += (second.1 * length - first.0).min(first.1 * length - second.0);
+            jumps = [first.0, second.0];
         }
-        for (slot, row, alpha, beta) in [
-            (2 * column, pair.rows.0, x, y),
-            (2 * column + 1, pair.rows.1, y, -x),
-        ] {
-            if zero {
-                points.set(slot, Breakpoints::INERT, (-1.0, 0.0), (0.0, 0.0));
-                points.set_drop(slot, 0.0);
-                continue;
-            }
-            let (jump, slope) = weights(row, column);
-            half_period(slope, alpha, beta, slot, points, &mut start);
+        for (slot, alpha, jump) in [(column, x, jumps[0]), (stride + column, y, jumps[1])] {
             points.set_drop(slot, jump);
             if alpha == 0.0 {
                 start.k += jump;
             }
         }
     }
-    // A breakpoint without a jump keeps every arc within a quadrant.
-    points.set(2 * columns, 1.0, (0.0, 1.0), (0.0, 0.0));
-    points.set_drop(2 * columns, 0.0);
+    points.set_drop(2 * stride, 0.0);
     let best = search::<S, false, false, true>(simd, pair, scratch, start);
     if let Some(m) = best.breakpoint {
         let slots = scratch.breakpoints.dropping_at(m, SAME_ANGLE);
-        let columns = slots.map(|slot| slot / 2);
+        let columns = slots.map(|slot| slot % stride as u32);
         scratch.vanishing.extend(columns);
     }
     best

@@ -9,9 +9,10 @@ use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
 use super::Form;
-use super::arcs::{offer_points, quarter_period};
+use super::arcs::{ROUNDING, offer_points};
+use super::crossings::quarter_period;
 use crate::pair::{
-    Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
+    Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
 };
 
 /// h(X) = λ · (number of nonzero entries).
@@ -120,21 +121,17 @@ impl Form for L0 {
         if full > 0 && lowest + self.lambda * (single as f64 - full as f64) < best.value {
             quarter_period(simd, 0.0, pair, &mut scratch.breakpoints);
             let breakpoints = &mut scratch.breakpoints;
-            breakpoints.fill_drops(self.lambda);
-            breakpoints.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
-            // No drop at the axis, which is a candidate already.
-            breakpoints.lay_drops(SAME_BREAKPOINT, 0.0);
-            let mut arcs = breakpoints.arcs();
             let base = base - self.lambda * single as f64;
-            for (f, reflect) in &branches {
-                let Some(f) = f else { continue };
-                offer_points::<S, true, false, true>(
-                    simd,
-                    (f, *reflect),
-                    base,
-                    &mut arcs,
-                    &mut best,
-                );
+            // A bound at the slopes, before they are sorted.
+            let mut bound = best;
+            let mut arcs = breakpoints.unsorted(self.lambda * (1.0 + ROUNDING));
+            offer_slopes(simd, &branches, base, &mut arcs, &mut bound);
+            if bound.value < best.value {
+                breakpoints.fill_drops(self.lambda);
+                breakpoints.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
+                // No drop at the axis, which is a candidate already.
+                breakpoints.lay_drops(SAME_BREAKPOINT, 0.0);
+                offer_slopes(simd, &branches, base, &mut breakpoints.arcs(), &mut best);
             }
         }
 
@@ -175,6 +172,21 @@ fn is_near_axis(x: f64, y: f64) -> bool {
     let (x, y) = (x.abs(), y.abs());
     let smaller = x.min(y);
     smaller > 0.0 && smaller <= SAME_BREAKPOINT * (x + y)
+}
+
+/// Offers the points of `arcs` on all branches.
+#[inline(always)]
+fn offer_slopes<S: Simd>(
+    simd: S,
+    branches: &[(Option<Trig>, bool)],
+    base: f64,
+    arcs: &mut Arcs<'_>,
+    best: &mut Best,
+) {
+    for (f, reflect) in branches {
+        let Some(f) = f else { continue };
+        offer_points::<S, true, false, true>(simd, (f, *reflect), base, arcs, best);
+    }
 }
 
 /// Offers the four angles θ + kπ/2 with one penalty.

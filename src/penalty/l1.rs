@@ -4,8 +4,9 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
 use super::Form;
-use super::arcs::{half_period, mark_vanishing, quarter_period, search};
-use crate::pair::{Arc, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
+use super::arcs::{mark_vanishing, search};
+use super::crossings::{half_period, quarter_period};
+use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
 /// Weights of entries: a number or an array.
 #[derive(Debug, Clone, PartialEq)]
@@ -167,26 +168,15 @@ impl Form for L1 {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
                 let best = search::<S, true, false, false>(simd, pair, scratch, start);
-                mark_vanishing(&best, scratch, 1);
+                mark_vanishing(&best, scratch, pair.x.len());
                 best
             }
             Weights::Entrywise(weights) => {
-                let (i, j) = pair.rows;
-                let columns = weights.ncols();
-                let points = &mut scratch.breakpoints;
-                points.resize(2 * columns + 1);
-                let mut start = Arc::default();
-                for (k, (&x, &y)) in pair.x.iter().zip(pair.y).take(columns).enumerate() {
-                    let (first, second) = (weights[[i, k]], weights[[j, k]]);
-                    half_period(first, x, y, 2 * k, points, &mut start);
-                    half_period(second, y, -x, 2 * k + 1, points, &mut start);
-                    // A column is lowest where one of its entries is zero.
-                    start.lowest += first.min(second) * (x * x + y * y).sqrt();
-                }
-                // A breakpoint without a jump keeps every arc within a quadrant.
-                points.set(2 * columns, 1.0, (0.0, 1.0), (0.0, 0.0));
+                let (first, second) = (weights.row(pair.rows.0), weights.row(pair.rows.1));
+                let weights = |k: usize| (first[k], second[k]);
+                let start = half_period(simd, weights, pair, &mut scratch.breakpoints);
                 let best = search::<S, false, false, false>(simd, pair, scratch, start);
-                mark_vanishing(&best, scratch, 2);
+                mark_vanishing(&best, scratch, pair.x.len());
                 best
             }
         }

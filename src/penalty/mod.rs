@@ -8,6 +8,7 @@
 mod arcs;
 mod boost;
 mod bounded;
+mod crossings;
 mod derived;
 mod entry_penalty;
 mod even;

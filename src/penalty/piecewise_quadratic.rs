@@ -530,7 +530,7 @@ impl Form for PiecewiseQuadratic {
     #[inline(always)]
     fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         match &self.solver {
-            Solver::Even(even) => even.circle(simd, pair, scratch),
+            Solver::Even(even) => even.circle(simd, pair, f64::INFINITY, scratch),
             &Solver::Nonnegative(slope, jump) => nonnegative::circle(pair, (slope, jump), scratch),
             Solver::Jump => {
                 let weights = |row, column| self.jump_and_slope(row, column);
