@@ -72,11 +72,11 @@ class OBCD(Checked):
         a cycle over all C(n, k) sets, at most 10,000,000; otherwise it is n(n−1)/2 visits to pairs.
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         "gauss-seidel" moves one block after the other; tiles are swept side by side where F falls
-        as they promise. "jacobi" moves all blocks of ``block_size`` rows of a round at once, each
-        with the gradient before the round: with two rows perfect matchings of up to 128 rows, in a
-        tournament in which every pair meets once a sweep. If F falls by less than half of what the
-        blocks promise, the round is undone, and half as many blocks move at once. It needs the
-        defaults of ``working_set``, ``tile_size`` and ``scored_pairs``.
+        as they promise. "jacobi" sweeps a tile in rounds: all blocks of ``block_size`` rows of a
+        round move at once, each with the gradient before the round. With two rows a round is a
+        perfect matching of the tile, and every pair meets once a sweep. If F falls by less than
+        half of what the blocks promise, the round is undone, and half as many move at once. It
+        needs the defaults of ``working_set`` and ``scored_pairs``.
     curvature : {"exact", "scalar"}, default "exact"
         Curvature Q of the pair model, eq. 8 or eq. 9 of the paper. "scalar" is Q = ςI with
         ``ς = ‖ZDZᵀ‖·‖C_BB − cI‖``, c the mean of C's diagonal: Lemma C.2 for C − cI, which changes
@@ -138,7 +138,7 @@ class OBCD(Checked):
             proximal=as_float("proximal", self.proximal, minimum=0.0),
             scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
         )
-        _check_jacobi(self, "working_set", "tile_size", "scored_pairs")
+        _check_jacobi(self, "working_set", "scored_pairs")
 
 
 def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
@@ -149,8 +149,8 @@ def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
     for name in names:
         if (value := getattr(solver, name)) != defaults[name]:
             raise ValueError(
-                f"{name} must be {defaults[name]!r} with update='jacobi', which moves all blocks "
-                f"of a round at once; got {value!r}"
+                f"{name} must be {defaults[name]!r} with update='jacobi', which sweeps tiles; "
+                f"got {value!r}"
             )
 
 
@@ -385,10 +385,10 @@ class JOBCD(Checked):
     ----------
     update : {"gauss-seidel", "jacobi"}, default "gauss-seidel"
         "gauss-seidel": one pair after the other, each with the current gradient (GS-JOBCD).
-        "jacobi": all pairs of a perfect matching of up to 128 rows at once, from one gradient, as
-        in `OBCD`; it needs the defaults of ``working_set`` and ``tile_size``. (J-JOBCD of the paper
-        moves one matching of all rows under a bound on the curvature:
-        ``VRJOBCD(full_gradient=True, step_rule="bound")``.)
+        "jacobi": all pairs of a perfect matching of a tile at once, from one gradient, as in
+        `OBCD`; it needs the default of ``working_set``. (J-JOBCD of the paper moves one matching of
+        all rows under a bound on the curvature: ``VRJOBCD(full_gradient=True,
+        step_rule="bound")``.)
     side : {"both", "rows", "columns"}, default "both"
         Side that moves. "rows": X ← VX, as in the paper. "columns": X ← XV (for ``½⟨X, CX⟩`` the
         J-Jacobi eigenvalue method, which converges quadratically). "both": rows and columns in
@@ -447,7 +447,7 @@ class JOBCD(Checked):
             ),
             tile_size=as_int("tile_size", self.tile_size, 2),
         )
-        _check_jacobi(self, "working_set", "tile_size")
+        _check_jacobi(self, "working_set")
 
 
 @dataclass(frozen=True)

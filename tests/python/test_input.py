@@ -161,8 +161,8 @@ def test_bad_type(case):
 @pytest.mark.parametrize(
     ("make", "options"),
     [
-        (ob.OBCD, {"working_set": "cyclic", "tile_size": 8, "scored_pairs": 5}),
-        (ob.JOBCD, {"working_set": "cyclic", "tile_size": 8}),
+        (ob.OBCD, {"working_set": "cyclic", "scored_pairs": 5}),
+        (ob.JOBCD, {"working_set": "cyclic"}),
     ],
 )
 def test_an_option_of_another_update_is_refused(make, options):
