@@ -1,5 +1,7 @@
 //! The iterate, and the quantities that are updated with it.
 
+use std::time::{Duration, Instant};
+
 use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -48,6 +50,8 @@ pub struct Point<'a> {
     good: Option<Array2<f64>>,
     /// The amount by which ‖X‖² may grow within bounds.
     pub(super) growth_limit: f64,
+    /// Duration of the evaluation of f and of the constraint at the start.
+    pub(super) evaluation: Duration,
 }
 
 impl<'a> Point<'a> {
@@ -57,9 +61,11 @@ impl<'a> Point<'a> {
         seed: u64,
         threads: &'a Threads,
     ) -> Result<Self> {
+        let begun = Instant::now();
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
         let tracker = problem.tracker(x.view(), threads);
+        let evaluation = begun.elapsed();
         let form = problem.smooth.quadratic();
         if form.is_none() {
             let there = (tracker.value(x.view()), &tracker.gradient(threads));
@@ -79,6 +85,7 @@ impl<'a> Point<'a> {
             adopted: false,
             version: 0,
             growth_limit: domain.growth_limit(&x),
+            evaluation,
             domain,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,

@@ -267,6 +267,15 @@ def test_a_bad_chunk_is_named_and_nothing_is_lost(what, how):
             pca.transform(make()).compute()
 
 
+def test_chunks_of_unknown_type_may_have_any():
+    """A collection of objects does not say which type its chunks have."""
+    blocks = [da.from_delayed(dask.delayed(X[k : k + 1000]), (1000, 8), object) for k in (0, 1000)]
+    got = MAKE["sparse"]().fit(da.concatenate(blocks))
+    np.testing.assert_array_equal(
+        got.components_, MAKE["sparse"]().fit(chunked(1000)[:2000]).components_
+    )
+
+
 def test_a_missing_value_is_refused():
     with pytest.raises(ValueError, match="missing must be None"):
         ob.SparsePCA(2, missing="em").fit(chunked())

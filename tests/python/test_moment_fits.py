@@ -365,6 +365,18 @@ def test_a_covariance_is_checked_beside_one_copy(n):
         assert most < 2.2 * S.nbytes
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_dense_data_of_any_type_is_not_copied(dtype):
+    X = (100.0 * np.random.default_rng(0).random((200_000, 6))).astype(dtype)
+    pca = ob.SparsePCA(1, n_nonzero=2, random_state=0, max_time=0.1)
+    pca.fit(X[:100])
+    tracemalloc.start()
+    pca.fit(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.5 * 8 * X.size
+
+
 def test_definiteness_is_tested_from_both_sides():
     S = np.diag([1.0, 0.5, 0.0])
     least = -DEFINITENESS * 3
