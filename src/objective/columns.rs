@@ -132,6 +132,10 @@ impl<'a> Columns<'a> {
         }
         let mut c = Array2::zeros((rows.len(), rows.len()));
         for (&i, mut row) in rows.iter().zip(c.rows_mut()) {
+            // A stored column is only read.
+            if !self.is_whole() && !go_on() {
+                return None;
+            }
             let column = self.column(i);
             row.iter_mut().zip(rows).for_each(|(v, &j)| *v = column[j]);
         }

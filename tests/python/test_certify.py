@@ -361,6 +361,17 @@ def test_a_pencil_of_any_size_has_an_optimum(size):
     problem = ob.HyperbolicEigenvalueProblem(A, [1, -1], ridge=size**2)
     certificate = ob.certify(problem, np.eye(2))
     assert certificate.optimum == pytest.approx(2.0 * np.sqrt(3.0) * size**2)
+    if size > 0.0:
+        indefinite = ob.HyperbolicEigenvalueProblem(A, [1, -1], ridge=-0.5 * size**2)
+        assert ob.certify(indefinite, np.eye(2)).optimum is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pencil_of_rank_one_is_semidefinite_to_rounding(seed):
+    a = np.random.default_rng(seed).standard_normal((1, 6))
+    signs = np.array([1, 1, 1, 1, -1, -1])
+    certificate = ob.certify(ob.HyperbolicEigenvalueProblem(a, signs), np.eye(6))
+    assert certificate.optimum == pytest.approx(abs(float(np.sum(signs * a**2))))
 
 
 def test_bad_input_names_the_argument():
