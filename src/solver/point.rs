@@ -44,6 +44,8 @@ pub struct Point<'a> {
     stale: bool,
     /// True if the tracker holds only values of a quadratic form.
     adopted: bool,
+    /// True if X has not moved since its last [`checkpoint`](Self::checkpoint).
+    checked: bool,
     /// Counts events that invalidate copies of rows of X and of the gradient, except moves of blocks.
     pub(super) version: u64,
     /// The last point of a mixed signature that was within bounds.
@@ -83,6 +85,7 @@ impl<'a> Point<'a> {
             updated: false,
             stale: false,
             adopted: false,
+            checked: false,
             version: 0,
             growth_limit: domain.growth_limit(&x),
             evaluation,
@@ -96,7 +99,7 @@ impl<'a> Point<'a> {
     pub(super) fn begin_again(&mut self, x: Array2<f64>, segment: u64) {
         self.rng = Xoshiro256PlusPlus::seed_from_u64(decorrelated(self.seed, segment));
         self.tracker = self.problem.tracker(x.view(), self.threads);
-        (self.updated, self.stale, self.adopted) = (false, false, false);
+        (self.updated, self.stale, self.adopted, self.checked) = (false, false, false, false);
         self.version = 0;
         self.growth_limit = self.domain.growth_limit(&x);
         self.good = self.good.take().map(|_| x.clone());
@@ -197,13 +200,13 @@ impl<'a> Point<'a> {
     /// Moves to `x`; the tracker is evaluated when it is needed.
     pub(super) fn replace(&mut self, x: Array2<f64>) {
         self.x = x;
-        self.stale = true;
+        (self.stale, self.checked) = (true, false);
     }
 
     /// Moves to `x`, which the tracker has followed.
     pub(super) fn replace_tracked(&mut self, x: Array2<f64>) {
         self.x = x;
-        self.updated = true;
+        (self.updated, self.checked) = (true, false);
         self.version += 1;
     }
 
@@ -278,7 +281,7 @@ impl<'a> Point<'a> {
         let tracker = Evaluated::of(self.problem.smooth, x.clone(), evaluated);
         self.tracker = Box::new(tracker);
         self.adopted = self.form.is_some();
-        (self.stale, self.updated) = (false, false);
+        (self.stale, self.updated, self.checked) = (false, false, false);
         self.version += 1;
         self.x = x;
     }
@@ -305,7 +308,7 @@ impl<'a> Point<'a> {
             let target = self.x.row_mut(moved.row(k));
             (target.into_iter().zip(moved.x(k))).for_each(|(x, &new)| *x = new);
         }
-        self.stale = true;
+        (self.stale, self.checked) = (true, false);
     }
 
     /// Evaluates the tracker if X moved without it.
@@ -339,6 +342,9 @@ impl<'a> Point<'a> {
     /// Evaluates everything anew and repairs the drift of the constraint, unless the repair raises the
     /// reported F by more than the drift explains: a decrease due to drift is not one.
     pub(super) fn checkpoint(&mut self, ledger: &mut Ledger) {
+        if std::mem::replace(&mut self.checked, true) {
+            return;
+        }
         if self.stale || self.updated {
             self.refresh();
         }
@@ -374,7 +380,7 @@ impl<'a> Point<'a> {
         } else {
             self.x.assign(good);
             // The tracker still belongs to the diverged point.
-            self.stale = true;
+            (self.stale, self.checked) = (true, false);
         }
         self.growth_limit = self.domain.growth_limit(&self.x);
         !bounded

@@ -377,6 +377,20 @@ def test_dense_data_of_any_type_is_not_copied(dtype):
     assert peak < 0.5 * 8 * X.size
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e9])
+def test_weighted_means_of_wide_data_are_accurate(shift):
+    """To two units in the last place, against rational arithmetic."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1600)) + shift
+    weights = rng.uniform(0.5, 2.0, 200)
+    pca = ob.SparsePCA(1, n_nonzero=2, random_state=0, max_time=0.0).fit(X, sample_weight=weights)
+    exact = [Fraction(w) for w in weights]
+    for j in range(0, 1600, 100):
+        total = sum(w * Fraction(v) for w, v in zip(exact, X[:, j], strict=True))
+        error = abs(Fraction(pca.mean_[j]) - total / sum(exact))
+        assert error <= 2.0 * np.spacing(max(shift, 1.0))
+
+
 def test_definiteness_is_tested_from_both_sides():
     S = np.diag([1.0, 0.5, 0.0])
     least = -DEFINITENESS * 3
