@@ -273,7 +273,8 @@ class SparsePCACV(Components):
         moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
         problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
         top, work = largest_lam(problem, 1), default_work(problem)
-        scores, counts = [], []
+        scores: list[float] = []
+        counts: list[int] = []
         x: FloatArray | None = None
         total = squares(outside, moments.mean, deviation) if self.criterion == "cv" else 0.0
         stages = (after + 1) * len(self.alphas_)
