@@ -221,6 +221,27 @@ mod tests {
         (a, SparseColumns::new(20, starts, indices, values).unwrap())
     }
 
+    /// Columns that are not stored are computed one by one, while this is allowed.
+    #[test]
+    fn columns_of_a_principal_part_ask_whether_to_go_on() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (a, _) = data();
+        let n = a.ncols();
+        let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
+        let bytes = (n - 1) * n * size_of::<f64>();
+        let columns = Columns::new(&gram, bytes, &|| true).unwrap();
+        assert!(!columns.is_whole());
+        let rows: Vec<usize> = (0..n - 1).step_by(3).collect();
+        let asked = AtomicUsize::new(0);
+        for most in 0..=rows.len() {
+            asked.store(0, Ordering::Relaxed);
+            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < most;
+            let part = columns.principal(&rows, rows.len(), &go_on);
+            assert_eq!(part.is_some(), most == rows.len());
+            assert_eq!(asked.load(Ordering::Relaxed), rows.len().min(most + 1));
+        }
+    }
+
     #[test]
     fn every_source_has_the_same_columns() {
         let (a, sparse) = data();
