@@ -157,8 +157,11 @@ class Workplace:
                 sys.path.insert(0, str(self.folder))
                 for name, module in list(sys.modules.items()):
                     file = getattr(module, "__file__", None) or ""
+                    # Folders without an __init__.py, such as _internal, are modules without a file.
+                    ours = file.startswith(str(ROOT)) and "site-packages" not in file
+                    own = ours or name.partition(".")[0] == "orthobcd"
                     # A second copy of the compiled module would have exceptions of its own.
-                    if file.startswith((str(INSTALLED), str(ROOT))) and "_core" not in name:
+                    if own and "_core" not in name:
                         del sys.modules[name]
                 options = [*PYTEST, *(() if new is tree else ("-x",))]
                 names = [test.nodeid for test in tests]

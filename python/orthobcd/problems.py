@@ -234,8 +234,12 @@ def _as_determinant(value: Any) -> int:
 
 def is_wide(data: Any) -> bool:
     """True if dense data is so wide that products with it cost less than with ``AᵀA``."""
-    m, n = data.shape
-    return not is_sparse(data) and n >= WIDE_DATA_RATIO * m
+    return not is_sparse(data) and is_wide_shape(*data.shape)
+
+
+def is_wide_shape(m: int, n: int) -> bool:
+    """True if products with dense data of m rows and n columns cost less than with ``AᵀA``."""
+    return n >= WIDE_DATA_RATIO * m
 
 
 def _pca_objective(data: Any, center: bool) -> Smooth:

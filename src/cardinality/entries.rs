@@ -226,7 +226,7 @@ impl<'a> EntrySets<'a> {
         let basis = basis.slice(s![.., ..r]).to_owned();
         Some(Self {
             scaled: opening::scaled(&model, &basis, work)?,
-            material: Material::new(selection, basis, given, most),
+            material: Material::new(selection, basis, given, most, &go_on),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
                 .collect(),

@@ -2,7 +2,8 @@
 
 use ndarray::Array2;
 
-use crate::manifold::varimax;
+use crate::manifold::varimax_while;
+use crate::objective::GoOn;
 use crate::support;
 
 /// The kind of a start.
@@ -60,11 +61,12 @@ impl Material {
         basis: Array2<f64>,
         given: Option<Array2<f64>>,
         most: usize,
+        go_on: GoOn<'_>,
     ) -> Self {
         Self {
             selection,
             pool: support::largest_rows(&basis, most),
-            rotated: varimax(basis.view()),
+            rotated: varimax_while(basis.view(), go_on),
             points: Vec::new(),
             basis,
             given,

@@ -240,6 +240,10 @@ impl RowSets<'_> {
         }
         let mut image: Array2<f64> = Array2::zeros((r, n));
         for (&i, v) in state.rows.iter().zip(state.vectors.outer_iter()) {
+            // A stored column is only read.
+            if !self.columns.is_whole() && work.clock.expired() {
+                return None;
+            }
             let column = self.columns.column(i);
             for (mut y, &v) in image.outer_iter_mut().zip(v) {
                 y.iter_mut().zip(&*column).for_each(|(y, &c)| *y += v * c);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, s};
 
 use crate::linalg::square;
 use crate::signature::Signature;
@@ -13,10 +13,32 @@ pub const REPAIR_THRESHOLD: f64 = 1e-13;
 /// Returns XᵀJX. Rows beyond the signature have the sign +1.
 pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
     if signature.is_definite() {
-        let k = x.t().dot(&x);
+        let k = symmetric_product(x, x);
         return if signature.sign(0) > 0.0 { k } else { -k };
     }
-    x.t().dot(&signed(x, signature))
+    symmetric_product(x, signed(x, signature).view())
+}
+
+/// Largest number of columns of a symmetric product that is computed as a whole, and width of a panel.
+const PANEL: usize = 128;
+
+/// Returns XᵀY if it is symmetric. Of many columns only the panels on and above the diagonal are computed.
+fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {
+    let r = x.ncols();
+    if r <= PANEL {
+        return x.t().dot(&y);
+    }
+    let mut product = Array2::zeros((r, r));
+    for from in (0..r).step_by(PANEL) {
+        let rows = s![.., from..r.min(from + PANEL)];
+        let panel = x.slice(rows).t().dot(&y.slice(s![.., from..]));
+        let height = panel.nrows();
+        let mut below = product.slice_mut(s![from.., from..from + height]);
+        below.assign(&panel.t());
+        let mut beside = product.slice_mut(s![from..from + height, from + height..]);
+        beside.assign(&panel.slice(s![.., height..]));
+    }
+    product
 }
 
 /// Returns the constraint matrix K of a start: XᵀJX, rounded to integers if it is an integer matrix up to
@@ -70,5 +92,28 @@ pub(crate) fn normals<'x>(x: &'x Array2<f64>, signature: &Signature) -> Cow<'x, 
         Cow::Borrowed(x)
     } else {
         Cow::Owned(signed(x.view(), signature))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::start::random;
+
+    #[test]
+    fn the_constraint_is_the_product_for_any_number_of_columns() {
+        for r in [1, 2, 127, 128, 129, 256, 300] {
+            let n = r + 3;
+            let x = random(n, n, 1).slice(s![.., ..r]).to_owned() * 2.0;
+            let (plus, minus) = (vec![1; n], vec![-1; n]);
+            let mixed: Vec<i8> = (0..n).map(|i| if i % 3 == 0 { -1 } else { 1 }).collect();
+            for signs in [plus, minus, mixed] {
+                let signature = Signature::new(&signs).unwrap();
+                let found = constraint(x.view(), &signature);
+                let wanted = x.t().dot(&signed(x.view(), &signature));
+                assert!((&found - &wanted).iter().all(|v| v.abs() < 1e-13), "{r}");
+                assert!(drift(x.view(), &signature, wanted.view()) < 1e-12);
+            }
+        }
     }
 }

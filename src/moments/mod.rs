@@ -289,6 +289,16 @@ impl Moments {
         Ok(())
     }
 
+    /// Returns the samples, the rows of an array, and their weights; None if some are no longer buffered.
+    pub fn buffered(&self) -> Option<(Array2<f64>, Option<Vec<f64>>)> {
+        if self.rows != self.waiting() as u64 {
+            return None;
+        }
+        let block = joined(self.pending.clone());
+        let rows = Array2::from_shape_vec((block.rows, self.n), block.entries).ok()?;
+        Some((rows, block.weights))
+    }
+
     /// Returns the moments of all samples, centred and divided by standard deviations as requested. With
     /// `keep = false` the sums are freed on the way: memory stays near one n × n matrix, and no sums remain.
     ///

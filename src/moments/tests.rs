@@ -199,3 +199,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn samples_are_returned_until_they_are_summed() {
+    let threads = Threads::serial();
+    for precision in [Precision::Fast, Precision::Exact] {
+        for (m, more) in [(3, 0), (3, 4), (2000, 47), (2000, 48), (2048, 0), (3000, 5)] {
+            let x = random(m + more, 3, 5);
+            let weights: Vec<f64> = (0..more).map(|i| i as f64).collect();
+            let mut moments = of(&[x.slice(s![..m, ..])], precision, &threads);
+            let rest = x.slice(s![m.., ..]);
+            moments.add(rest, Some(&weights), &threads).unwrap();
+            let Some((rows, found)) = moments.buffered() else {
+                assert!(m + more >= BLOCK_ROWS);
+                continue;
+            };
+            assert!(m + more < BLOCK_ROWS);
+            assert_eq!(rows, x);
+            match found {
+                Some(found) => assert_eq!(found, [vec![1.0; m], weights].concat()),
+                None => assert_eq!(more, 0),
+            }
+            moments.read(true, false, true, &threads).unwrap();
+            assert!(moments.buffered().is_none());
+        }
+    }
+}

@@ -132,6 +132,10 @@ impl<'a> Columns<'a> {
         }
         let mut c = Array2::zeros((rows.len(), rows.len()));
         for (&i, mut row) in rows.iter().zip(c.rows_mut()) {
+            // A stored column is only read.
+            if !self.is_whole() && !go_on() {
+                return None;
+            }
             let column = self.column(i);
             row.iter_mut().zip(rows).for_each(|(v, &j)| *v = column[j]);
         }
@@ -215,6 +219,27 @@ mod tests {
             starts.push(values.len());
         }
         (a, SparseColumns::new(20, starts, indices, values).unwrap())
+    }
+
+    /// Columns that are not stored are computed one by one, while this is allowed.
+    #[test]
+    fn columns_of_a_principal_part_ask_whether_to_go_on() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (a, _) = data();
+        let n = a.ncols();
+        let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
+        let bytes = (n - 1) * n * size_of::<f64>();
+        let columns = Columns::new(&gram, bytes, &|| true).unwrap();
+        assert!(!columns.is_whole());
+        let rows: Vec<usize> = (0..n - 1).step_by(3).collect();
+        let asked = AtomicUsize::new(0);
+        for most in 0..=rows.len() {
+            asked.store(0, Ordering::Relaxed);
+            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < most;
+            let part = columns.principal(&rows, rows.len(), &go_on);
+            assert_eq!(part.is_some(), most == rows.len());
+            assert_eq!(asked.load(Ordering::Relaxed), rows.len().min(most + 1));
+        }
     }
 
     #[test]

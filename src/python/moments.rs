@@ -350,6 +350,19 @@ impl PyMoments {
         released(py, || moments.make_fast())
     }
 
+    /// Returns the samples and their weights; None if some are no longer buffered.
+    fn buffered<'py>(&self, py: Python<'py>) -> PyResult<Option<Buffered<'py>>> {
+        let n = self.0.features();
+        reserve_numbers((n * BLOCK_ROWS.min(self.0.rows() as usize)) as f64, || {
+            matrix_of(n)
+        })?;
+        let buffered = released(py, || self.0.buffered())?;
+        Ok(buffered.map(|(rows, weights)| {
+            let weights = weights.map(|weights| weights.into_pyarray(py));
+            (rows.into_pyarray(py), weights)
+        }))
+    }
+
     /// Returns means, minus second moments (of samples centred if `center`, divided by deviations if
     /// `scale`), and deviations if `scale`. `keep=False` drops the samples and holds about one n × n matrix.
     #[pyo3(signature = (center, scale, keep=true, n_threads=Some(1)))]
@@ -431,6 +444,8 @@ impl PyMoments {
         Ok(())
     }
 }
+
+type Buffered<'py> = (Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray1<f64>>>);
 
 type Moved<'py> = (
     Bound<'py, PyArray1<f64>>,

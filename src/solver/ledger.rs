@@ -40,6 +40,8 @@ pub struct Ledger {
     pub(crate) recession: Option<Recession>,
     pub(crate) history: Vec<Record>,
     pub(super) started: Instant,
+    /// Duration of an evaluation of everything at a point; 0 if it is not known.
+    pub(super) evaluation: Duration,
 }
 
 /// The counts and the history of a solve at the beginning of a segment.
@@ -84,6 +86,7 @@ impl Ledger {
             recession: None,
             history: Vec::new(),
             started: Instant::now(),
+            evaluation: Duration::ZERO,
         }
     }
 

@@ -33,7 +33,8 @@ impl From<&Options> for Limits {
 }
 
 impl Limits {
-    /// Returns the status if a limit ends the solve before any preparation.
+    /// Returns the status if a limit ends the solve before any preparation: there is no time for a step and for
+    /// the evaluation of its point.
     pub(super) fn reached_at_once(&self, ledger: &Ledger) -> Option<Status> {
         if self.sweeps == Some(0) {
             return Some(Status::MaxSweeps);
@@ -57,8 +58,16 @@ impl Limits {
         self.out_of_time(ledger).then_some(Status::MaxTime)
     }
 
+    /// Returns whether there is no more time than the evaluation of the last point takes.
     fn out_of_time(&self, ledger: &Ledger) -> bool {
-        self.time.is_some_and(|t| ledger.seconds() >= t)
+        !self.allows_evaluations(ledger, 1)
+    }
+
+    /// Returns whether the time left exceeds that of `count` evaluations of everything at a point. An evaluation is
+    /// indivisible, so none is begun that cannot end in time.
+    pub(super) fn allows_evaluations(&self, ledger: &Ledger, count: u32) -> bool {
+        let needed = (count * ledger.evaluation).as_secs_f64();
+        self.time.is_none_or(|t| ledger.seconds() + needed < t)
     }
 
     /// Returns whether the limit that applies to passes is reached.

@@ -67,8 +67,9 @@ pub fn minimize(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
-    let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
+    let mut point = start(problem, x0, options, threads)?;
+    ledger.evaluation = point.evaluation;
     let known = monitor.checkpoint().map(|file| file.group("descent"));
     let known = known.and_then(|known| Saved::load(&mut known.first()?.as_slice()));
     match known {
@@ -148,8 +149,9 @@ pub fn minimize_by(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
-    let mut point = start(problem, x0, options, threads)?;
     let mut ledger = ledger(problem, options);
+    let mut point = start(problem, x0, options, threads)?;
+    ledger.evaluation = point.evaluation;
     loop {
         let ended = descend(&mut point, &mut ledger, options, monitor, |_| {
             MoverStages::of(mover, options)
@@ -263,6 +265,10 @@ fn descend<'m>(
             Step::Done | Step::Found | Step::Pass => {}
         }
         if step == Step::Pass || ledger.updates >= checked + period {
+            // One evaluation here, and one of the last point.
+            if !limits.allows_evaluations(ledger, 2) {
+                return Ok(Some(Status::MaxTime));
+            }
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {

@@ -1,5 +1,7 @@
 //! The iterate, and the quantities that are updated with it.
 
+use std::time::{Duration, Instant};
+
 use ndarray::{Array2, ArrayView2};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -42,12 +44,16 @@ pub struct Point<'a> {
     stale: bool,
     /// True if the tracker holds only values of a quadratic form.
     adopted: bool,
+    /// True if X has not moved since its last [`checkpoint`](Self::checkpoint).
+    checked: bool,
     /// Counts events that invalidate copies of rows of X and of the gradient, except moves of blocks.
     pub(super) version: u64,
     /// The last point of a mixed signature that was within bounds.
     good: Option<Array2<f64>>,
     /// The amount by which ‖X‖² may grow within bounds.
     pub(super) growth_limit: f64,
+    /// Duration of the evaluation of f and of the constraint at the start.
+    pub(super) evaluation: Duration,
 }
 
 impl<'a> Point<'a> {
@@ -57,9 +63,11 @@ impl<'a> Point<'a> {
         seed: u64,
         threads: &'a Threads,
     ) -> Result<Self> {
+        let begun = Instant::now();
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
         let tracker = problem.tracker(x.view(), threads);
+        let evaluation = begun.elapsed();
         let form = problem.smooth.quadratic();
         if form.is_none() {
             let there = (tracker.value(x.view()), &tracker.gradient(threads));
@@ -77,8 +85,10 @@ impl<'a> Point<'a> {
             updated: false,
             stale: false,
             adopted: false,
+            checked: false,
             version: 0,
             growth_limit: domain.growth_limit(&x),
+            evaluation,
             domain,
             good: (!problem.signature.is_definite()).then(|| x.clone()),
             x,
@@ -89,7 +99,7 @@ impl<'a> Point<'a> {
     pub(super) fn begin_again(&mut self, x: Array2<f64>, segment: u64) {
         self.rng = Xoshiro256PlusPlus::seed_from_u64(decorrelated(self.seed, segment));
         self.tracker = self.problem.tracker(x.view(), self.threads);
-        (self.updated, self.stale, self.adopted) = (false, false, false);
+        (self.updated, self.stale, self.adopted, self.checked) = (false, false, false, false);
         self.version = 0;
         self.growth_limit = self.domain.growth_limit(&x);
         self.good = self.good.take().map(|_| x.clone());
@@ -190,7 +200,7 @@ impl<'a> Point<'a> {
     /// Moves to `x`; the tracker is evaluated when it is needed.
     pub(super) fn replace(&mut self, x: Array2<f64>) {
         self.x = x;
-        self.stale = true;
+        (self.stale, self.checked) = (true, false);
     }
 
     /// Returns the shift c of C − cJ, or of C − cI if all signs are equal.
@@ -264,7 +274,7 @@ impl<'a> Point<'a> {
         let tracker = Evaluated::of(self.problem.smooth, x.clone(), evaluated);
         self.tracker = Box::new(tracker);
         self.adopted = self.form.is_some();
-        (self.stale, self.updated) = (false, false);
+        (self.stale, self.updated, self.checked) = (false, false, false);
         self.version += 1;
         self.x = x;
     }
@@ -291,7 +301,7 @@ impl<'a> Point<'a> {
             let target = self.x.row_mut(moved.row(k));
             (target.into_iter().zip(moved.x(k))).for_each(|(x, &new)| *x = new);
         }
-        self.stale = true;
+        (self.stale, self.checked) = (true, false);
     }
 
     /// Evaluates the tracker if X moved without it.
@@ -325,6 +335,9 @@ impl<'a> Point<'a> {
     /// Evaluates everything anew and repairs the drift of the constraint, unless the repair raises the
     /// reported F by more than the drift explains: a decrease due to drift is not one.
     pub(super) fn checkpoint(&mut self, ledger: &mut Ledger) {
+        if std::mem::replace(&mut self.checked, true) {
+            return;
+        }
         if self.stale || self.updated {
             self.refresh();
         }
@@ -360,7 +373,7 @@ impl<'a> Point<'a> {
         } else {
             self.x.assign(good);
             // The tracker still belongs to the diverged point.
-            self.stale = true;
+            (self.stale, self.checked) = (true, false);
         }
         self.growth_limit = self.domain.growth_limit(&self.x);
         !bounded

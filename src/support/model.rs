@@ -308,12 +308,16 @@ impl<'a> ColumnModel<'a> {
         })
     }
 
-    /// Returns the gradient of column t, all rows.
+    /// Returns the gradient of column t, all rows; unfinished if the time ran out.
     pub(crate) fn gradient(&self, part: &Part, t: usize, work: &TaskWork<'_>) -> Vec<f64> {
         let n = self.order();
         work.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
         let mut image = vec![0.0; n];
         for (i, v) in part.entries() {
+            // A stored column is only read.
+            if !self.columns.is_whole() && work.clock.expired() {
+                break;
+            }
             let (column, factor) = (self.columns.column(i), v * self.weights[t]);
             image
                 .iter_mut()

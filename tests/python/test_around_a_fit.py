@@ -105,6 +105,20 @@ def test_em_of_complete_data_is_its_covariance():
     np.testing.assert_array_equal(model.completed(X), X)
 
 
+@pytest.mark.parametrize("correlation", [0.1, 0.8, -0.95])
+def test_one_factor_completes_two_features_by_their_regression(correlation):
+    """One factor and noise of one variance are any correlation of two features."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 2)) @ np.linalg.cholesky([[1, correlation], [correlation, 1]]).T
+    X = X * [2.0, 0.1] + [5.0, -3.0]
+    model, mean, covariance = gaussian_of(X, 1)
+    gapped = X.copy()
+    gapped[:, 1] = np.nan
+    slope = covariance[0, 1] / covariance[0, 0]
+    wanted = mean[1] + slope * (X[:, 0] - mean[0])
+    np.testing.assert_allclose(model.completed(gapped)[:, 1], wanted, atol=1e-9)
+
+
 def test_em_completes_by_the_conditional_mean():
     """Against the textbook formula with the whole covariance."""
     X, _ = planted()
@@ -434,6 +448,17 @@ def test_components_that_share_features_can_be_uncorrelated(cardinality, turns):
     assert np.trace(inner) == pytest.approx(np.trace(second))
     if not turns:
         np.testing.assert_array_equal(turned, V)
+
+
+@pytest.mark.parametrize("r", [2, 3, 5])
+def test_full_components_can_be_uncorrelated(r):
+    """A rotation that keeps the number of nonzeros is one that is allowed."""
+    rng = np.random.default_rng(r)
+    V = np.linalg.qr(rng.standard_normal((9, r)))[0]
+    second = np.cov(rng.standard_normal((9, 40)))
+    turned = decorrelated(V, V.T @ second @ V, None)
+    inner = turned.T @ second @ turned
+    np.testing.assert_allclose(inner, np.diag(np.diag(inner)), atol=1e-12)
 
 
 @short

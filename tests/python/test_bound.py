@@ -483,6 +483,22 @@ def test_bounds_at_the_door():
             ob.certify(ob.StiefelProblem(smooth, ob.L0(1.0), 2), x, **wrong)
 
 
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+def test_a_fit_without_a_penalty_is_proved(penalty, size):
+    pytest.importorskip("sklearn")
+    A = size * np.random.default_rng(0).standard_normal((40, 4))
+    pca = ob.SparsePCA(2, penalty=penalty, alpha=0.0, certify=True, random_state=0).fit(A)
+    top = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2]
+    assert pca.lower_bound_ == pytest.approx(-0.5 * np.sum(top**2), rel=1e-9)
+    assert pca.objective_ == pytest.approx(pca.lower_bound_, rel=1e-9)
+    assert pca.gap_ < 1e-9
+    # The penalty is at least its weight times two, so no value is below that of the axes plus this.
+    penalised = ob.SparsePCA(2, penalty=penalty, alpha=0.5, certify=True, random_state=0).fit(A)
+    least = pca.objective_ + 2.0 * penalised.alpha_
+    assert least * (1.0 + 1e-9) < penalised.lower_bound_ <= penalised.objective_ + 1e-9 * size**2
+
+
 @pytest.mark.parametrize("how", [{"n_nonzero": 4}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
 def test_the_gap_of_a_fit(how):
     pytest.importorskip("sklearn")

@@ -340,6 +340,40 @@ def test_definite_signatures_certify_as_stiefel(sign):
     assert ob.certify(same, x) == ob.certify(stiefel, x)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_definite_signatures_have_a_lower_bound(sign):
+    A = np.random.default_rng(3).standard_normal((9, 5))
+    smooth = ob.GramQuadratic(A)
+    x = ob.solve(ob.StiefelProblem(smooth, ob.L0(0.1), 2)).x
+    bound = ob.certify(
+        ob.JOrthogonalProblem(smooth, np.full(5, sign), ob.L0(0.1), 2), x, bound=True
+    )
+    stiefel = ob.certify(ob.StiefelProblem(smooth, ob.L0(0.1), 2), x, bound=True)
+    assert bound.lower_bound == stiefel.lower_bound
+    mixed = ob.JOrthogonalProblem(smooth, [1, 1, 1, 1, -1], ob.L0(0.1), 2)
+    with pytest.raises(ValueError, match="for a mixed signature"):
+        ob.certify(mixed, np.eye(5)[:, :2], bound=True)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-30, 1.0])
+def test_a_pencil_of_any_size_has_an_optimum(size):
+    A = np.full((1, 2), size)
+    problem = ob.HyperbolicEigenvalueProblem(A, [1, -1], ridge=size**2)
+    certificate = ob.certify(problem, np.eye(2))
+    assert certificate.optimum == pytest.approx(2.0 * np.sqrt(3.0) * size**2)
+    if size > 0.0:
+        indefinite = ob.HyperbolicEigenvalueProblem(A, [1, -1], ridge=-0.5 * size**2)
+        assert ob.certify(indefinite, np.eye(2)).optimum is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pencil_of_rank_one_is_semidefinite_to_rounding(seed):
+    a = np.random.default_rng(seed).standard_normal((1, 6))
+    signs = np.array([1, 1, 1, 1, -1, -1])
+    certificate = ob.certify(ob.HyperbolicEigenvalueProblem(a, signs), np.eye(6))
+    assert certificate.optimum == pytest.approx(abs(float(np.sum(signs * a**2))))
+
+
 def test_bad_input_names_the_argument():
     problem = next(problems())
     with pytest.raises(ValueError, match=r"x must have shape \(14, 3\)"):

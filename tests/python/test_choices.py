@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,24 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 import orthobcd as ob
-from orthobcd.sklearn import missing
+from orthobcd.sklearn import missing, selection, sparse_pca_cv
 from orthobcd.sklearn.missing import gaussian_of
 from orthobcd.sklearn.sparse_fit import _approach
 from orthobcd.solvers import RATIO
+
+
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_a_number_on_the_path_has_the_weight_of_the_path(r):
+    X = load_wine().data
+    met = 0
+    for count in range(r, 13):
+        pca = ob.SparsePCA(r, penalty="l1", n_nonzero=count, scale=True, random_state=0).fit(X)
+        if count in pca.path_.n_nonzero:
+            met += 1
+            at = list(pca.path_.n_nonzero).index(count)
+            assert pca.alpha_ in pca.path_.lams[pca.path_.n_nonzero == count], at
+        assert pca.n_nonzero_ == count
+    assert met > 0
 
 
 @pytest.mark.parametrize("r", [2, 3, 5])
@@ -76,17 +92,24 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
     assert 0.0 <= stability.frequencies.min() <= stability.frequencies.max() <= 1.0
 
 
-@pytest.mark.parametrize("solver", [None, ob.Auto(), ob.OBCD(), ob.Continuation()])
+@pytest.mark.parametrize("solver", [None, ob.Auto(n_starts=3), ob.OBCD(), ob.Continuation()])
 def test_searches_of_subsamples_start_at_the_components_of_all(solver):
     whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
     part = ob.SparsePCA(2, n_nonzero=6, solver=solver)._beside(whole, 0.25)
     if solver is None or isinstance(solver, ob.Auto):
-        assert isinstance(part.solver, ob.Auto)
+        assert part.solver == (solver or ob.Auto())
         assert (part.warm_start, part._work) == (True, 0.25)
         assert part.components_ is whole.components_
     else:
         assert (part.solver, part.warm_start, part._work) == (solver, False, None)
         assert not hasattr(part, "components_")
+
+
+def test_searches_of_subsamples_without_work_end_at_the_components_of_all(monkeypatch):
+    monkeypatch.setattr(selection, "WORK", 0.0)
+    pca = ob.SparsePCA(2, n_nonzero=6, random_state=0)
+    found = ob.support_stability(pca, load_wine().data, n_subsamples=3, random_state=0)
+    np.testing.assert_array_equal(found.frequencies, found.components != 0.0)
 
 
 @pytest.mark.parametrize("count", [1, 29, 30, 31, 60])
@@ -214,6 +237,49 @@ def test_scores_of_a_choice_follow_the_units(criterion, rank):
     assert np.isfinite(one).all()
 
 
+@pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
+def test_searches_are_begun_while_there_is_time(criterion, monkeypatch):
+    """Without time every fold has its first point alone, whose scores are those of all weights."""
+    begun = []
+
+    def counted(problem, *rest, **options):
+        begun.append(problem)
+        return ob.solve(problem, *rest, **options)
+
+    monkeypatch.setattr(sparse_pca_cv, "solve", counted)
+    options = {"n_alphas": 4, "cv": 3, "criterion": criterion, "random_state": 0}
+    X = load_wine().data
+    pca = ob.SparsePCACV(2, max_time=0.0, **options).fit(X)
+    folds = 3 if criterion == "cv" else 1
+    assert len(begun) == folds
+    assert pca.scores_.shape == pca.n_nonzero_path_.shape == (4, folds)
+    assert (pca.scores_ == pca.scores_[0]).all()
+    assert (pca.n_nonzero_path_ == pca.n_nonzero_path_[0]).all()
+    assert pca.components_.shape == (2, 13)
+    begun.clear()
+    ob.SparsePCACV(2, **options).fit(X)
+    assert len(begun) == 4 * folds
+
+
+@pytest.mark.parametrize("exponent", [-20, 10])
+def test_a_residual_of_zero_follows_the_units(exponent):
+    """Powers of two change no digit, so all criteria change by the logarithm of the square."""
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    options = {"alphas": [0.5, 0.0], "criterion": "bic", "random_state": 0}
+    one, other = (ob.SparsePCACV(3, **options).fit(s * X).scores_ for s in (1.0, 2.0**exponent))
+    np.testing.assert_allclose(other - one, 2.0 * exponent * np.log(2.0), rtol=1e-9)
+
+
+def test_the_default_tolerance_is_small():
+    X = np.abs(load_wine().data)
+    options = {"solver": ob.OBCD(), "random_state": 0, "scale": True}
+    default, same, loose = (
+        ob.NonnegativePCA(3, **options, **more).fit(X).objective_
+        for more in ({}, {"tol": 1e-10}, {"tol": 1.0})
+    )
+    assert default == same < loose
+
+
 def test_the_time_of_a_choice_may_be_any():
     X = load_wine().data[:9, :3]
     for seconds in (0.0, 0.5):
@@ -253,6 +319,16 @@ def test_the_largest_threshold_is_that_of_all_permutations():
             ob.choose_n_components(X[:m, :n])
     assert len(ob.choose_n_components(X[:3], **options).values) == 2
     assert len(ob.choose_n_components(X[:, :2], **options).values) == 1
+
+
+@pytest.mark.parametrize("n", [2, 20, 100])
+def test_every_feature_keeps_an_entry(n):
+    """Without one the completion would raise an error; of three samples all are often left out."""
+    X = np.random.default_rng(0).standard_normal((3, n))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        choice = ob.choose_n_components(X, "held_out", most=1, n_repeats=24, random_state=0)
+    assert np.isfinite(choice.values).all()
 
 
 def test_a_choice_that_stops_at_most_says_so():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.hyperbolic.posedness import decided
 
 sl = pytest.importorskip("scipy.linalg")
 sp = pytest.importorskip("scipy.sparse")
@@ -319,6 +320,28 @@ def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():
     assert result.converged
     assert result.objective == pytest.approx(positive[: n - 1 - kept].sum(), rel=1e-10)
     assert (np.diff(result.history["objective"]) <= 0).all()
+
+
+@pytest.mark.parametrize("diagonal", [(2, 1, 1), (1, 1, 0), (1, -1, 2), (1, 2, -1), (0, -1, 2)])
+def test_well_posedness_takes_the_decompositions_that_are_allowed(diagonal):
+    """None if one of them is refused; a positive definite matrix needs none."""
+    M, signs = np.diag(np.array(diagonal, dtype=float)), np.array([1.0, 1.0, -1.0])
+
+    def decide(most: float) -> tuple[ob.WellPosedness | None, int]:
+        works: list[float] = []
+
+        def allowed(work: float) -> bool:
+            works.append(work)
+            return len(works) <= most
+
+        return decided(M, signs, allowed), len(works)
+
+    posed, count = decide(np.inf)
+    assert posed == ob.well_posedness(M, signs)
+    assert (count == 0) == (min(diagonal) > 0)
+    assert decide(count)[0] == posed
+    for most in sorted({0, count // 2, count - 1} - {-1, count}):
+        assert decide(most) == (None, most + 1)
 
 
 def test_definite_signature_equals_stiefel_bit_for_bit():

@@ -244,6 +244,28 @@ def test_every_sparse_format_is_accepted(kind):
             assert result.objective == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("index", [-1, 2, 3, 9])
+def test_indices_of_block_matrices_count_blocks(index):
+    """Of four columns in blocks of two, which are blocks 0 and 1."""
+    sparse = pytest.importorskip("scipy.sparse")
+    S = sparse.bsr_array(np.eye(4), blocksize=(2, 2))
+    np.testing.assert_array_equal(ob.GramQuadratic(S).A.toarray(), np.eye(4))
+    S.indices = np.array([0, index], dtype=S.indices.dtype)
+    with pytest.raises(ValueError, match=f"A must have indices from 0 to 1, got .*{index}"):
+        ob.GramQuadratic(S)
+
+
+@pytest.mark.parametrize("kind", ["row", "col"])
+def test_indices_of_coordinates_are_checked(kind):
+    sparse = pytest.importorskip("scipy.sparse")
+    S = sparse.coo_array(np.eye(3))
+    getattr(S, kind)[1] = 3
+    with pytest.raises(ValueError, match="A must have indices from 0 to 2, got 0 to 3"):
+        ob.GramQuadratic(S)
+    with pytest.raises(ValueError, match=r"A must have 2 dimension"):
+        ob.GramQuadratic(sparse.coo_array(np.ones(3)))
+
+
 def test_duplicate_entries_are_added():
     sparse = pytest.importorskip("scipy.sparse")
     rows, cols = np.array([0, 0, 1, 2]), np.array([0, 0, 1, 2])

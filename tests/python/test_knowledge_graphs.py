@@ -447,6 +447,13 @@ def test_the_first_line_of_another_length_is_named(line, fields, tmp_path):
         ob.load_triples(path)
 
 
+def test_a_first_line_with_an_empty_field_is_named(tmp_path):
+    path = tmp_path / "triples.tsv"
+    path.write_text("\ta\tr\tb\nb\tr\tc\n")
+    with pytest.raises(ValueError, match="line 1 must have 3 tab-separated fields, got 4"):
+        ob.load_triples(path)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_names_are_numbered_as_they_occur(seed, tmp_path):
     """By file, by line, the head before the tail; files of equal and of different lengths."""

@@ -13,6 +13,8 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._core import Moments
+from orthobcd._internal.moments import Moments as DataMoments
+from orthobcd._internal.moments import SecondMoments
 from orthobcd.problems import DENSE_COVARIANCE_LIMIT
 from orthobcd.sklearn.preparation import (
     DEFINITENESS,
@@ -20,6 +22,7 @@ from orthobcd.sklearn.preparation import (
     SCALING,
     as_covariance,
     is_exact,
+    read,
 )
 
 pytestmark = pytest.mark.usefixtures("short_searches")
@@ -363,6 +366,64 @@ def test_a_covariance_is_checked_beside_one_copy(n):
     assert not np.shares_memory(matrix, S)
     if n > 500:
         assert most < 2.2 * S.nbytes
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_dense_data_of_any_type_is_not_copied(dtype):
+    X = (100.0 * np.random.default_rng(0).random((200_000, 6))).astype(dtype)
+    pca = ob.SparsePCA(1, n_nonzero=2, random_state=0, max_time=0.1)
+    pca.fit(X[:100])
+    tracemalloc.start()
+    pca.fit(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 0.5 * 8 * X.size
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e9])
+def test_weighted_means_of_wide_data_are_accurate(shift):
+    """To two units in the last place, against rational arithmetic."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 1600)) + shift
+    weights = rng.uniform(0.5, 2.0, 200)
+    pca = ob.SparsePCA(1, n_nonzero=2, random_state=0, max_time=0.0).fit(X, sample_weight=weights)
+    exact = [Fraction(w) for w in weights]
+    for j in range(0, 1600, 100):
+        total = sum(w * Fraction(v) for w, v in zip(exact, X[:, j], strict=True))
+        error = abs(Fraction(pca.mean_[j]) - total / sum(exact))
+        assert error <= 2.0 * np.spacing(max(shift, 1.0))
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("m", [20, 60])
+def test_wide_samples_in_blocks_are_fitted_as_in_memory(scale, weighted, m):
+    """Second moments of 400 features are not formed for 20 samples, which are still buffered."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((m, 400)) + 3.0 * rng.standard_normal((m, 1)) * (np.arange(400) < 9)
+    weights = rng.integers(1, 4, m).astype(float) if weighted else None
+
+    def of(rows: slice) -> np.ndarray | None:
+        return None if weights is None else weights[rows]
+
+    def make() -> ob.SparsePCA:
+        return ob.SparsePCA(2, n_nonzero=12, scale=scale, precision="fast", random_state=0)
+
+    whole = make().fit(X, sample_weight=weights)
+    blocks = make().fit([X[:7], X[7:]], sample_weight=weights)
+    parts = make()
+    for k in range(0, m, 5):
+        rows = slice(k, k + 5)
+        parts.partial_fit(X[rows], sample_weight=of(rows), update=k + 5 == m)
+    for other in (blocks, parts):
+        same = np.testing.assert_array_equal if m == 20 else np.testing.assert_allclose
+        for name in ("mean_", "components_", "explained_variance_", "objective_"):
+            same(getattr(other, name), getattr(whole, name), **({} if m == 20 else {"atol": 1e-8}))
+    sums = Moments(400, "fast")
+    sums.add(X, weights)
+    moments, _ = read(sums, True, scale, 1, keep=True)
+    assert isinstance(moments, DataMoments if m == 20 else SecondMoments)
+    assert (sums.buffered() is None) == (m != 20)
 
 
 def test_definiteness_is_tested_from_both_sides():

@@ -30,6 +30,18 @@ def test_sizes_as_text(count, text):
     assert reading._bytes(count) == text
 
 
+def test_arrays_of_objects_are_no_matrices(tmp_path):
+    names = np.array([["a", "b"], ["c", "d"]], dtype=object)
+    values = np.arange(6.0).reshape(2, 3)
+    np.savez(tmp_path / "a.npz", names=names, values=values)
+    np.testing.assert_array_equal(read_matrix(tmp_path / "a.npz")[0], values)
+    np.savez(tmp_path / "b.npz", values=values, row_of_values=values[0])
+    np.testing.assert_array_equal(read_matrix(tmp_path / "b.npz")[0], values)
+    np.savez(tmp_path / "c.npz", names=names)
+    with pytest.raises(UnreadableFile, match="need one matrix"):
+        read_matrix(tmp_path / "c.npz")
+
+
 def test_what_a_file_may_take():
     """64 MiB, or 500 times its size; a quarter of these are bytes of text."""
     most = {0: 2**26, 2**26 // 500: 2**26, 10**6: 5 * 10**8}

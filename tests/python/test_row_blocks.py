@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn import passes
+from orthobcd.sklearn import passes, preparation
 from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
 
 try:
@@ -31,6 +31,22 @@ X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(
 
 def pieces(size: int, data: Any = X) -> list[Any]:
     return [data[k : k + size] for k in range(0, data.shape[0], size)]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 30, 100])
+@pytest.mark.parametrize("work", [99, 100, 101])
+def test_blocks_of_unknown_number_are_as_exact_as_a_list(rows, work, monkeypatch):
+    """Sums of 100 samples are exact if their work is at most the limit."""
+    data = X[:100].astype(np.float64)
+    monkeypatch.setattr(preparation, "EXACT_WORK", work * 8 * (8 + preparation.SCALING))
+    blocks = pieces(rows, data)
+    for given in (blocks, lambda: iter(blocks)):
+        pca = ob.SparsePCA(1, n_nonzero=2, random_state=0).fit(given)
+        assert pca.precision_ == ("exact" if work >= 100 else "fast")
+    parts = ob.SparsePCA(1, n_nonzero=2, random_state=0)
+    for block in blocks:
+        parts.partial_fit(block, update=block is blocks[-1] and len(data) > 1)
+    assert parts.precision_ == ("exact" if work >= 100 else "fast")
 
 
 def containers(folder: Path) -> dict[str, Any]:

@@ -37,6 +37,11 @@ class Deadline:
             return None
         return max(self.limit - (time.perf_counter() - self.started), 0.0)
 
+    def allows(self, seconds: float) -> bool:
+        """True if a step of ``seconds`` seconds ends before the limit; True without limit."""
+        left = self.left()
+        return left is None or seconds < left
+
 
 @dataclass(frozen=True)
 class Run:

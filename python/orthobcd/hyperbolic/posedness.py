@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,9 @@ ATTAINED_TOLERANCE = 1e-10
 """J is singular on the kernel of a matrix if an eigenvalue of J restricted to the kernel is at most
 this in magnitude. The kernel is spanned by the eigenvectors with eigenvalues up to this times the
 largest one."""
+
+DECOMPOSITION = 10.0
+"""Cost of an eigendecomposition in multiply-adds of a matrix product, in units of n³."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +85,36 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
     True
     """
     M = as_symmetric("matrix", matrix)
-    signs = as_signature(signature, M.shape[0]).astype(np.float64)
+    posed = decided(M, as_signature(signature, M.shape[0]).astype(np.float64), lambda _: True)
+    assert posed is not None
+    return posed
+
+
+def decided(
+    M: FloatArray, signs: FloatArray, allowed: Callable[[float], bool]
+) -> WellPosedness | None:
+    """`well_posedness` for checked arguments; None if an eigendecomposition is not allowed.
+
+    ``allowed`` is called before every eigendecomposition, with its work in multiply-adds.
+    """
     if (signs == signs[0]).all():
         return WellPosedness(True, True, 0.0, 0.0, "J is definite: the infimum is attained")
     attained = WellPosedness(True, True, 0.0, 0.0, "the infimum is attained")
     if _is_definite(M):
         return attained
+    work = DECOMPOSITION * len(M) ** 3
+    if not allowed(work):
+        return None
     values, vectors = np.linalg.eigh(M)
     size = float(max(abs(values[0]), abs(values[-1]), np.finfo(float).tiny))
     noise = ATTAINED_TOLERANCE * size
     cure = 1e-6 * size
     shift = 0.0
     if values[0] < -noise:
-        shift, least, values, vectors = _best_shift(M, signs, size)
+        best = _best_shift(M, signs, size, lambda: allowed(work))
+        if best is None:
+            return None
+        shift, least, values, vectors = best
         if least < -noise:
             return WellPosedness(
                 False,
@@ -132,13 +153,18 @@ def _is_definite(M: FloatArray) -> bool:
 
 
 def _best_shift(
-    M: FloatArray, signs: FloatArray, size: float
-) -> tuple[float, float, FloatArray, FloatArray]:
-    """The λ that maximises λ_min(M − λJ), with that maximum and the eigendecomposition."""
+    M: FloatArray, signs: FloatArray, size: float, go_on: Callable[[], bool]
+) -> tuple[float, float, FloatArray, FloatArray] | None:
+    """The λ that maximises λ_min(M − λJ), with that maximum and the eigendecomposition.
+
+    None if ``go_on()`` is false before an eigendecomposition.
+    """
     low, high = -2.0 * size, 2.0 * size
     best: tuple[float, float, FloatArray, FloatArray] | None = None
     for _ in range(60):
         middle = 0.5 * (low + high)
+        if not go_on():
+            return None
         values, vectors = np.linalg.eigh(M - np.diag(middle * signs))
         if best is None or values[0] > best[1]:
             best = (middle, float(values[0]), values, vectors)

@@ -167,8 +167,8 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     The infimum is finite iff ``AᵀA + ridge·I − λJ`` is positive semidefinite for some λ (Liang, Li
     and Bai, Linear Algebra Appl. 438, 2013). For a positive semidefinite ``AᵀA + ridge·I`` it is
     attained iff J is nonsingular on the kernel of that matrix. A solve first calls
-    `well_posedness`. If there is no minimum, it logs a warning and ends with the status
-    ``UNBOUNDED`` or ``DIVERGED``.
+    `well_posedness`, unless this needs an eigendecomposition that takes more than ``max_time``. If
+    there is no minimum, it logs a warning and ends with the status ``UNBOUNDED`` or ``DIVERGED``.
 
     ``smooth`` is f = ± tr(Xᵀ(AᵀA + ridge·I)X), ``matrix`` is AᵀA + ridge·I.
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
-from .._internal.run import Run
+from .._internal.run import Deadline, Run
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss
 from ..penalties import NoPenalty
 from ..problems import Problem
@@ -19,7 +20,7 @@ from ..result import Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
 from .pencil import eigenvectors
-from .posedness import WellPosedness, well_posedness
+from .posedness import WellPosedness, decided
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
 
@@ -78,8 +79,10 @@ def solve_mixed(
     watcher: Callable[..., bool] | None,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
     """Solves a problem with a mixed signature; returns the core's dict, error and extra values."""
-    posed = _check(problem)
+    deadline = Deadline(run.max_time)
+    posed = _check(problem, deadline)
     start = start_point(problem, x0, run.seed)
+    run = replace(run, max_time=deadline.left())
     if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
         run = replace(run, tol=PROBE_TOL)
     if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
@@ -187,8 +190,11 @@ def _finite_sum(problem: Problem) -> Any:
     return dense, scale
 
 
-def _check(problem: Problem) -> WellPosedness | None:
-    """Well-posedness of a pencil problem, with a warning if there is no minimum; else None."""
+def _check(problem: Problem, deadline: Deadline) -> WellPosedness | None:
+    """Well-posedness of a pencil problem, with a warning if there is no minimum; else None.
+
+    None, too, if an eigendecomposition takes more time than is left.
+    """
     if not isinstance(problem, PencilProblem):
         return None
     if isinstance(problem, HyperbolicEigenvalueProblem) and problem.sense == "max":
@@ -197,8 +203,9 @@ def _check(problem: Problem) -> WellPosedness | None:
     if not problem.weights.any():
         # The objective is constant for every matrix.
         return None
-    posed = well_posedness(problem.matrix, problem.signature)
-    if not posed.attained:
+    signs = problem.signature.astype(np.float64)
+    posed = decided(problem.matrix, signs, lambda work: deadline.allows(work / WORK_UNIT))
+    if posed is not None and not posed.attained:
         logger.warning("%s: %s", type(problem).__name__, posed.message)
     return posed
 

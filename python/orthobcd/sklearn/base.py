@@ -217,7 +217,9 @@ class OrthonormalPCA(Components):
         while ``precision_`` is "exact" (3.2 GB at 20,000 features). Up to 2047 samples are buffered
         before they are added to the triangle; during this addition the old and the new triangle are
         both in memory. An update forms the whole matrix (3.2 GB more), which the solve uses without
-        a copy. `fit` discards all samples of earlier calls.
+        a copy; as long as n_features is at least 8 times the number of buffered samples and
+        ``precision_`` is "fast", the solve uses the samples instead. `fit` discards all samples of
+        earlier calls.
 
         Parameters
         ----------

@@ -24,7 +24,13 @@ from .._internal.checks import (
 )
 from .._internal.moments import Moments, Precision, SecondMoments, deviations, squares_about
 from ..objectives import Quadratic
-from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
+from ..problems import (
+    DENSE_COVARIANCE_LIMIT,
+    SparsePCAProblem,
+    StiefelProblem,
+    is_wide,
+    is_wide_shape,
+)
 
 SYMMETRY = 1e-10
 """Largest difference of S and Sᵀ, relative to the largest entry of S, of a symmetric matrix."""
@@ -87,12 +93,17 @@ def moments_of(
 
 def read(
     sums: Sums, center: bool, scale: bool, n_threads: int | None, *, keep: bool
-) -> tuple[SecondMoments, FloatArray | None]:
+) -> tuple[Moments | SecondMoments, FloatArray | None]:
     """Moments of summed samples and, with ``scale``, their standard deviations (else None).
 
     With ``keep=False`` the sums are released on the way, so that memory holds one n × n matrix
-    instead of two.
+    instead of two. Fast sums of few samples of many features, all of them still buffered, are not
+    formed: their moments refer to the samples, as those of wide data in memory do.
     """
+    wide = sums.precision == "fast" and is_wide_shape(sums.n_rows, sums.n_features)
+    samples = sums.buffered() if wide else None
+    if samples is not None:
+        return prepared(samples[0], center, scale, samples[1])
     mean, negative, deviation = sums.read(center, scale, keep, n_threads)
     return SecondMoments(mean if center else np.zeros_like(mean), negative), deviation
 
@@ -370,14 +381,11 @@ def explained_squares(
     data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> tuple[float, float]:
     """Sums of squares about the mean: those explained by orthonormal axes, and the total."""
+    explained = float(np.sum(coordinates(data, axes, mean, scale) ** 2))
+    return explained, squares(data, mean, scale)
+
+
+def squares(data: Any, mean: FloatArray, scale: FloatArray | None) -> float:
+    """Sum of squares about the mean, after the division by ``scale``."""
     divisor = np.ones(data.shape[1]) if scale is None else scale
-    total = float(np.sum(squares_about(data, mean * divisor) / divisor**2))
-    return float(np.sum(coordinates(data, axes, mean, scale) ** 2)), total
-
-
-def explained_share(
-    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
-) -> float:
-    """Share of the sum of squares about the mean that orthonormal axes explain."""
-    explained, total = explained_squares(data, axes, mean, scale)
-    return explained / max(total, np.finfo(np.float64).tiny)
+    return float(np.sum(squares_about(data, mean * divisor) / divisor**2))

@@ -383,10 +383,12 @@ def _permuted(data: FloatArray, rng: Any) -> FloatArray:
 
 def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
     """Mean squared error of left-out entries with 1, 2, …, ``most`` components."""
-    out = rng.uniform(size=data.shape) < HELD_OUT
-    # Every sample and every feature keeps at least one entry.
-    out[np.arange(len(out)), rng.randint(data.shape[1], size=len(out))] = False
-    out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
+    out = np.zeros(data.shape, dtype=bool)
+    while not out.any():
+        out = rng.uniform(size=data.shape) < HELD_OUT
+        # Every sample and every feature keeps at least one entry.
+        out[np.arange(len(out)), rng.randint(data.shape[1], size=len(out))] = False
+        out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
     gapped = np.where(out, np.nan, data)
     errors = []
     begin: tuple[FloatArray, FloatArray] | None = None

@@ -33,7 +33,7 @@ from ..solving import solve
 from .components import Components
 from .fitting import threads_of
 from .pictures import BLUE, RED, axes_of
-from .preparation import check_magnitude, explained_share, prepared, problem_of
+from .preparation import check_magnitude, coordinates, prepared, problem_of, squares
 from .sparse_pca import SparsePCA
 
 if TYPE_CHECKING:
@@ -268,16 +268,23 @@ class SparsePCACV(Components):
 
         ``after`` folds follow on the same thread before the deadline.
         """
-        inside = data[train]
+        inside, outside = data[train], data[test]
         m, n = inside.shape
         moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
         problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
         top, work = largest_lam(problem, 1), default_work(problem)
-        scores, counts = [], []
+        scores: list[float] = []
+        counts: list[int] = []
         x: FloatArray | None = None
+        total = squares(outside, moments.mean, deviation) if self.criterion == "cv" else 0.0
         stages = (after + 1) * len(self.alphas_)
         for stage, alpha in enumerate(self.alphas_):
             left = deadline.left()
+            if left == 0.0 and x is not None:
+                # A solve without time ends at its start.
+                counts.append(counts[-1])
+                scores.append(scores[-1])
+                continue
             found = solve(
                 problem.with_penalty(penalty_of(self.penalty, alpha * top)),
                 x,
@@ -292,7 +299,8 @@ class SparsePCACV(Components):
             x = found.x
             counts.append(int(np.count_nonzero(x)))
             if self.criterion == "cv":
-                scores.append(explained_share(data[test], x, moments.mean, deviation))
+                explained = np.sum(coordinates(outside, x, moments.mean, deviation) ** 2)
+                scores.append(float(explained) / max(total, np.finfo(np.float64).tiny))
             else:
                 residual = moments.total - float(np.trace(moments.second(x)))
                 residual = max(residual, np.finfo(np.float64).eps * moments.total)

@@ -1,5 +1,7 @@
 //! Tests of the limits of a solve at their values.
 
+use std::time::Duration;
+
 use super::*;
 
 fn ledger(visited: u64, work: f64) -> Ledger {
@@ -104,4 +106,24 @@ fn the_largest_used_share_is_that_of_any_limit() {
         ..base()
     };
     assert_eq!(all.spent(&used), 0.25);
+}
+
+#[test]
+fn a_solve_ends_while_the_last_evaluation_has_time() {
+    let limits = Limits {
+        time: Some(1000.0),
+        ..Limits::default()
+    };
+    for (seconds, count) in [(0, 3), (300, 3), (400, 2), (600, 1), (1000, 0), (2000, 0)] {
+        let mut ledger = ledger(0, 0.0);
+        ledger.evaluation = Duration::from_secs(seconds);
+        for evaluations in 1..=3 {
+            let allowed = limits.allows_evaluations(&ledger, evaluations);
+            assert_eq!(allowed, evaluations <= count, "{seconds} {evaluations}");
+            assert!(Limits::default().allows_evaluations(&ledger, evaluations));
+        }
+        let ended = (count == 0).then_some(Status::MaxTime);
+        assert_eq!(limits.reached(&ledger), ended);
+        assert_eq!(limits.reached_at_once(&ledger), ended);
+    }
 }
