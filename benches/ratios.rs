@@ -189,9 +189,8 @@ fn per_pair(
 ) -> f64 {
     let n = smooth.matrix().nrows();
     // Without a penalty, all signs being equal, gradient steps would take the place of sweeps.
-    let sweeps = *penalty == Penalty::NONE && options.update == Update::GaussSeidel;
     let mut signs = vec![1; n];
-    signs[n - 1] = if sweeps { -1 } else { 1 };
+    signs[n - 1] = if *penalty == Penalty::NONE { -1 } else { 1 };
     let signature = Signature::new(&signs).unwrap();
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
     let mut x0 = Array2::zeros((n, r));
@@ -229,6 +228,8 @@ fn tiles() {
     for (n, seconds) in [(1000, 0.5), (5000, 2.0)] {
         println!("\n2. dense X, n = {n}, r = {r}, one thread (microseconds per pair visited)");
         let smooth = Quadratic::from_data(gaussian(n / 2, n, 3).view()).expect("valid data");
+        // With signs of both kinds a concave f is unbounded below.
+        let convex = Quadratic::new(-&smooth.matrix(), None, None).expect("valid data");
         let (tiled, plain) = (
             options(WorkingSet::Tiled, seconds),
             options(WorkingSet::Random, seconds),
@@ -236,8 +237,8 @@ fn tiles() {
         let mut figures = vec![Vec::new(); 5];
         for _ in 0..ROUNDS {
             let l1 = Penalty::l1(10.0);
-            figures[0].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &tiled, &threads));
-            figures[1].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &plain, &threads));
+            figures[0].push(1e6 * per_pair(&convex, &Penalty::NONE, r, &tiled, &threads));
+            figures[1].push(1e6 * per_pair(&convex, &Penalty::NONE, r, &plain, &threads));
             figures[2].push(1e6 * per_pair(&smooth, &l1, r, &tiled, &threads));
             figures[3].push(1e6 * per_pair(&smooth, &l1, r, &plain, &threads));
             figures[4].push(1e6 * (4 * tiled.tile * r) as f64 / peak());
@@ -262,6 +263,7 @@ fn sizes() {
     let (n, r) = (1000, 20);
     println!("\n3. tile sizes, n = {n}, r = {r}, one thread (microseconds per pair visited)");
     let smooth = Quadratic::from_data(gaussian(n / 2, n, 3).view()).expect("valid data");
+    let convex = Quadratic::new(-&smooth.matrix(), None, None).expect("valid data");
     let sizes = [16, 32, 48, 64, 96, 128, 192];
     let mut none = vec![Vec::new(); sizes.len()];
     let mut l1 = vec![Vec::new(); sizes.len()];
@@ -269,7 +271,7 @@ fn sizes() {
         for (k, &tile) in sizes.iter().enumerate() {
             let options = options(WorkingSet::Tiled, 0.3).with_tile(tile);
             let threads = Threads::serial();
-            none[k].push(1e6 * per_pair(&smooth, &Penalty::NONE, r, &options, &threads));
+            none[k].push(1e6 * per_pair(&convex, &Penalty::NONE, r, &options, &threads));
             l1[k].push(1e6 * per_pair(&smooth, &Penalty::l1(10.0), r, &options, &threads));
         }
     }

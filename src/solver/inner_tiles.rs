@@ -1,7 +1,7 @@
 //! The sweep of a large block in inner tiles, of which some are swept side by side.
 //!
-//! The Jacobi update sweeps each inner tile in the same way, with blocks of k rows for its tiles and all blocks of a round at once:
-//! perfect matchings of the rows of the tile if k = 2.
+//! The Jacobi update sweeps each inner tile in the same way, with blocks of k rows for its tiles and all blocks of a
+//! round at once: perfect matchings of the rows of the tile if k = 2.
 //!
 //! The block holds C and the gradient of its rows, so that they stay current while all other rows wait. When all inner
 //! tiles have been swept, the moves of the block are committed like those of any block.
