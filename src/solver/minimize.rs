@@ -257,9 +257,7 @@ fn descend<'m>(
                 ledger.recession = Some(point.follow_recession(recession, ledger));
                 return Ok(Some(Status::Unbounded));
             }
-            Step::Contradiction if point.problem.smooth.has_failed() => {
-                return Ok(Some(Status::Interrupted));
-            }
+            Step::Contradiction if point.problem.smooth.has_failed() => continue,
             Step::Contradiction => return Err(contradiction()),
             Step::Diverged => return Ok(Some(leave(point, ledger))),
             Step::Done | Step::Found | Step::Pass => {}
