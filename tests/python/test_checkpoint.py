@@ -484,10 +484,14 @@ def test_signals_end_the_command_line_with_its_files(number, tmp_path):
     command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", "sparse-pca", str(data), "-r", "6"]
     command += ["--n-nonzero", "200", "--max-time", "60", "--out", str(tmp_path / "out.npz")]
     command += ["--checkpoint", str(tmp_path / "saved"), "--checkpoint-every", "0"]
-    # Under nohup SIGHUP is ignored; the child restores its default handler.
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)
+    # Under nohup SIGHUP is ignored; the child restores its default handler. (With `preexec_fn` this
+    # process would fork, of which JAX warns if another test has imported it.)
+    restore = (
+        "import os, signal, sys; signal.signal(int(sys.argv[1]), signal.SIG_DFL); "
+        "os.execv(sys.argv[2], sys.argv[2:])"
     )
+    command = [sys.executable, "-c", restore, str(int(number)), *command]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     until = time.monotonic() + 100.0
     while not (tmp_path / "saved").exists() and time.monotonic() < until:
         time.sleep(0.01)

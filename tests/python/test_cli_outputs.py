@@ -255,8 +255,7 @@ def orthobcd(*arguments: str, limit: int | None = None, **options):
     def limited() -> None:
         import resource
 
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     environment = {**os.environ, **options.pop("env", {})}
     return subprocess.run(
@@ -264,7 +263,7 @@ def orthobcd(*arguments: str, limit: int | None = None, **options):
         stderr=subprocess.PIPE,
         env=environment,
         check=False,
-        preexec_fn=limited if sys.platform != "win32" else None,
+        preexec_fn=None if limit is None else limited,
         **{"stdout": subprocess.PIPE, **options},
     )
 

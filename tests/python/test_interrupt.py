@@ -162,7 +162,8 @@ def test_a_time_limit_counts_from_the_call():
 def test_time_out():
     result = ob.solve(PROBLEM, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(proximal=0.0))
     assert result.status is ob.Status.MAX_TIME
-    assert result.seconds >= 0.1
+    # A descent ends when the time left is less than that of one more evaluation.
+    assert result.seconds >= 0.09
     assert result.objective < result.history["objective"][0]
     none = ob.solve(PROBLEM, "random", max_time=0.0)
     assert none.status is ob.Status.MAX_TIME

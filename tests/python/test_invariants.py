@@ -164,5 +164,6 @@ def test_max_time_stops():
     A = np.random.default_rng(0).standard_normal((50, 300))
     result = ob.solve(ob.SparsePCAProblem(A, 10, ob.L1(0.5)), max_time=0.05, tol=0.0)
     assert result.status is ob.Status.MAX_TIME
-    assert result.seconds >= 0.05
+    # A descent ends when the time left is less than that of one more evaluation.
+    assert result.seconds >= 0.045
     assert result.feasibility < 1e-12
