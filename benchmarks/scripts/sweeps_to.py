@@ -33,6 +33,26 @@ def problem(name: str, penalty: str, share: float) -> tuple[ob.StiefelProblem, n
     return ob.StiefelProblem(ob.Quadratic(C), h, RANK), start
 
 
+def swept(
+    task: ob.StiefelProblem,
+    start: np.ndarray,
+    threads: int,
+    *,
+    max_sweeps: int | None = None,
+    target: float | None = None,
+) -> ob.Result:
+    """The end of sweeps of tiles."""
+    return ob.solve(
+        task,
+        start,
+        solver=ob.OBCD(),
+        n_threads=threads,
+        max_time=120.0,
+        max_sweeps=max_sweeps,
+        target=target,
+    )
+
+
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -50,22 +70,12 @@ def main() -> None:
         for penalty in options.penalties:
             key = f"{name} {penalty}"
             task, start = problem(name, penalty, options.share)
-
-            def solve(
-                threads: int,
-                task: ob.StiefelProblem = task,
-                start: np.ndarray = start,
-                **limits: float,
-            ) -> ob.Result:
-                return ob.solve(
-                    task, start, solver=ob.OBCD(), n_threads=threads, max_time=120.0, **limits
-                )
-
             if key not in goals:
-                goals[key] = solve(1, max_sweeps=50).objective
+                goals[key] = swept(task, start, 1, max_sweeps=50).objective
             texts = []
             for threads in options.threads:
-                ends = [solve(threads, target=goals[key]) for _ in range(options.repeats)]
+                runs = range(options.repeats)
+                ends = [swept(task, start, threads, target=goals[key]) for _ in runs]
                 reached = ends[0].status is ob.Status.TARGET
                 seconds = [end.seconds for end in ends]
                 text = f"{statistics.median(seconds):.3f} [{min(seconds):.3f}, {max(seconds):.3f}]"

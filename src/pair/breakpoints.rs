@@ -84,6 +84,16 @@ pub(crate) struct Slots<'a> {
     pub(crate) bend: [&'a mut [f64]; 3],
 }
 
+impl<'a> Slots<'a> {
+    /// Returns the arrays as vectors: key, c, s, and the jumps of A, B, P, Q and K.
+    #[inline(always)]
+    pub(crate) fn vectors<S: Simd>(self) -> [&'a mut [S::f64s]; 8] {
+        let [p, q, k] = self.bend;
+        [self.key, self.c, self.s, self.jump_c, self.jump_s, p, q, k]
+            .map(|array| S::as_mut_simd_f64s(array).0)
+    }
+}
+
 impl Breakpoints {
     /// Key of a slot without a breakpoint: beyond every angle.
     pub(crate) const INERT: f64 = 4.0;

@@ -4,6 +4,25 @@ use pulp::Simd;
 
 use crate::pair::{Arc, Breakpoints, CirclePair};
 
+/// Returns (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|).
+#[inline(always)]
+pub(super) fn first_quadrant<S: Simd>(simd: S, x: S::f64s, y: S::f64s) -> (S::f64s, S::f64s) {
+    let zero = simd.splat_f64s(0.0);
+    let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
+    let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
+    let u = simd.select_f64s(
+        px,
+        simd.select_f64s(py, ax, ay),
+        simd.select_f64s(py, ay, ax),
+    );
+    let w = simd.select_f64s(
+        px,
+        simd.select_f64s(py, ay, ax),
+        simd.select_f64s(py, ax, ay),
+    );
+    (u, w)
+}
+
 /// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
 /// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
 #[inline(always)]
@@ -28,11 +47,7 @@ pub(super) fn crossings_of_zero<S: Simd>(
     let slots = points.slots(0, pair.x.len());
     let (xs, _) = S::as_simd_f64s(pair.x);
     let (ys, _) = S::as_simd_f64s(pair.y);
-    let (keys, _) = S::as_mut_simd_f64s(slots.key);
-    let (cs, _) = S::as_mut_simd_f64s(slots.c);
-    let (ss, _) = S::as_mut_simd_f64s(slots.s);
-    let (jcs, _) = S::as_mut_simd_f64s(slots.jump_c);
-    let (jss, _) = S::as_mut_simd_f64s(slots.jump_s);
+    let [keys, cs, ss, jcs, jss, ..] = slots.vectors::<S>();
     let zero = simd.splat_f64s(0.0);
     let one = simd.splat_f64s(1.0);
     let inert = simd.splat_f64s(Breakpoints::INERT);
@@ -48,19 +63,8 @@ pub(super) fn crossings_of_zero<S: Simd>(
         .zip(jss)
     {
         let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
-        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
-        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|).
-        let u = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ax, ay),
-            simd.select_f64s(py, ay, ax),
-        );
+        let (u, w) = first_quadrant(simd, x, y);
         let sum = simd.add_f64s(ax, ay);
-        let w = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ay, ax),
-            simd.select_f64s(py, ax, ay),
-        );
         let full = simd.less_than_f64s(zero, simd.min_f64s(ax, ay));
         // Scaled by the sum nothing over- or underflows.
         let nonzero = simd.less_than_f64s(zero, sum);
@@ -106,11 +110,7 @@ pub(super) fn half_period<S: Simd>(
     }
     let (xs, _) = S::as_simd_f64s(pair.x);
     let (ys, _) = S::as_simd_f64s(pair.y);
-    let (keys, _) = S::as_mut_simd_f64s(slots.key);
-    let (cs, _) = S::as_mut_simd_f64s(slots.c);
-    let (ss, _) = S::as_mut_simd_f64s(slots.s);
-    let (jcs, _) = S::as_mut_simd_f64s(slots.jump_c);
-    let (jss, _) = S::as_mut_simd_f64s(slots.jump_s);
+    let [keys, cs, ss, jcs, jss, ..] = slots.vectors::<S>();
     let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
     let (inert, minus_two) = (simd.splat_f64s(Breakpoints::INERT), simd.splat_f64s(-2.0));
     let (mut a, mut b, mut lowest) = (zero, zero, zero);

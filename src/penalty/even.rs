@@ -8,7 +8,7 @@
 use pulp::Simd;
 
 use super::arcs::search;
-use super::crossings::crossings_of_zero;
+use super::crossings::{crossings_of_zero, first_quadrant};
 use super::derived::at;
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
 
@@ -147,12 +147,7 @@ fn crossings<S: Simd>(
     let slots = points.slots(first, 2 * stride);
     let (xs, _) = S::as_simd_f64s(pair.x);
     let (ys, _) = S::as_simd_f64s(pair.y);
-    let (keys, _) = S::as_mut_simd_f64s(slots.key);
-    let (cs, _) = S::as_mut_simd_f64s(slots.c);
-    let (ss, _) = S::as_mut_simd_f64s(slots.s);
-    let (jump_c, _) = S::as_mut_simd_f64s(slots.jump_c);
-    let (jump_s, _) = S::as_mut_simd_f64s(slots.jump_s);
-    let [bend_p, bend_q, bend_k] = slots.bend.map(|array| S::as_mut_simd_f64s(array).0);
+    let [keys, cs, ss, jump_c, jump_s, bend_p, bend_q, bend_k] = slots.vectors::<S>();
     let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
     let inert = simd.splat_f64s(Breakpoints::INERT);
     let level = simd.splat_f64s(knot);
@@ -160,19 +155,7 @@ fn crossings<S: Simd>(
     let (quarter, half) = (simd.splat_f64s(0.25 * dc), simd.splat_f64s(0.5 * dc));
     let mut sums = [zero; 6];
     for (m, (&x, &y)) in xs.iter().zip(ys).enumerate() {
-        let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
-        let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
-        // (u, w) = (|x|, |y|) for equal signs, else (|y|, |x|), as for the crossings of zero.
-        let u = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ax, ay),
-            simd.select_f64s(py, ay, ax),
-        );
-        let w = simd.select_f64s(
-            px,
-            simd.select_f64s(py, ay, ax),
-            simd.select_f64s(py, ax, ay),
-        );
+        let (u, w) = first_quadrant(simd, x, y);
         let square = simd.mul_add_e_f64s(u, u, simd.mul_f64s(w, w));
         let length = simd.sqrt_f64s(square);
         let crosses = simd.less_than_f64s(level, length);

@@ -67,9 +67,7 @@ pub fn minimize(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
-    let mut ledger = ledger(problem, options);
-    let mut point = start(problem, x0, options, threads)?;
-    ledger.evaluation = point.evaluation;
+    let (mut point, mut ledger) = prepare(problem, x0, options, threads)?;
     let known = monitor.checkpoint().map(|file| file.group("descent"));
     let known = known.and_then(|known| Saved::load(&mut known.first()?.as_slice()));
     match known {
@@ -149,9 +147,7 @@ pub fn minimize_by(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
-    let mut ledger = ledger(problem, options);
-    let mut point = start(problem, x0, options, threads)?;
-    ledger.evaluation = point.evaluation;
+    let (mut point, mut ledger) = prepare(problem, x0, options, threads)?;
     loop {
         let ended = descend(&mut point, &mut ledger, options, monitor, |_| {
             MoverStages::of(mover, options)
@@ -163,13 +159,14 @@ pub fn minimize_by(
     }
 }
 
-/// Checks the arguments of a solve and returns its first point.
-fn start<'a>(
+/// Checks the arguments of a solve, and returns its first point and the ledger of a solve that begins now. The tolerance is
+/// at least the precision of f.
+fn prepare<'a>(
     problem: &'a Problem<'a>,
     x0: Array2<f64>,
     options: &Options,
     threads: &'a Threads,
-) -> Result<Point<'a>> {
+) -> Result<(Point<'a>, Ledger)> {
     options.check(problem.smooth.rows())?;
     problem.check_point(x0.view())?;
     if !problem.signature.is_definite()
@@ -187,11 +184,6 @@ fn start<'a>(
         );
         return Err(Error::invalid("block_size", reason));
     }
-    Point::new(problem, x0, options.seed, threads)
-}
-
-/// Returns the ledger of a solve that begins now. The tolerance is at least the precision of f.
-fn ledger(problem: &Problem<'_>, options: &Options) -> Ledger {
     let precision = problem.smooth.precision();
     let least = if precision > f64::EPSILON {
         precision
@@ -199,7 +191,10 @@ fn ledger(problem: &Problem<'_>, options: &Options) -> Ledger {
         0.0
     };
     let sweep = options.pairs_of_sweep(problem.smooth);
-    Ledger::new(sweep, options.tol.max(least))
+    let mut ledger = Ledger::new(sweep, options.tol.max(least));
+    let point = Point::new(problem, x0, options.seed, threads)?;
+    ledger.evaluation = point.evaluation;
+    Ok((point, ledger))
 }
 
 /// Returns the moves between checkpoints: at most the number of pairs, if a sweep is longer than that.

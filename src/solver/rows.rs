@@ -12,7 +12,7 @@ use crate::block::{Block, Curvature};
 use crate::objective::Tracker;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
-use crate::working_set::{InnerTiles, Pass, Schedule, Scores, Visit, WorkingSet};
+use crate::working_set::{Pass, Schedule, Scores, Visit, WorkingSet};
 
 /// Work of the solution of a pair with ℓ1, constant and per column; and of a visit that solves nothing.
 const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
@@ -111,9 +111,8 @@ pub(super) struct RowMover {
     schedule: Schedule,
     visit: BlockVisit,
     inner: InnerSweep,
-    /// The rows of a block of the Jacobi update, and of a tile.
+    /// The rows of a block of the Jacobi update.
     jacobi: Option<usize>,
-    tile: usize,
     tiled: bool,
     pairs_per_step: usize,
     solver: BlockSolver,
@@ -187,7 +186,6 @@ impl RowMover {
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
             jacobi: None,
-            tile,
             tiled: rule == WorkingSet::Tiled,
             pairs_per_step: 1,
             solver: BlockSolver {
@@ -241,10 +239,9 @@ impl RowMover {
             point.refresh_if_stale();
             self.choose(point);
             let chosen = &self.visit.chosen;
-            let tiles = chosen.inner.or(self.jacobi.map(|_| InnerTiles {
-                half: self.tile.div_ceil(2),
-                together: 1,
-            }));
+            let tiles = chosen
+                .inner
+                .or(self.jacobi.map(|_| self.schedule.one_tile()));
             if let Some(tiles) = tiles.filter(|_| chosen.pairs.is_some()) {
                 self.visit.fill(point);
                 let block = &mut self.visit.block;

@@ -254,6 +254,19 @@ impl Schedule {
         self.tiles.ended
     }
 
+    /// Rows of a group of an inner tile.
+    fn half(&self) -> usize {
+        self.tile.div_ceil(2)
+    }
+
+    /// The inner tiles of a tile that is swept as one.
+    pub(crate) fn one_tile(&self) -> InnerTiles {
+        InnerTiles {
+            half: self.half(),
+            together: 1,
+        }
+    }
+
     /// Number of rows n.
     pub(crate) fn rows(&self) -> usize {
         self.n
@@ -427,6 +440,7 @@ impl Schedule {
 
     /// Forms the groups and tiles of the next sweep.
     fn lay_tiles(&mut self, x: ArrayView2<'_, f64>, rng: &mut Xoshiro256PlusPlus) {
+        let half = self.half();
         let tiles = &mut self.tiles;
         let (mut active, mut zero): (Vec<usize>, Vec<usize>) =
             (0..self.n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
@@ -438,7 +452,6 @@ impl Schedule {
         tiles.skipped = (zero.len() * zero.len().saturating_sub(1) / 2) as u64;
         active.shuffle(rng);
         zero.shuffle(rng);
-        let half = self.tile.div_ceil(2);
         let small_groups = active.len().div_ceil(half) + zero.len().div_ceil(half);
         // A power of two fits most numbers of threads.
         let share = (small_groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;

@@ -88,3 +88,28 @@ fn killed_descents_end_alike() {
         "{killed} killed, {resumed} resumed"
     );
 }
+
+/// Options are checked before anything is computed from them.
+#[test]
+fn blocks_of_more_rows_than_there_are_are_refused() {
+    let smooth = Quadratic::new(ndarray::Array2::eye(3), None, None).unwrap();
+    let (penalty, signature) = (Penalty::l1(0.1), Signature::stiefel(3));
+    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
+    for rule in [WorkingSet::Cyclic, WorkingSet::Random, WorkingSet::Tiled] {
+        for update in [Update::GaussSeidel, Update::Jacobi] {
+            let options = Options::default()
+                .with_working_set(rule)
+                .with_update(update);
+            let solve = |block_size: usize| {
+                let options = options
+                    .clone()
+                    .with_block_size(block_size)
+                    .with_max_sweeps(1);
+                let x0 = start::identity(3, 2);
+                minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched)
+            };
+            assert!(solve(3).is_ok());
+            assert!(solve(4).is_err());
+        }
+    }
+}
