@@ -131,21 +131,30 @@ def tiles() -> Figure:
 def layers() -> Figure:
     """The modules of the crate: each uses those below it."""
     rows = [
-        ("python package", "estimators, plots, files, command line"),
-        ("search", "which heuristic runs next, and for how long"),
-        ("heuristics", "methods that make a point, a file each"),
-        ("solver", "the loop of one descent, limits, statuses"),
-        ("blocks and working sets", "pairs inside a block; which rows come next"),
-        ("objective, penalty", "f and h, and what a block of rows sees of them"),
+        ("python, ultrahyperbolic", "bindings for the package; applications"),
+        ("search, cardinality", "which heuristic runs next, and for how long"),
+        ("heuristic", "methods that make a point, a file each"),
+        ("certificate", "stationarity of a point, lower bounds"),
+        ("solver, continuation, finite_sum", "the loop of one solve, limits, statuses"),
+        (
+            "support, rotation, start, riemann",
+            "points on a support, first points, moves of all rows",
+        ),
+        ("block, problem, moments", "pairs inside a working set; f, h and J together"),
+        (
+            "objective, working_set, manifold",
+            "f, its data and columns of C; rows that move; X\u1d40JX",
+        ),
+        ("penalty, signature", "h, and J"),
         ("pair", "one angle, solved globally"),
-        ("ground", "errors, threads, vector instructions, dense kernels"),
+        ("ground", "errors, threads, counted work, dense kernels"),
     ]
-    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    figure = Figure(figsize=(7.8, 4.4), layout="constrained")
     ax = figure.subplots()
     for k, (name, what) in enumerate(reversed(rows)):
         ax.add_patch(Rectangle((0, k), 10, 0.86, color=BLUE, alpha=0.25 + 0.05 * k))
         ax.text(0.2, k + 0.43, name, va="center", weight="bold")
-        ax.text(3.7, k + 0.43, what, va="center")
+        ax.text(4.4, k + 0.43, what, va="center")
     ax.set(xlim=(-0.1, 10.1), ylim=(-0.2, len(rows)))
     ax.axis("off")
     return figure

@@ -85,7 +85,7 @@ fn converged_after_sampled_rules_means_that_no_pair_is_left() {
     for working_set in [WorkingSet::Random, WorkingSet::WssSv, WorkingSet::WssOr] {
         for seed in 0..200 {
             let options = Options::default()
-                .with_working_set(working_set)
+                .with_working_set(working_set.clone())
                 .with_seed(seed);
             all_rest(seed, &options);
         }
@@ -143,7 +143,7 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
             let x0 = random_j_orthogonal(&signature, 0.4, seed).unwrap();
             let options = Options::default()
                 .with_update(update)
-                .with_working_set(working_set)
+                .with_working_set(working_set.clone())
                 .with_side(side)
                 .with_seed(seed);
             fn check(
@@ -191,7 +191,7 @@ fn rules() -> Vec<Options> {
     .into_iter()
     .map(|working_set| {
         let rule = few.clone().with_working_set(working_set);
-        match working_set {
+        match rule.working_set {
             // Where pairs are at rest, rounding decides the order of the scores: some forty pairs.
             WorkingSet::WssSv | WorkingSet::WssOr => rule.with_max_work(150_000),
             _ => rule.with_max_sweeps(2),
@@ -473,7 +473,7 @@ fn ranked(score: impl Fn(usize, usize) -> f64, n: usize) -> Option<Vec<(usize, u
 #[test]
 fn greedy_rules_choose_what_their_definitions_say() {
     fn check(
-        (working_set, alpha): (WorkingSet, f64),
+        (working_set, alpha): (&WorkingSet, f64),
         k: usize,
         seed: u64,
         penalty: &Penalty,
@@ -482,7 +482,7 @@ fn greedy_rules_choose_what_their_definitions_say() {
         let (n, r) = (9, 3);
         let c = matrix(n, seed);
         let options = // The proximal term goes once a sweep settles.
-Options::default().with_working_set(working_set).with_block_size(k).with_scored_pairs(usize::MAX).with_proximal(alpha).with_max_sweeps(if alpha > 0.0 { 1 } else { 12 }).with_tol(0.0).with_seed(seed);
+Options::default().with_working_set(working_set.clone()).with_block_size(k).with_scored_pairs(usize::MAX).with_proximal(alpha).with_max_sweeps(if alpha > 0.0 { 1 } else { 12 }).with_tol(0.0).with_seed(seed);
         let (smooth, seen) = spied(c.clone(), penalty, start::random(n, r, seed), &options);
         let (values, _) = linalg::symmetric_eigen(c.view());
         let lipschitz = values[n - 1];
@@ -503,7 +503,7 @@ Options::default().with_working_set(working_set).with_block_size(k).with_scored_
             let t =
                 (&gamma - &(&step.x * lipschitz)).dot(&step.x.t()) - Array2::<f64>::eye(n) * alpha;
             let score = |i: usize, j: usize| {
-                if working_set == WorkingSet::WssSv {
+                if *working_set == WorkingSet::WssSv {
                     return skew[[i, j]].abs();
                 }
                 let block = ndarray::array![[t[[i, i]], t[[i, j]]], [t[[j, i]], t[[j, j]]]];
@@ -544,7 +544,7 @@ Options::default().with_working_set(working_set).with_block_size(k).with_scored_
         for k in 2..=5 {
             let (mut checked, mut followed) = (0, 0);
             for seed in 0..6 {
-                let rule = (working_set, if seed < 3 { 0.0 } else { 0.1 });
+                let rule = (&working_set, if seed < 3 { 0.0 } else { 0.1 });
                 let sign = |v: f64| if v < 0.0 { -0.4 } else { 0.4 };
                 for (afresh, next) in [
                     check(rule, k, seed, &Penalty::NONE, |_| 0.0),
@@ -568,7 +568,7 @@ fn rules_of_single_pairs_move_single_pairs_until_convergence() {
             for seed in 0..6 {
                 let n = 12;
                 let options = Options::default()
-                    .with_working_set(rule)
+                    .with_working_set(rule.clone())
                     .with_curvature(curvature)
                     .with_seed(seed);
                 for penalty in [Penalty::NONE, Penalty::l0(0.7), Penalty::l1(0.7)] {

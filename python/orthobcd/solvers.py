@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias, get_args
 
 from ._internal.checks import (
     Checked,
     FloatArray,
+    IntArray,
     as_bool,
     as_choice,
     as_float,
@@ -23,6 +24,9 @@ __all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Phase", "Solver"
 
 WorkingSet = Literal["random", "cyclic", "wss-sv", "wss-or", "tiled"]
 MixedWorkingSet = Literal["tiled", "random", "cyclic"]
+RowRule: TypeAlias = Callable[[FloatArray, FloatArray], Sequence[int] | IntArray]
+"""A rule of one's own: X and a subgradient of F, both of shape (n, r), to the rows that move."""
+
 Update = Literal["gauss-seidel", "jacobi"]
 Curvature = Literal["exact", "scalar"]
 Side = Literal["rows", "columns", "both"]
@@ -58,13 +62,15 @@ class OBCD(Checked):
 
     Parameters
     ----------
-    working_set : {"tiled", "random", "cyclic", "wss-sv", "wss-or"}, default "tiled"
+    working_set : {"tiled", "random", "cyclic", "wss-sv", "wss-or"} or callable, default "tiled"
         Rule that selects the next rows. "tiled": all pairs, tile by tile. "random": uniformly
         random rows. "cyclic": all sets of rows in lexicographic order. "wss-sv": the pair of
         largest violation of stationarity, "wss-or": that of largest guaranteed decrease, both among
         `scored_pairs` sampled pairs. With a `SmoothFunction` "tiled" takes gradient steps and moves
         all pairs of a matching together. Every other rule solves one pair at a time with the
         gradient at the current point (Algorithm 1): one evaluation for every pair that moves.
+        A function of X and a subgradient of F, both of shape (n, r), returns the ``block_size``
+        rows that move next; a solve that has converged has verified all pairs.
     block_size : int, default 2
         Rows k per block for every rule but "tiled"; 2 with a `SmoothFunction`. A block of k > 2
         rows moves by sweeps over its pairs; without a penalty a singular value decomposition comes
@@ -118,7 +124,7 @@ class OBCD(Checked):
     2
     """
 
-    working_set: WorkingSet = "tiled"
+    working_set: WorkingSet | RowRule = "tiled"
     block_size: int = 2
     update: Update = "gauss-seidel"
     curvature: Curvature = "exact"
@@ -128,7 +134,7 @@ class OBCD(Checked):
     scored_pairs: int | None = None
 
     def __post_init__(self) -> None:
-        as_choice("working_set", self.working_set, get_args(WorkingSet))
+        _check_rule(self.working_set, get_args(WorkingSet))
         as_choice("update", self.update, get_args(Update))
         as_choice("curvature", self.curvature, get_args(Curvature))
         as_choice("side", self.side, get_args(Side))
@@ -139,6 +145,12 @@ class OBCD(Checked):
             scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
         )
         _check_jacobi(self, "working_set", "scored_pairs")
+
+
+def _check_rule(rule: Any, names: tuple[str, ...]) -> None:
+    """Raises an error if a rule is neither one of the names nor a function."""
+    if not callable(rule):
+        as_choice("working_set", rule, names)
 
 
 def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
@@ -407,7 +419,7 @@ class JOBCD(Checked):
         or with ``curvature="scalar"``, an unbounded problem is lowered until ‖X‖² exceeds 1e8 n
         (1e8 ‖X⁰‖² if larger); else the solve ends at the first unbounded pair. The status is
         ``UNBOUNDED`` in both cases, and the point is the last one within the bounds.
-    working_set : {"tiled", "random", "cyclic"}, default "tiled"
+    working_set : {"tiled", "random", "cyclic"} or callable, default "tiled"
         Rule that selects the next rows in the update "gauss-seidel", as in `OBCD`.
     tile_size : int, default 64
         Rows per tile of the tiled rule; an odd number counts as one more.
@@ -430,14 +442,14 @@ class JOBCD(Checked):
     curvature: Curvature = "exact"
     proximal: float = 1e-5
     rapidity_bound: float | None = None
-    working_set: MixedWorkingSet = "tiled"
+    working_set: MixedWorkingSet | RowRule = "tiled"
     tile_size: int = 64
 
     def __post_init__(self) -> None:
         as_choice("update", self.update, get_args(Update))
         as_choice("side", self.side, get_args(Side))
         as_choice("curvature", self.curvature, get_args(Curvature))
-        as_choice("working_set", self.working_set, get_args(MixedWorkingSet))
+        _check_rule(self.working_set, get_args(MixedWorkingSet))
         if self.side == "columns" and self.update == "jacobi":
             raise ValueError("side must be 'rows' or 'both' with the update 'jacobi'")
         self._set(

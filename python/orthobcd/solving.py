@@ -259,6 +259,9 @@ def _identified(run: Run, problem: Problem, x0: Any, solver: Solver, project_x0:
     """The run with the texts that identify the solve in its checkpoint."""
     if run.checkpoint is not None and isinstance(solver, VRJOBCD):
         raise ValueError("checkpoint must be None for VRJOBCD")
+    stages = solver.solver if isinstance(solver, Continuation) else solver
+    if run.checkpoint is not None and callable(getattr(stages, "working_set", None)):
+        raise ValueError("checkpoint must be None where working_set is a function")
     return run.of(
         problem=type(problem).__name__,
         objective=type(problem.smooth).__name__,

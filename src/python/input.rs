@@ -1,11 +1,12 @@
 //! Python dataclasses as Rust values.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use ndarray::{Array1, ArrayView1};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::checkpoint::PyCheckpoint;
@@ -15,6 +16,7 @@ use crate::block::Curvature;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
 use crate::penalty::{Penalty, Weights};
 use crate::solver::{Options, Side, Update};
+use crate::working_set::{Rule, View, WorkingSet};
 use crate::{Cardinality, Error, Result, Threads};
 
 /// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
@@ -291,10 +293,55 @@ impl AnyProblem<'_> {
     }
 }
 
+/// A rule for rows: its name, or a function of X and a subgradient that returns rows.
+#[derive(FromPyObject)]
+enum Rows {
+    Named(String),
+    Own(Py<PyAny>),
+}
+
+impl Rows {
+    /// Returns the rule for sets of `k` rows, which leaves exceptions in `trouble`.
+    fn rule(&self, k: usize, trouble: &Arc<Trouble>) -> Result<WorkingSet> {
+        let choose = match self {
+            Self::Named(name) => return name.parse(),
+            Self::Own(choose) => Python::attach(|py| choose.clone_ref(py)),
+        };
+        let trouble = trouble.clone();
+        let rule = move |view: &mut View<'_>| {
+            let n = view.x().nrows();
+            Python::attach(|py| {
+                let x = view.x().to_pyarray(py);
+                let chosen = choose.call1(py, (x, view.subgradient().to_pyarray(py)));
+                let rows = chosen.and_then(|rows| checked_rows(rows.bind(py), n, k));
+                rows.map_err(|error| trouble.keep(py, error)).ok()
+            })
+        };
+        Ok(WorkingSet::Own(Rule::new(rule)))
+    }
+}
+
+/// Returns `k` different rows below `n`.
+fn checked_rows(rows: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Vec<usize>> {
+    let wrong = || {
+        let got = rows.repr().map(|text| text.to_string()).unwrap_or_default();
+        PyValueError::new_err(format!(
+            "working_set must return {k} different rows from 0 to {}, got {got}",
+            n - 1
+        ))
+    };
+    let found: Vec<usize> = rows.extract().map_err(|_| wrong())?;
+    let distinct: HashSet<usize> = found.iter().copied().filter(|&row| row < n).collect();
+    match found.len() == k && distinct.len() == k {
+        true => Ok(found),
+        false => Err(wrong()),
+    }
+}
+
 /// `orthobcd.OBCD` or `orthobcd.JOBCD`; an option that only one of them has is at its default in the other.
 #[derive(FromPyObject)]
 pub(super) struct SolverOptions {
-    working_set: String,
+    working_set: Rows,
     #[pyo3(default = 2)]
     block_size: usize,
     tile_size: usize,
@@ -388,12 +435,17 @@ impl Run {
 }
 
 impl SolverOptions {
-    /// Returns the options of a solve, with a mixed signature or without. The Jacobi update of a mixed
-    /// signature moves columns only if `side` is columns alone.
-    pub(super) fn options(&self, run: &Run, mixed: bool) -> Result<Options> {
+    /// Returns the options of a solve, with a mixed signature or without; a rule for rows leaves exceptions in
+    /// `trouble`. The Jacobi update of a mixed signature moves columns only if `side` is columns alone.
+    pub(super) fn options(
+        &self,
+        run: &Run,
+        mixed: bool,
+        trouble: &Arc<Trouble>,
+    ) -> Result<Options> {
         let update = update(&self.update)?;
         Ok(Options {
-            working_set: self.working_set.parse()?,
+            working_set: self.working_set.rule(self.block_size, trouble)?,
             block_size: self.block_size,
             tile: self.tile_size,
             update,

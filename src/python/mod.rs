@@ -362,7 +362,7 @@ mod _core {
         let instance = Instance::new(&problem, &run)?.without_zero_penalty();
         let mut watch = instance.watch(py, callback, &run)?;
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
-        let options = solver.options(&run, instance.mixed)?;
+        let options = solver.options(&run, instance.mixed, &instance.trouble)?;
         let mut watch = watch.after(run.door());
         let solution = instance.solved(py, |problem, threads| {
             minimize(problem, x0, &options, threads, &mut watch)

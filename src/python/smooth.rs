@@ -51,7 +51,8 @@ impl Trouble {
         self.error.lock().ok()?.take()
     }
 
-    fn keep(&self, py: Python<'_>, error: PyErr) {
+    /// Keeps an exception, after which the function is not called again.
+    pub(super) fn keep(&self, py: Python<'_>, error: PyErr) {
         self.failed.store(true, Ordering::Relaxed);
         if let Ok(mut kept) = self.error.lock()
             && !error.is_instance_of::<PyKeyboardInterrupt>(py)

@@ -200,7 +200,7 @@ pub(super) fn solve_continuation<'py>(
     let x0 = x0
         .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
-    let options = solver.solver.options(&run, false)?;
+    let options = solver.solver.options(&run, false, &instance.trouble)?;
     let stages = Stages {
         lams: solver.lams.as_deref(),
         ratio: solver.ratio,

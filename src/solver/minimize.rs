@@ -252,6 +252,7 @@ fn descend<'m>(
                 ledger.recession = Some(point.follow_recession(recession, ledger));
                 return Ok(Some(Status::Unbounded));
             }
+            Step::Ended => return Ok(Some(Status::Interrupted)),
             Step::Contradiction if point.problem.smooth.has_failed() => continue,
             Step::Contradiction => return Err(contradiction()),
             Step::Diverged => return Ok(Some(leave(point, ledger))),

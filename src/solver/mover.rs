@@ -18,6 +18,8 @@ pub enum Step {
     Found,
     /// F is unbounded below along this pair.
     Unbounded(Recession),
+    /// The [rule](crate::working_set::Rule) that chooses rows ended the solve.
+    Ended,
     /// The values of f contradict its gradient.
     Contradiction,
     /// X has left the bounds, see [`DIVERGENCE`](super::DIVERGENCE).

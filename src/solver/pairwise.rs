@@ -34,7 +34,7 @@ impl Pairwise {
     /// Returns the mover if the options ask for single pairs: rules other than tiles, without the Jacobi
     /// update.
     pub(super) fn new(point: &Point<'_>, options: &Options) -> Option<Self> {
-        let (rule, n) = (options.working_set, point.x.nrows());
+        let (rule, n) = (options.working_set.clone(), point.x.nrows());
         let single = rule != WorkingSet::Tiled && options.update == Update::GaussSeidel;
         single.then(|| Self {
             schedule: Schedule::new(rule, n, 2, options.tile).scoring(options.scored_pairs),
@@ -47,13 +47,15 @@ impl Pairwise {
         })
     }
 
-    fn choose(&mut self, bound: f64, point: &mut Point<'_>) -> [usize; 2] {
+    /// Chooses the next pair; None if the rule has none.
+    fn choose(&mut self, bound: f64, point: &mut Point<'_>) -> Option<[usize; 2]> {
         let x = point.x.view();
         let mut scores = PointScores::new(x, &*point.tracker, point.problem.penalty);
         let (visit, rng, proximal) = (&mut self.visit, &mut point.rng, self.proximal * bound);
-        self.schedule
+        let found = self
+            .schedule
             .next(visit, x, rng, &mut scores, bound, proximal);
-        [visit.lead[0], visit.rest[0]]
+        found.then(|| [visit.lead[0], visit.rest[0]])
     }
 
     /// Visits a pair.
@@ -68,7 +70,9 @@ impl Pairwise {
             model.bound = model.safe;
         }
         let gradient = point.gradient();
-        let pair = self.choose(model.bound, point);
+        let Some(pair) = self.choose(model.bound, point) else {
+            return Step::Ended;
+        };
         let majoriser = Majoriser {
             matrix,
             ..Majoriser::new(point.x.view(), gradient.view(), model.bound)

@@ -128,7 +128,7 @@ impl RowMover {
         let jacobi = options.update == Update::Jacobi;
         let rule = match jacobi {
             true => WorkingSet::Tiled,
-            false => options.working_set,
+            false => options.working_set.clone(),
         };
         let single = options.block_size == 2;
         let chosen_freely = matches!(rule, WorkingSet::Random | WorkingSet::Cyclic);
@@ -152,11 +152,10 @@ impl RowMover {
     }
 
     /// Passes that move pairs, with the exact curvature and no proximal term, after a verification found one:
-    /// by the rule of the options if it solves single pairs of rows, otherwise tile by tile.
+    /// by the rule of the options if it chooses single pairs and leaves out none for ever, otherwise tile by tile.
     pub(super) fn clearing(point: &Point<'_>, options: &Options, lipschitz: f64) -> Self {
-        let rule = options.working_set;
         let single = options.update == Update::GaussSeidel && options.block_size == 2;
-        if !single || rule == WorkingSet::Tiled {
+        if !single || matches!(options.working_set, WorkingSet::Tiled | WorkingSet::Own(_)) {
             return Self::all_pairs(point, options, false);
         }
         let exact = options.clone().with_curvature(Curvature::Exact);
@@ -181,23 +180,23 @@ impl RowMover {
         block.rotate_only(point.problem.rotations);
         block.freeze(frozen);
         Self {
+            tiled: rule == WorkingSet::Tiled,
+            tally: Tally {
+                pair_work: pair_work(point),
+                cyclic: rule == WorkingSet::Cyclic,
+                gained: 0.0,
+            },
             schedule: Schedule::new(rule, n, options.block_size, tile)
                 .scoring(options.scored_pairs),
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
             jacobi: None,
-            tiled: rule == WorkingSet::Tiled,
             pairs_per_step: 1,
             solver: BlockSolver {
                 frozen,
                 ..BlockSolver::default()
             },
             lipschitz: 0.0,
-            tally: Tally {
-                pair_work: pair_work(point),
-                cyclic: rule == WorkingSet::Cyclic,
-                gained: 0.0,
-            },
             support: Support::default(),
         }
     }
@@ -220,8 +219,8 @@ impl RowMover {
         })
     }
 
-    /// Chooses the block that is visited next.
-    fn choose(&mut self, point: &mut Point<'_>) {
+    /// Chooses the block that is visited next; returns false if the rule has none.
+    fn choose(&mut self, point: &mut Point<'_>) -> bool {
         let mut scores = PointScores::new(point.x.view(), &*point.tracker, point.problem.penalty);
         self.schedule.next(
             &mut self.visit.chosen,
@@ -230,14 +229,16 @@ impl RowMover {
             &mut scores,
             self.lipschitz,
             self.solver.proximal,
-        );
+        )
     }
 
     /// Visits a block, or the next inner tiles of one.
     fn visit(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         if self.inner.is_done() {
             point.refresh_if_stale();
-            self.choose(point);
+            if !self.choose(point) {
+                return Step::Ended;
+            }
             let chosen = &self.visit.chosen;
             let tiles = chosen
                 .inner
@@ -412,14 +413,17 @@ impl<'a> PointScores<'a> {
 }
 
 impl Scores for PointScores<'_> {
-    fn expect_all(&mut self) {
-        let mut all = Array2::zeros(self.x.dim());
-        for (row, mut target) in all.outer_iter_mut().enumerate() {
-            if let Some(target) = target.as_slice_mut() {
-                self.subgradient(row, target);
+    fn subgradients(&mut self) -> ArrayView2<'_, f64> {
+        let all = self.all.take().unwrap_or_else(|| {
+            let mut all = Array2::zeros(self.x.dim());
+            for (row, mut target) in all.outer_iter_mut().enumerate() {
+                if let Some(target) = target.as_slice_mut() {
+                    self.subgradient(row, target);
+                }
             }
-        }
-        self.all = Some(all);
+            all
+        });
+        self.all.insert(all).view()
     }
 
     fn products(&mut self, i: usize, j: usize) -> ([f64; 4], [f64; 3]) {

@@ -66,7 +66,7 @@ pub(super) struct MoverStages<'m> {
 /// negative if f is concave enough, so that C + cI gives the same scores. (The papers use the spectral norm, which is no
 /// smaller.)
 fn lipschitz_of_rule(point: &Point<'_>, options: &Options) -> f64 {
-    match (point.form, options.working_set) {
+    match (point.form, &options.working_set) {
         (Some(form), WorkingSet::WssOr) if form.metric().is_none() => form.bounds().1,
         (Some(form), WorkingSet::WssOr) => form.hessian_bounds().1,
         _ => 0.0,

@@ -7,6 +7,7 @@
 //! | [`WorkingSet::WssSv`] | largest violation `|S_ij|`, S = XΓᵀ − ΓXᵀ |
 //! | [`WorkingSet::WssOr`] | largest guaranteed decrease under the scalar bound L_f |
 //! | [`WorkingSet::Tiled`] | all pairs, tile by tile, in random order of the rows |
+//! | [`WorkingSet::Own`] | what a function of the caller chooses |
 //!
 //! The greedy rules, WssSv and WssOr, score the pairs of one random row with p random partners, or all pairs, and
 //! take the pair with the largest score. A score is of first order: with ℓ0 or ℓ1 that pair may be unable to
@@ -26,8 +27,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::tournament::{self, Pairs};
 
+mod rule;
+
+pub use rule::{Rule, View};
+
 /// A rule for choosing rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum WorkingSet {
     /// Uniformly random rows.
@@ -41,6 +46,9 @@ pub enum WorkingSet {
     /// All pairs, tile by tile.
     #[default]
     Tiled,
+    /// A rule of the caller's own.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    Own(Rule),
 }
 
 impl std::str::FromStr for WorkingSet {
@@ -82,8 +90,8 @@ pub(crate) const SCORED_PAIRS: usize = 20;
 
 /// Scores of pairs at the current point, for the greedy rules.
 pub(crate) trait Scores {
-    /// Announces that the products of all pairs will be requested.
-    fn expect_all(&mut self) {}
+    /// Returns all subgradient rows Γ, n×r, computed once for this point; later products use them.
+    fn subgradients(&mut self) -> ArrayView2<'_, f64>;
 
     /// Returns, for rows (i, j) with subgradient rows Γ: (Γ_i·x_i, Γ_i·x_j, Γ_j·x_i, Γ_j·x_j) and (x_i·x_i,
     /// x_i·x_j, x_j·x_j).
@@ -282,7 +290,7 @@ impl Schedule {
         self.tiles.next_support_only = true;
     }
 
-    /// Computes the next rows.
+    /// Computes the next rows; returns false if a rule of the caller's own has none.
     pub(crate) fn next(
         &mut self,
         visit: &mut Visit,
@@ -291,11 +299,11 @@ impl Schedule {
         scores: &mut dyn Scores,
         lipschitz: f64,
         proximal: f64,
-    ) {
+    ) -> bool {
         if self.rule == WorkingSet::Tiled && self.tiles.repeats() {
             self.tiles.next_support_only = false;
             visit.again = true;
-            return;
+            return true;
         }
         visit.again = false;
         visit.lead.clear();
@@ -303,7 +311,7 @@ impl Schedule {
         visit.skipped = 0;
         visit.pairs = Some(Pairs::All);
         visit.inner = None;
-        match self.rule {
+        match &self.rule {
             WorkingSet::Random => sample(self.n, self.size, rng, &mut visit.lead),
             WorkingSet::Cyclic => self.cyclic(visit),
             WorkingSet::WssSv => self.greedy(visit, rng, scores, |g, _| violation(g)),
@@ -311,12 +319,19 @@ impl Schedule {
                 guaranteed_decrease(g, z, lipschitz, proximal).abs()
             }),
             WorkingSet::Tiled => self.tiled(visit, x, rng),
+            WorkingSet::Own(rule) => {
+                let size = self.size;
+                if !rule.next(View { x, size, scores }, &mut visit.lead) {
+                    return false;
+                }
+            }
         }
         if visit.rest.is_empty() && visit.lead.len() == 2 {
             visit.rest.push(visit.lead[1]);
             visit.lead.truncate(1);
             visit.pairs = Some(Pairs::Cross);
         }
+        true
     }
 
     fn cyclic(&mut self, visit: &mut Visit) {
@@ -375,7 +390,7 @@ impl Schedule {
         let n = self.n;
         let all = self.scored >= n * (n - 1) / 2;
         if all {
-            scores.expect_all();
+            scores.subgradients();
         }
         let mut value = |i: usize, j: usize| {
             let (gamma, gram) = scores.products(i.min(j), i.max(j));

@@ -98,7 +98,7 @@ fn blocks_of_more_rows_than_there_are_are_refused() {
     for rule in [WorkingSet::Cyclic, WorkingSet::Random, WorkingSet::Tiled] {
         for update in [Update::GaussSeidel, Update::Jacobi] {
             let options = Options::default()
-                .with_working_set(rule)
+                .with_working_set(rule.clone())
                 .with_update(update);
             let solve = |block_size: usize| {
                 let options = options
