@@ -18,7 +18,7 @@ use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
 use crate::support::opening::{self, LEADING, Opening};
 use crate::support::{
-    Cardinality, ColumnModel, LEAST, Rules, Sparsity, State, SupportMover, merged, weights,
+    Cardinality, ColumnModel, FORMED, GAIN, Rules, Sparsity, State, SupportMover, merged, weights,
 };
 use crate::threads::Threads;
 
@@ -27,9 +27,6 @@ const SMALLER: u32 = 3;
 
 /// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
-
-/// Largest order at which a C that is not stored is formed.
-const FORMED: usize = 1024;
 
 /// Most columns of a stored C for which the lower bound on f is computed, and largest total cardinality that
 /// the bound distributes over the columns.
@@ -329,7 +326,7 @@ impl SearchSpace for EntrySets<'_> {
         let (mover, mut width) = (mover(), self.width(&state)?);
         let mut falls = true;
         while falls {
-            let goal = state.point.value() - LEAST * model.scale;
+            let goal = state.point.value() - GAIN * model.scale;
             falls = mover.step(&mut state, goal, &mut width);
         }
         let x = work.part(work.units(opening::MERGE_WORK), |work| {

@@ -27,14 +27,11 @@ use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
 use crate::start::{self, is_spectrum_exact};
 use crate::stored::stored;
-use crate::support::{self, AT_ONCE, SCALAR, TRIALS, largest_rows, opening::axes};
+use crate::support::{self, AT_ONCE, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
-
-/// Bytes for cached columns of a C that is not stored.
-const BYTES: usize = 256 << 20;
 
 /// Limit on the nonzero rows of X, or penalty for them.
 ///

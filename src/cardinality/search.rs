@@ -27,7 +27,7 @@ use crate::search::{AutoSolution, Run};
 use crate::solver::{Monitor, Options, Status};
 use crate::start;
 use crate::stored::{Stored, stored};
-use crate::support::LEAST;
+use crate::support::GAIN;
 use crate::threads::Threads;
 
 /// Number of chains.
@@ -61,9 +61,6 @@ const OVERDUE: f64 = 2.0;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
-
-/// Difference of two values that counts as equal, relative to the scale of f.
-const SAME: f64 = 1e-12;
 
 /// A search space: its starts, moves and perturbations.
 pub(super) trait SearchSpace: Sync {
@@ -131,7 +128,7 @@ pub(super) trait SearchSpace: Sync {
         let Some(mut width) = self.width(state) else {
             return true;
         };
-        let least = LEAST * self.scale();
+        let least = GAIN * self.scale();
         loop {
             self.fill(state, spent, work);
             if work.expired() || work.spent() >= spent {
@@ -510,7 +507,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
 
     /// Returns the difference of two values that counts as equal.
     fn same(&self) -> f64 {
-        self.options.tol.max(SAME) * self.space.scale()
+        self.options.tol.max(GAIN) * self.space.scale()
     }
 
     /// Appends a chain to the report.

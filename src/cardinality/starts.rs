@@ -14,6 +14,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::material::{Material, StartKind};
+use crate::heuristic::{GROWTH, RAISE, SEEDS};
 use crate::manifold::{perturbed, polar};
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
@@ -22,21 +23,13 @@ use crate::support::{self, Cardinality, Part, SCALAR, SparsePoint, State, Suppor
 /// Steps of the truncated power method.
 const POWER_STEPS: usize = 15;
 
-/// A column grows by this part of its size at once.
-const GROWTH: usize = 8;
-
-/// Most rows from which a column is grown; the best result is kept.
-const SEEDS: usize = 3;
-
 /// Probability that a random row comes from the rows of large gradient or leverage, and that a perturbation
 /// other than ADMM swaps entries.
 const NEAR: f64 = 0.7;
 const SWAPS: f64 = 0.5;
 
-/// Share of perturbations by a path from the best point, least factor by which its first multiplier is
-/// raised, and largest random further factor.
+/// Share of perturbations by a path from the best point.
 const PATHS: f64 = 0.15;
-const RAISE: (f64, f64) = (1.5, 3.0);
 
 /// Share of the limit below which a point is continued by a path.
 const USED: f64 = 0.9;

@@ -14,9 +14,7 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, Prior, Task};
 use crate::limits::MethodLimit;
-
-/// Relative decrease that counts as an improvement.
-const GAIN: f64 = 1e-12;
+use crate::support::GAIN;
 
 /// Most random cycles of a perturbation, and number of descents without improvement after which the search
 /// ends.

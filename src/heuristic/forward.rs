@@ -26,22 +26,19 @@ use crate::support;
 const SCAN: usize = 40;
 const ENTRY: usize = 2;
 
-/// Relative decrease that counts as an improvement.
-const GAIN: f64 = 1e-12;
-
 /// Power iterations after an add, and for a complete column.
 const REFINEMENTS: usize = 3;
 const FINAL_REFINEMENTS: usize = 40;
 
-/// A component is refined after it has grown by this part of its size.
-const GROWTH: usize = 8;
+/// A component is refined after it has grown by this part of its size; under a limit it grows by this part at once.
+pub(crate) const GROWTH: usize = 8;
 
 /// Most passes of drops and adds after the growth.
 const SWAP_PASSES: usize = 6;
 
 /// Number of rows from which a component is grown; the best result is kept. The rows are those of the largest
 /// diagonal at first, and random ones later.
-const SEEDS: usize = 3;
+pub(crate) const SEEDS: usize = 3;
 
 /// One component.
 #[derive(Debug, Clone, Default)]
@@ -288,7 +285,7 @@ impl Grower<'_> {
                     trial_free[left] = true;
                     self.grow(&mut trial, &mut trial_free);
                     self.refine(&mut trial, FINAL_REFINEMENTS);
-                    if self.cost(&trial) < self.cost(column) - GAIN * column.value.abs() {
+                    if self.cost(&trial) < self.cost(column) - support::GAIN * column.value.abs() {
                         *column = trial;
                         free.copy_from_slice(&trial_free);
                         better = true;
@@ -432,7 +429,7 @@ fn regrown(
         free = marks;
         grown.push(column);
     }
-    (after < before - GAIN * before.abs()).then_some((grown, free))
+    (after < before - support::GAIN * before.abs()).then_some((grown, free))
 }
 
 /// Forward selection with disjoint supports; columns are emptied and grown again.

@@ -11,8 +11,8 @@ use crate::continuation::{Stages, follow_path};
 use crate::solver::Options;
 use crate::threads::Threads;
 
-/// From the incumbent, λ is raised by a factor of 1.5 to 4.5 and lowered in two steps.
-const RAISE: (f64, f64) = (1.5, 3.0);
+/// Least and largest further factor by which a path from a given point raises its first λ.
+pub(crate) const RAISE: (f64, f64) = (1.5, 3.0);
 
 /// Tolerance of the last stage; the search polishes the result.
 const TOLERANCE: f64 = 1e-7;

@@ -33,7 +33,9 @@ pub(crate) use spectrum::{bounds_work, lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
-pub(crate) use work::{column_work, eigen_work, gradient_work, pass_work, passes_work, step_work};
+pub(crate) use work::{
+    DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work, step_work,
+};
 
 /// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);

@@ -25,7 +25,7 @@ const SMALL_STEP: f64 = 1e4;
 /// its r×r decomposition in units of r³.
 const PASSES: f64 = 40.0;
 const PASS: f64 = 1.0;
-const DECOMPOSITION: f64 = 60.0;
+pub(crate) const DECOMPOSITION: f64 = 60.0;
 
 /// Work of all eigenvectors of a matrix of order k, in units of k, k² and k³: measured beside products for
 /// orders 20 to 800, accurate to a factor of 1.5.

@@ -9,10 +9,11 @@ use ndarray::Array2;
 
 use crate::linalg::{inner, square};
 
-/// Weight of earlier values in the reference of the line search, and the required decrease as a share of
-/// t‖G‖².
+/// Weight of earlier values in the reference of the line search.
 const MEMORY: f64 = 0.85;
-const ARMIJO: f64 = 1e-4;
+
+/// The decrease that a line search asks for, as a share of the step length times the slope.
+pub(super) const ARMIJO: f64 = 1e-4;
 
 /// A step moves X by at most this multiple of its norm.
 pub(crate) const LONGEST: f64 = 2.0;

@@ -9,6 +9,7 @@
 use ndarray::Array2;
 
 use super::Tangent;
+use super::gradient::ARMIJO;
 use super::gradient::Lengths;
 use crate::linalg::{product, square};
 use crate::manifold::normals;
@@ -21,8 +22,7 @@ const LONGEST: f64 = 1e3;
 /// descent. With mixed signs only [`SHORTEST`] ends it.
 const SHORT: f64 = 0.1;
 
-/// Share of s‖D‖²/t by which an accepted trial lowers F, and factor by which s is reduced otherwise.
-const ARMIJO: f64 = 1e-4;
+/// Factor by which s is reduced if a trial does not lower F enough.
 const SHORTER: f64 = 0.4;
 
 /// Most trials of a direction.

@@ -13,10 +13,6 @@ use crate::start;
 use crate::stored::{Stored, stored};
 use crate::threads::Threads;
 
-/// Relative decrease that counts as an improvement, as a fraction of the [magnitude](Problem::magnitude) of
-/// F.
-pub(super) const GAIN: f64 = 1e-12;
-
 /// Largest ‖XᵀJX − K‖_F of an accepted point, and the value above which a point is corrected first; for mixed
 /// signatures relative to ‖X‖².
 const ACCEPTED: f64 = 1e-12;

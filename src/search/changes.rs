@@ -1,13 +1,13 @@
 //! Improvement phases: rounds of heuristics that start from the incumbent.
 
 use super::arms::{self, Arm, LOW_PRIOR};
-use super::candidate::GAIN;
 use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase};
 use super::rounds::Job;
 use super::scratch::LONGER;
 use super::select::Select;
 use crate::solver::Status;
+use crate::support::GAIN;
 
 /// Rounds without improvement after which the search has converged: in general, for mixed signatures, and in
 /// phases without limits on work, time or rounds.

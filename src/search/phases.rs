@@ -14,6 +14,7 @@ use crate::objective::default_work;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
+use crate::support::GAIN;
 
 /// Number of concurrent runs if work is counted.
 pub(super) const LANES: usize = 4;
@@ -34,9 +35,6 @@ const FINAL_POLISH: f64 = 0.5;
 const DESCENT_SWEEPS: f64 = 20.0;
 const DESCENT_SHARE: f64 = 0.5;
 const DESCENT_UNITS: f64 = 0.1;
-
-/// Distance from a known optimum, relative to the magnitude of F, at which a point is optimal.
-const OPTIMAL: f64 = 1e-12;
 
 /// The longest restart, and its gain over a shorter run of the same arm.
 #[derive(Debug, Clone, Copy)]
@@ -227,7 +225,7 @@ impl<'s, 'a> Search<'s, 'a> {
     fn is_optimal(&self) -> bool {
         let gap = |optimum| self.incumbent.best.objective - optimum;
         let optimum = self.rounds.whole.profile.optimum;
-        optimum.is_some_and(|optimum| gap(optimum) <= OPTIMAL * self.incumbent.size())
+        optimum.is_some_and(|optimum| gap(optimum) <= GAIN * self.incumbent.size())
     }
 
     /// Ends the search if the incumbent is a known optimum.

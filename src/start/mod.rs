@@ -19,7 +19,7 @@ pub(crate) use closed_form::{closed_form, matched, top_rows};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;
 pub(crate) use spectral::{
-    is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,
+    DENSE, is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,
 };
 
 /// Returns the first r columns of the identity; columns beyond the n-th are zero.

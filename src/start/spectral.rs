@@ -14,7 +14,7 @@ use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work, pass_work
 use crate::threads::Threads;
 
 /// Largest n at which C is decomposed in full.
-pub(super) const DENSE: usize = 400;
+pub(crate) const DENSE: usize = 400;
 
 /// Products with a block for a rough basis: largest and least number, and the multiply-adds that decide
 /// between them. PRODUCTS is also the largest number of blocks between restarts.

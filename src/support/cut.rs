@@ -8,7 +8,7 @@ use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, Part};
 use crate::limits::TaskWork;
 use crate::manifold::{Manifold, polar, project_near_support};
-use crate::objective::gradient_work;
+use crate::objective::{DECOMPOSITION, gradient_work};
 use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
 use crate::threads::Threads;
@@ -23,10 +23,9 @@ const WORK: f64 = 4e8;
 const DENSE_WORK: f64 = 6e9;
 
 /// Multiply-adds per entry of X in an iteration, for the polar factor (for each column) and for passes over
-/// X; for an r×r decomposition, in units of r³; and per entry in a selection of the largest ones.
+/// X; and per entry in a selection of the largest ones.
 const POLAR: f64 = 4.0;
 const PASSES: f64 = 160.0;
-const DECOMPOSITION: f64 = 60.0;
 const LARGEST: f64 = 200.0;
 
 /// Number of entries sorted first, as a multiple of the cardinality.

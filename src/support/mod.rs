@@ -15,11 +15,11 @@ pub(crate) mod opening;
 mod pattern;
 mod rules;
 
-pub(crate) use blocks::merged;
+pub(crate) use blocks::{FORMED, merged};
 pub(crate) use candidates::{State, SupportMover};
 pub use model::NEGLIGIBLE;
-pub(crate) use model::{ColumnModel, SparsePoint, weights};
-pub(crate) use moves::{AT_ONCE, LEAST, TRIALS};
+pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
+pub(crate) use moves::{AT_ONCE, GAIN, TRIALS};
 pub(crate) use pattern::{
     Part, SCALAR, dense, entry, gain, keep_best, largest_rows, nonzero_rows, on_rows, without,
 };

@@ -42,7 +42,7 @@ const COSTLY: f64 = 1e8;
 const SPREAD: f64 = 1.3;
 
 /// Bytes for cached columns of a C that is not stored.
-const BYTES: usize = 256 << 20;
+pub(crate) const BYTES: usize = 256 << 20;
 
 /// Most steps of the projected power method, and change at which it ends.
 const POWER_STEPS: usize = 2000;

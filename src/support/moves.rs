@@ -13,8 +13,8 @@ pub(crate) const TRIALS: usize = 24;
 /// Part of the missing or surplus entries or rows that is added or dropped at once.
 pub(crate) const AT_ONCE: usize = 6;
 
-/// Least decrease that counts, relative to the scale of f.
-pub(crate) const LEAST: f64 = 1e-12;
+/// Least decrease that counts, relative to the size of F; values that differ by less are equal.
+pub(crate) const GAIN: f64 = 1e-12;
 
 impl SupportMover<'_> {
     /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall
@@ -83,7 +83,7 @@ impl SupportMover<'_> {
                 ..Move::default()
             };
             let value = state.point.value();
-            let least = LEAST * self.model.scale;
+            let least = GAIN * self.model.scale;
             let better = |change: &Move| {
                 let next = self.trial(&columns, &state.point, change, None)?;
                 let more = next.counts().iter().sum::<usize>() > counts.iter().sum();

@@ -24,7 +24,7 @@ use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::polar;
 use crate::objective::{Quadratic, QuadraticForm, eigen_work, gradient_work};
-use crate::start;
+use crate::start::{self, DENSE};
 use crate::threads::Threads;
 
 /// Number of points, and the indices of some: disjoint supports, the largest entries of the rotated axes, the
@@ -61,9 +61,7 @@ const INVARIANT: f64 = 1e-12;
 /// Share of the remaining time for a projection or for ADMM.
 const PATIENCE: f64 = 0.2;
 
-/// Largest order at which all eigenvectors are computed, and cost of computing fewer of a larger matrix, in
-/// products with C.
-const DENSE: usize = 400;
+/// Cost of a few eigenvectors of a matrix of more than [`DENSE`] rows, in products with C.
 const KRYLOV: f64 = 60.0;
 
 /// Returns the r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task

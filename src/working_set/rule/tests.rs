@@ -1,7 +1,5 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ndarray::Array2;
-
 use super::super::WorkingSet;
 use super::*;
 use crate::objective::Objective;
