@@ -985,7 +985,7 @@ fn bounded_kernels_agree_with_the_generic_solver() {
         };
         // Every other one of the penalties with one bound falls on the other side.
         let falling = Penalty::pieces(vec![0.5], vec![[0.0; 3], [0.5 * lambda, -lambda, 0.0]]);
-        let inside = match trial % 12 == 0 && upper > bound {
+        let inside = match trial % 12 == 6 && upper > bound {
             true => falling.unwrap(),
             false => inside,
         };

@@ -455,23 +455,59 @@ fn entries_move_to_the_row_of_smaller_weights() {
     }
 }
 
+/// Two entries change rows if the larger one gains more than the smaller one loses.
+#[test]
+fn the_larger_entry_takes_the_row_of_smaller_weights() {
+    let mut scratch = Scratch::new(2);
+    for size in [1e-3, 0.1, 1.0, 10.0, 1e3] {
+        let weights = Array2::from_shape_fn((2, 2), |(row, _)| [1.0, 10.0][row]);
+        let counted = Penalty::l0(&weights * (0.01 * size));
+        let smooth = Trig {
+            a: -1e-4 * size,
+            b: 1e-4 * size,
+            ..Trig::default()
+        };
+        for penalty in [
+            Penalty::l1(weights.clone()),
+            Penalty::l1(weights).plus(&counted).unwrap(),
+        ] {
+            let pair = CirclePair {
+                rows: (0, 1),
+                x: &[0.5 * size, 0.0],
+                y: &[0.0, size],
+                rotation: smooth,
+                reflection: Some(smooth),
+            };
+            let best = solve_on_circle(&penalty, &pair, &mut scratch);
+            assert!((best.value + 4.5 * size).abs() < 1e-3 * size, "{best:?}");
+        }
+    }
+}
+
 /// A penalty of |x| with a kink up is lower for two equal entries than for one, which no concave one is.
 #[test]
-fn convex_penalties_spread_a_column_over_both_rows() {
-    let mut scratch = Scratch::new(1);
-    for slope in [0.0, 0.25] {
-        // slope·|x|, and 3·|x| beyond ½.
-        let far = [0.5 * slope - 1.5, 3.0, 0.0];
-        let [left, near, right] = [[far[0], -3.0, 0.0], [0.0, slope, 0.0], far];
-        let pieces = vec![left, [0.0, -slope, 0.0], near, right];
-        let penalty = Penalty::pieces(vec![-0.5, 0.0, 0.5], pieces).unwrap();
+fn convex_penalties_spread_columns_over_both_rows() {
+    let mut scratch = Scratch::new(3);
+    for unit in [1.0, 2f64.powi(-100), 2f64.powi(100)] {
+        // 3·|x| beyond ½.
+        let far = [-1.5, 3.0, 0.0];
+        let pieces = [[far[0], -3.0, 0.0], [0.0; 3], far].map(|piece| piece.map(|v| unit * v));
+        let penalty = Penalty::pieces(vec![-0.5, 0.5], pieces.to_vec()).unwrap();
         for index in 0..81 {
-            let [a, b, p, q] = [1, 3, 9, 27].map(|k| 0.1 * f64::from(index / k % 3 - 1));
+            // One column is spread, and two are not.
+            let [a, b, p, q] = [1, 3, 9, 27].map(|k| 0.1 * unit * f64::from(index / k % 3 - 1));
             let smooth = Trig { a, b, p, q };
-            let fast = one_column(&penalty, (1.0, 0.0), smooth, &mut scratch);
-            let general = one_column(&penalty.general(), (1.0, 0.0), smooth, &mut scratch);
-            assert!((fast.value - general.value).abs() < 1e-13, "{smooth:?}");
-            assert!(index != 40 || fast.value < -0.2);
+            let pair = CirclePair {
+                rows: (0, 1),
+                x: &[0.5, 0.75, 0.75],
+                y: &[0.5, 0.0, 0.0],
+                rotation: smooth,
+                reflection: Some(smooth.quadrant(1)),
+            };
+            let fast = solve_on_circle(&penalty, &pair, &mut scratch);
+            let general = solve_on_circle(&penalty.general(), &pair, &mut scratch);
+            let gap = (fast.value - general.value).abs();
+            assert!(gap < 1e-13 * unit && fast.value < -0.2 * unit, "{smooth:?}");
         }
     }
 }
@@ -511,4 +547,41 @@ fn forms_agree_on_what_is_unbounded() {
         counts.as_flattened().iter().all(|&count| count > 20),
         "{counts:?}"
     );
+}
+
+/// Entries on a bound are there exactly: after `settle` no entry exceeds a bound by rounding.
+#[test]
+fn entries_on_a_bound_are_exact() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
+    let mut scratch = Scratch::new(2);
+    let (bounds, mut on) = (Penalty::interval(-0.75, 0.75).unwrap(), [0, 0]);
+    for _ in 0..400 {
+        // One column, before or behind a short one, is longer than its bounds.
+        let long = rng.random_range(0..2);
+        let (mut x, mut y) = ([0.0, 0.0], [0.1, 0.1]);
+        (x[long], y[long]) = (rng.random_range(0.6..0.75), rng.random_range(0.6..0.75));
+        let mut draw = || normal(&mut rng);
+        let [rotation, reflection] = [(); 2].map(|()| Trig {
+            a: draw(),
+            b: draw(),
+            p: draw(),
+            q: draw(),
+        });
+        let pair = CirclePair {
+            rows: (0, 1),
+            x: &x,
+            y: &y,
+            rotation,
+            reflection: Some(reflection),
+        };
+        let v = solve_on_circle(&bounds, &pair, &mut scratch).turn.matrix();
+        let row = |i: usize| [0, 1].map(|k| v[i][0] * x[k] + v[i][1] * y[k]);
+        let (mut new_x, mut new_y) = (row(0), row(1));
+        scratch.settle(&mut new_x, &mut new_y);
+        for entry in new_x.iter().chain(&new_y) {
+            assert!(entry.abs() <= 0.75, "{entry:e}");
+            on[long] += usize::from(entry.abs() == 0.75);
+        }
+    }
+    assert!(on[0] > 20 && on[1] > 20, "{on:?}");
 }
