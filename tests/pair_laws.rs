@@ -25,7 +25,7 @@ struct Case {
     proximal: f64,
 }
 
-/// Rows of up to 12 entries with zeros, entries of one size, and equal slopes; M is positive definite.
+/// Rows of up to 12 entries with zeros, equal slopes and lightlike columns; M is positive definite.
 fn case(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Case {
     let r = [1, 2, 3, 5, 8, 12][rng.random_range(0..6)];
     let mut row = |share: f64| -> Vec<f64> {
@@ -44,6 +44,10 @@ fn case(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Case {
     if r > 2 {
         (x[1], y[1]) = (0.5 * x[0], 0.5 * y[0]);
         (x[2], y[2]) = (-0.5 * y[0], 0.5 * x[0]);
+    }
+    if r > 5 {
+        // Lightlike columns, of which no boost makes an entry zero.
+        (x[3], y[4]) = (y[3], -x[4]);
     }
     if nonnegative {
         x.iter_mut().chain(&mut y).for_each(|v| *v = v.abs());
@@ -190,6 +194,7 @@ fn kinds(length: i32, value: i32) -> Vec<(Penalty, bool)> {
             .to_vec(),
     );
     let (l0, l1) = (Penalty::l0(0.7 * count), Penalty::l1(0.3 * slope));
+    let tilt = Penalty::pieces(Vec::new(), vec![[0.0, 0.4 * slope, 0.0]]);
     let plus = |first: &Penalty, second: &Penalty| first.plus(second).unwrap();
     let within = |bound: f64| Penalty::interval(-bound * unit, bound * unit).unwrap();
     let free = [
@@ -199,6 +204,7 @@ fn kinds(length: i32, value: i32) -> Vec<(Penalty, bool)> {
         Penalty::l0(weights(count)),
         Penalty::l1(weights(slope)),
         plus(&l0, &l1),
+        plus(&l0, &tilt.unwrap()),
         Penalty::capped_l1(slope, 0.75 * unit).unwrap(),
         Penalty::mcp(slope, unit / slope).unwrap(),
         huber.unwrap(),
@@ -229,6 +235,9 @@ fn a_unit_changes_no_digit() {
         for ((plain, sign), (scaled, _)) in kinds(0, 0).into_iter().zip(kinds(length, value)) {
             let case = if sign { &above } else { &free };
             let same = case.in_units(length, value);
+            let fast = case.on_circle(&plain, &mut scratch).value;
+            let general = case.on_circle(&plain.general(), &mut scratch).value;
+            assert!((fast - general).abs() < 1e-11, "{trial}: {plain:?}");
             for (plain, scaled) in [
                 (plain.clone(), scaled.clone()),
                 (plain.general(), scaled.general()),

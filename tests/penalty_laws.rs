@@ -168,3 +168,17 @@ fn equal_weights_are_one_weight() {
         assert_eq!(mixed.entry(1, 2, 1.0), 0.25);
     }
 }
+
+#[test]
+fn weights_of_weights_are_their_products() {
+    let of = |seed: usize| Array2::from_shape_fn(SIZE, |(i, k)| ((2 * i + k + seed) % 5) as f64);
+    let capped = Penalty::capped_l1(2.0, 0.5).unwrap();
+    for h in [Penalty::l0(1.0), Penalty::l1(1.0), capped] {
+        let twice = h.weighted(&of(1)).unwrap().weighted(&of(2)).unwrap();
+        for ((i, k), v) in entries().flat_map(|at| values().map(move |v| (at, v))) {
+            let expected = of(1)[[i, k]] * of(2)[[i, k]] * h.entry(i, k, v);
+            assert!((twice.entry(i, k, v) - expected).abs() < 1e-13);
+        }
+        assert!(twice.weighted(&Array2::ones((3, 3))).is_err());
+    }
+}
