@@ -182,3 +182,17 @@ fn weights_of_weights_are_their_products() {
         assert!(twice.weighted(&Array2::ones((3, 3))).is_err());
     }
 }
+
+/// A sum of counts is a count, unless one of the terms jumps on one side alone.
+#[test]
+fn counts_add_up() {
+    let sum = Penalty::l0(0.5).plus(&Penalty::l0(0.25)).unwrap();
+    assert_eq!(sum, Penalty::l0(0.75));
+    for (left, right) in [(0.25, 0.5), (0.5, 0.25)] {
+        let jump = Penalty::pieces(vec![0.0], vec![[left, 0.0, 0.0], [right, 0.0, 0.0]]).unwrap();
+        let less = Penalty::pieces(Vec::new(), vec![[-0.25, 0.0, 0.0]]).unwrap();
+        let sum = Penalty::l0(0.5).plus(&jump).unwrap().plus(&less).unwrap();
+        let values = [-1.0, 0.0, 1.0].map(|v| sum.entry(0, 0, v));
+        assert_eq!(values, [left + 0.25, 0.0, right + 0.25]);
+    }
+}
