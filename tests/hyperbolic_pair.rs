@@ -709,7 +709,8 @@ fn recession_tolerance_from_both_sides() {
             .unbounded
             .is_some()
     );
-    // Along (1, 1)ᵀM(1, 1) = 0 the linear part decides, here ¾(g₁ + g₂), against ¾(|g₁| + |g₂|) in magnitude.
+    // Along (1, 1)ᵀM(1, 1) = 0 the linear part decides, here ¾(g₁ + g₂), against ¾(|g₁| + |g₂|) in
+    // magnitude.
     let linear = |defect: f64| {
         let mut case = with(0.0);
         case.m.o = -1.0;
@@ -883,7 +884,8 @@ fn two_forms_of_the_change_agree() {
 
 #[test]
 fn a_boost_is_its_matrix() {
-    // The last three columns have a zero in the first row, the second row or both, some at u = 2 alone.
+    // The last three columns have a zero in the first row, the second row or both, some at u = 2
+    // alone.
     let x = [1.0, -2.0, 0.0, 0.5, -1.5, 2.5, 0.0];
     let y = [0.25, -2.0, 3.0, -0.5, 2.5, -1.5, 0.0];
     let exponents = (-400..=400).map(|k| f64::from(k) / 50.0);

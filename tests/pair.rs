@@ -655,7 +655,8 @@ fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     knots.sort_by(f64::total_cmp);
     knots.dedup_by(|l, r| *l - *r < 1e-3);
     let slope = pick(rng, &[0.0, 0.5, -0.5]);
-    // Without bends it may be concave, as capped ℓ1, or have a kink up, which no other penalty with a name has.
+    // Without bends it may be concave, as capped ℓ1, or have a kink up, which no other penalty with
+    // a name has.
     let bend = pick(rng, &[0.0, 1.0, 1.0]);
     let mut right = vec![[0.0, slope, bend * normal(rng)]];
     for &t in &knots {

@@ -48,7 +48,8 @@ fn entries_vanish_at_a_bound_and_not_beyond() {
     }
 }
 
-/// With X ≥ 0 the boosts of two rows end where an entry vanishes, or at the bound if this comes first.
+/// With X ≥ 0 the boosts of two rows end where an entry vanishes, or at the bound if this comes
+/// first.
 #[test]
 fn nonnegative_rows_end_at_their_first_zero() {
     let mut scratch = Scratch::new(2);

@@ -1,6 +1,7 @@
 //! Laws of pair problems that need no reference: units, mirror images, and what bounds promise.
 //!
-//! A unit that is a power of two changes no digit. Every threshold of a pair solver is therefore relative.
+//! A unit that is a power of two changes no digit. Every threshold of a pair solver is therefore
+//! relative.
 
 mod common;
 
@@ -146,7 +147,8 @@ impl Case {
         solve_on_hyperbola(penalty, &pair, scratch)
     }
 
-    /// F of the moved rows less F, and the sum of the magnitudes of its terms, from the matrix of the boost.
+    /// F of the moved rows less F, and the sum of the magnitudes of its terms, from the matrix of
+    /// the boost.
     fn change(&self, penalty: &Penalty, boost: Boost, zeros: &[u32]) -> (f64, f64) {
         let (v, e) = (boost.matrix(), boost.minus_identity());
         let (mut value, mut size) = (0.0, 0.0);
@@ -178,8 +180,8 @@ impl Case {
     }
 }
 
-/// Penalties of every kind for two rows of 12 entries, in units of 2^`length` for X and 2^`value` for h; true for those
-/// that need X ≥ 0.
+/// Penalties of every kind for two rows of 12 entries, in units of 2^`length` for X and 2^`value`
+/// for h; true for those that need X ≥ 0.
 fn kinds(length: i32, value: i32) -> Vec<(Penalty, bool)> {
     let (count, slope) = (2f64.powi(value), 2f64.powi(value - length));
     let unit = 2f64.powi(length);
@@ -325,7 +327,8 @@ fn minima_do_not_depend_on_the_size_of_the_coefficients() {
     }
 }
 
-/// Where the curvatures of f and of a concave tail cancel to rounding, the slope of the tail decides.
+/// Where the curvatures of f and of a concave tail cancel to rounding, the slope of the tail
+/// decides.
 #[test]
 fn curvatures_that_cancel_leave_the_decision_to_the_slope() {
     let mut scratch = Scratch::new(1);
@@ -430,7 +433,8 @@ fn the_larger_entry_takes_the_row_of_smaller_weights() {
     }
 }
 
-/// A penalty of |x| with a kink up is lower for two equal entries than for one, which no concave one is.
+/// A penalty of |x| with a kink up is lower for two equal entries than for one, which no concave
+/// one is.
 #[test]
 fn convex_penalties_spread_columns_over_both_rows() {
     let mut scratch = Scratch::new(3);

@@ -5,7 +5,8 @@ use orthobcd::penalty::Penalty;
 
 const SIZE: (usize, usize) = (2, 3);
 
-/// Weighted terms whose kinks lie outside the domain, domains of several parts, and all forms with a name.
+/// Weighted terms whose kinks lie outside the domain, domains of several parts, and all forms with
+/// a name.
 fn kinds() -> Vec<Penalty> {
     let weights = array![[0.5, 0.0, 2.0], [1.0, 4.0, 0.25]];
     let outside = [f64::INFINITY, 0.0, 0.0];
@@ -70,7 +71,8 @@ fn a_value_outside_the_domain_moves_to_the_nearest_one_inside() {
     }
 }
 
-/// The proximal map is constant where its value is a breakpoint, and moves with its argument elsewhere.
+/// The proximal map is constant where its value is a breakpoint, and moves with its argument
+/// elsewhere.
 #[test]
 fn the_proximal_map_stands_still_at_breakpoints() {
     for penalty in kinds()
@@ -139,7 +141,8 @@ fn smoothing_raises_no_value() {
     }
 }
 
-/// Smoothing commutes with x ↦ −x and with adding a constant, here for a penalty that charges negative entries more.
+/// Smoothing commutes with x ↦ −x and with adding a constant, here for a penalty that charges
+/// negative entries more.
 #[test]
 fn smoothing_follows_mirror_images_and_constants() {
     let of = |constant: f64, sign: f64| {

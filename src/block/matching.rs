@@ -277,7 +277,8 @@ mod tests {
         }
     }
 
-    /// Matchings are solved in pieces: no piece leaves out a pair, and pairs that stay are not among those that moved.
+    /// Matchings are solved in pieces: no piece leaves out a pair, and pairs that stay are not
+    /// among those that moved.
     #[test]
     fn a_matching_of_many_pairs_moves_each_as_if_it_were_alone() {
         let (half, r) = (70, 3);

@@ -495,12 +495,14 @@ mod tests {
         }
     }
 
-    /// Where the curvature nearly vanishes inside an arc, Newton steps leave the arc and bisection takes over.
+    /// Where the curvature nearly vanishes inside an arc, Newton steps leave the arc and bisection
+    /// takes over.
     #[test]
     fn a_flat_minimum_is_bracketed() {
         for (flat, drift) in [(0.0, 1e-9), (1e-6, -1e-7), (0.0, -1e-3), (1e-3, 1e-12)] {
             for turn in [0.0, 1.0, 2.5f64] {
-                // cos φ + ¼(1 − flat) cos 2φ, φ = θ − turn, is convex around π, with the curvature `flat` there.
+                // cos φ + ¼(1 − flat) cos 2φ, φ = θ − turn, is convex around π, with the curvature
+                // `flat` there.
                 let (p, q) = (0.25 * (1.0 - flat), 2.0 * turn);
                 let arc = Trig {
                     a: turn.cos() - drift * turn.sin(),
