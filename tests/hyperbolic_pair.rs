@@ -709,6 +709,22 @@ fn recession_tolerance_from_both_sides() {
             .unbounded
             .is_some()
     );
+    // Along (1, 1)ᵀM(1, 1) = 0 the linear part decides, here ¾(g₁ + g₂), against ¾(|g₁| + |g₂|) in
+    // magnitude.
+    let linear = |defect: f64| {
+        let mut case = with(0.0);
+        case.m.o = -1.0;
+        case.g = [vec![1e6], vec![-1e6 * (1.0 + 2.0 * defect)]];
+        case
+    };
+    for sign in [1.0, -1.0] {
+        let mut falls = |share: f64| {
+            let case = linear(sign * share * RECESSION_TOLERANCE);
+            let best = case.solve(&Penalty::NONE, &mut scratch);
+            best.unbounded.is_some()
+        };
+        assert!(!falls(0.5) && falls(2.0));
+    }
     // The proximal term does not hide it: f itself is unbounded.
     let mut case = with(2.0 * RECESSION_TOLERANCE);
     case.proximal = 1.0;
@@ -868,7 +884,10 @@ fn two_forms_of_the_change_agree() {
 
 #[test]
 fn a_boost_is_its_matrix() {
-    let (x, y) = ([1.0, -2.0, 0.0, 0.5], [0.25, -2.0, 3.0, -0.5]);
+    // The last three columns have a zero in the first row, the second row or both, some at u = 2
+    // alone.
+    let x = [1.0, -2.0, 0.0, 0.5, -1.5, 2.5, 0.0];
+    let y = [0.25, -2.0, 3.0, -0.5, 2.5, -1.5, 0.0];
     let exponents = (-400..=400).map(|k| f64::from(k) / 50.0);
     // What is computed in one of two ways is so from both sides of where they meet.
     let met = [0.5f64, 2.0].map(|u| [u.next_down(), u, u.next_up()]);
@@ -878,7 +897,7 @@ fn a_boost_is_its_matrix() {
             let (v, e) = (boost.matrix(), boost.minus_identity());
             let (c, s) = (0.5 * (u + 1.0 / u), 0.5 * (u - 1.0 / u));
             let expected = [[signs[0] * c, signs[0] * s], [signs[1] * s, signs[1] * c]];
-            let (mut new_x, mut new_y) = ([f64::NAN; 4], [f64::NAN; 4]);
+            let (mut new_x, mut new_y) = ([f64::NAN; 7], [f64::NAN; 7]);
             boost.apply(&x, &y, &mut new_x, &mut new_y);
             for i in 0..2 {
                 for k in 0..2 {
@@ -886,7 +905,7 @@ fn a_boost_is_its_matrix() {
                     let identity = f64::from(u8::from(i == k));
                     assert!((e[i][k] + identity - v[i][k]).abs() <= 1e-15 * c);
                 }
-                for k in 0..4 {
+                for k in 0..7 {
                     let row = expected[i][0] * x[k] + expected[i][1] * y[k];
                     let new = [new_x[k], new_y[k]][i];
                     assert!((new - row).abs() <= 1e-14 * c, "{boost:?}: {new} for {row}");

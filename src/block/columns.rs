@@ -266,3 +266,6 @@ impl<F: Form> ColumnSweep<'_, F> {
         Some((v, e, model.change(e)))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -271,7 +271,46 @@ mod tests {
             assert_eq!(at(0.999 * GOOD_SHARE), Some(curvature));
             assert_eq!(at(1.001 * FAIR_SHARE), Some(curvature));
             assert_eq!(at(0.999 * FAIR_SHARE), None);
+            assert_eq!(at(GOOD_SHARE), Some(LOWER * curvature));
+            assert_eq!(at(FAIR_SHARE), Some(curvature));
             assert_eq!(at(-1.0), None);
         }
+    }
+
+    /// Matchings are solved in pieces: no piece leaves out a pair, and pairs that stay are not
+    /// among those that moved.
+    #[test]
+    fn a_matching_of_many_pairs_moves_each_as_if_it_were_alone() {
+        let (half, r) = (70, 3);
+        let entry = |i: usize, k: usize| ((7 * i + 11 * k) % 23) as f64 / 11.0 - 1.0;
+        let x = Array2::from_shape_fn((2 * half, r), |(i, k)| entry(i, k));
+        // Without a gradient no pair is better than X.
+        let slope = |i: usize, k: usize| {
+            if i % half < 10 {
+                0.0
+            } else {
+                entry(i + 5, 2 * k + 1)
+            }
+        };
+        let gradient = Array2::from_shape_fn(x.dim(), |(i, k)| slope(i, k));
+        let model = Majoriser::new(x.view(), gradient.view(), 2.0);
+        let pairs: Vec<_> = (0..half).map(|k| [k, k + half]).collect();
+        let (options, threads) = (PairOptions::default(), Threads::serial());
+        let mut matchings = Matchings::new(x.dim(), &Signature::stiefel(2 * half), None);
+        let mut solve = |pairs: &[[usize; 2]], target: &mut Array2<f64>| {
+            let outcome =
+                matchings.solve(x.view(), pairs, &model, &Penalty::NONE, options, &threads);
+            matchings.write(target);
+            assert_eq!(matchings.moved().count() as u64, 2 * outcome.updates);
+            outcome
+        };
+        let (mut together, mut apart, mut total) = (x.clone(), x.clone(), Outcome::default());
+        let outcome = solve(&pairs, &mut together);
+        for pair in &pairs {
+            total.absorb(solve(&[*pair], &mut apart));
+        }
+        assert_eq!(together, apart);
+        assert_eq!((outcome.visited, outcome.updates), (70, total.updates));
+        assert!(outcome.updates > 40 && outcome.updates <= 60);
     }
 }

@@ -76,3 +76,6 @@ impl Block {
         outcome
     }
 }
+
+#[cfg(test)]
+mod tests;

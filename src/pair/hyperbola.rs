@@ -153,10 +153,7 @@ impl Hyp {
             .max(self.a_minus.abs())
             .max(self.p_plus.abs())
             .max(self.p_minus.abs());
-        if scale == 0.0 || !scale.is_finite() {
-            return out;
-        }
-        // Two steps, so that a subnormal scale does not overflow.
+        // Two steps: a subnormal scale does not overflow. Without a scale no comparison holds.
         let half = 1.0 / scale.sqrt();
         let f = Self {
             a_plus: self.a_plus * half * half,

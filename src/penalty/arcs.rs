@@ -454,7 +454,7 @@ fn turned(c: f64, s: f64, quadrant: usize) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::FRAC_PI_2;
+    use std::f64::consts::{FRAC_PI_2, PI};
 
     use proptest::prelude::*;
 
@@ -491,6 +491,35 @@ mod tests {
                 let [(c0, s0), (c1, s1)] = ends;
                 prop_assert!(c0 * s - s0 * c >= -1e-14 && c * s1 - s * c1 >= -1e-14);
                 prop_assert!(arc.slope(c, s).abs() <= 1e-11 * arc.magnitude());
+            }
+        }
+    }
+
+    /// Where the curvature nearly vanishes inside an arc, Newton steps leave the arc and bisection
+    /// takes over.
+    #[test]
+    fn a_flat_minimum_is_bracketed() {
+        for (flat, drift) in [(0.0, 1e-9), (1e-6, -1e-7), (0.0, -1e-3), (1e-3, 1e-12)] {
+            for turn in [0.0, 1.0, 2.5f64] {
+                // cos φ + ¼(1 − flat) cos 2φ, φ = θ − turn, is convex around π, with the curvature
+                // `flat` there.
+                let (p, q) = (0.25 * (1.0 - flat), 2.0 * turn);
+                let arc = Trig {
+                    a: turn.cos() - drift * turn.sin(),
+                    b: turn.sin() + drift * turn.cos(),
+                    p: p * q.cos(),
+                    q: p * q.sin(),
+                };
+                for (before, after) in [(0.7, 0.7), (0.2, 1.3), (1.3, 0.2), (0.3, 0.3)] {
+                    let at = |t: f64| (t.cos(), t.sin());
+                    let ends = [at(turn + PI - before), at(turn + PI + after)];
+                    let slopes = ends.map(|(c, s)| arc.slope(c, s));
+                    assert!(slopes[0] < 0.0 && slopes[1] > 0.0);
+                    let (c, s) = newton(&arc, ends, slopes.into());
+                    assert!(arc.slope(c, s).abs() < 1e-14, "{flat} {drift} {before}");
+                    let [(c0, s0), (c1, s1)] = ends;
+                    assert!(c0 * s - s0 * c > 0.0 && c * s1 - s * c1 > 0.0);
+                }
             }
         }
     }

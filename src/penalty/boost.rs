@@ -274,8 +274,9 @@ pub(super) fn nonnegative(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> Be
             }
         }
         if pair.bounded {
-            let u = if upwards { hi } else { lo };
-            best.offer(pair.relative(k, u), u, branch.signs, None);
+            for u in [lo, hi] {
+                best.offer(pair.relative(k, u), u, branch.signs, None);
+            }
         }
         for &u in branch.f.minima(lo, hi).points() {
             best.offer(pair.relative(k, u), u, branch.signs, None);

@@ -126,7 +126,7 @@ fn sweep<C: Curve>(
                 }
             }
         }
-        if next == points.len() || points[next].at >= range.1 {
+        if next == points.len() || points[next].at > range.1 {
             return found;
         }
         let start = next;
@@ -135,7 +135,7 @@ fn sweep<C: Curve>(
             next += 1;
         }
         let group = &points[start..next];
-        if at > range.0 {
+        if at >= range.0 {
             let point = C::point(at);
             let (mut value, mut blocked) = (curve.value(point), blocked);
             for (entry, level, at) in meetings(penalty, entries, group) {

@@ -103,15 +103,7 @@ impl Form for L0 {
         let penalty = -self.lambda * near as f64;
         for (f, reflect) in branches {
             let Some(f) = f else { continue };
-            offer_quadrants(
-                &mut best,
-                &f,
-                base,
-                (1.0, 0.0),
-                penalty,
-                reflect,
-                Some(AXIS),
-            );
+            offer_axes(&mut best, &f, base, penalty, reflect);
         }
 
         // Slopes: `single` more nonzeros than the identity, less one for every column that vanishes. The
@@ -189,28 +181,17 @@ fn offer_slopes<S: Simd>(
     }
 }
 
-/// Offers the four angles θ + kπ/2 with one penalty.
+/// Offers the four angles kπ/2 with one penalty.
 #[inline(always)]
-fn offer_quadrants(
-    best: &mut Best,
-    f: &Trig,
-    base: f64,
-    (c, s): (f64, f64),
-    penalty: f64,
-    reflect: bool,
-    breakpoint: Option<usize>,
-) {
-    let first = f.a * c + f.b * s;
-    let quarter = f.b * c - f.a * s;
-    let second = f.p * (c - s) * (c + s) + 2.0 * f.q * c * s;
+fn offer_axes(best: &mut Best, f: &Trig, base: f64, penalty: f64, reflect: bool) {
     let rest = penalty - base;
-    let (even, odd) = (second - first.abs() + rest, -second - quarter.abs() + rest);
+    let (even, odd) = (f.p - f.a.abs() + rest, -f.p - f.b.abs() + rest);
     if even < best.value {
-        let sign = if first > 0.0 { -1.0 } else { 1.0 };
-        best.offer(even, sign * c, sign * s, reflect, breakpoint);
+        let sign = if f.a > 0.0 { -1.0 } else { 1.0 };
+        best.offer(even, sign, 0.0, reflect, Some(AXIS));
     }
     if odd < best.value {
-        let sign = if quarter > 0.0 { -1.0 } else { 1.0 };
-        best.offer(odd, -sign * s, sign * c, reflect, breakpoint);
+        let sign = if f.b > 0.0 { -1.0 } else { 1.0 };
+        best.offer(odd, 0.0, sign, reflect, Some(AXIS));
     }
 }

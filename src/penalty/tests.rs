@@ -266,7 +266,9 @@ fn kinds_are_told_apart() {
 fn strengths_at_which_sharing_does_not_pay() {
     // Where h has one number λ, the largest strength is a value of λ. Elsewhere it is a factor of h, and this
     // factor times the mean increase of h from an entry 0 to an entry 1 is the gain.
-    for penalty in kinds() {
+    let constant = Penalty::pieces(Vec::new(), vec![[2.0, 0.0, 0.0]]).unwrap();
+    let raised = constant.plus(&Penalty::capped_l1(2.0, 0.5).unwrap());
+    for penalty in kinds().into_iter().chain(raised) {
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>() / 6.0;
         let cost = mean(1.0) - mean(0.0);
         let has_lambda = penalty.count().or(penalty.absolute()).is_some();
@@ -487,6 +489,8 @@ fn pairs_have_the_work_of_their_form() {
         let work = simple.pair_work();
         assert!(work > 0.0 && work < 1.0, "{work}");
     }
+    let capped = Penalty::capped_l1(2.0, 0.5).unwrap().pair_work();
+    assert!(capped > 1.0 && Penalty::scad(0.25, 3.0).unwrap().pair_work() > capped);
     let uneven = vec![[0.0, -1.0, 0.0], [0.0, 0.5, 0.0], [-1.0, 1.5, 0.0]];
     assert!(Penalty::pieces(vec![0.0, 1.0], uneven).unwrap().pair_work() > 1.0);
 }

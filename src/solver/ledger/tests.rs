@@ -58,18 +58,25 @@ fn sweeps_are_counted_by_pairs() {
 }
 
 #[test]
-fn segments_end_after_their_passes() {
+fn segments_end_after_their_passes_and_their_work() {
     let mut ledger = Ledger::new(10, 0.0);
     for segment in 0..2 {
         for _ in 0..SEGMENT_PASSES {
             assert!(!ledger.ends_segment());
-            ledger.visit(3, 1.0);
+            ledger.visit(3, SEGMENT_WORK);
             ledger.end_pass();
         }
         assert!(ledger.ends_segment());
         assert_eq!(ledger.segment, segment);
         ledger.begin_segment();
     }
+    // Passes of no work end no segment, and the least work does.
+    for _ in 0..2 * SEGMENT_PASSES {
+        ledger.end_pass();
+        assert!(!ledger.ends_segment());
+    }
+    ledger.visit(3, SEGMENT_WORK);
+    assert!(ledger.ends_segment());
 }
 
 #[test]
