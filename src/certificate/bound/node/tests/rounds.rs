@@ -125,7 +125,6 @@ fn quick_rounds_alternate_with_full_ones() {
         let shifted = Shifted::new(c.clone(), 2);
         let mut at = node(vec![class(1, allowed(2, &[])), class(1, allowed(3, &[1]))]);
         at.bound = ky_fan(&c, 2) + 1.0;
-        // The value is not above `closed`, so that the node is not split.
         let limits = reach(&threads, 0.0, at.bound - 4.0);
         for first in [10.0, 0.1] {
             let mut state = attempt(&shifted, &at, first, true);
