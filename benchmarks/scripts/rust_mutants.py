@@ -132,11 +132,11 @@ def chosen(crate: Crate, options: argparse.Namespace) -> list[int]:
     return numbers
 
 
-def survivors(numbers: list[int]) -> list[int]:
+def survivors(numbers: list[int], jobs: int) -> list[int]:
     """The mutants that all tests miss."""
     begun = time.monotonic()
     found = []
-    with multiprocessing.get_context("fork").Pool(2) as pool:
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
         for number, survived in pool.imap_unordered(survives, numbers):
             if survived:
                 found.append(number)
@@ -154,16 +154,17 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=0, help="mutants of each part; 0: all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="PATH:LINE")
+    parser.add_argument("--jobs", type=int, default=2, help="tests that run at the same time")
     parser.add_argument("--out", type=Path, default=Path("out/rust-mutants"))
     options = parser.parse_args()
     CRATE = Crate(options.out.resolve())
     tests = [Test(command) for command in CRATE.tests()]
-    with multiprocessing.get_context("fork").Pool(2) as pool:
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         TESTS = [test for test in pool.map(measured, tests, chunksize=1) if test]
     seconds = sum(test.seconds for test in TESTS)
     print(f"{len(TESTS)} of {len(tests)} tests of the crate, {seconds:.0f} seconds", flush=True)
     sample = chosen(CRATE, options)
-    survived = survivors(sample)
+    survived = survivors(sample, options.jobs)
     reached = frozenset[int]().union(*(test.reached for test in TESTS))
     print("\n| part | mutants | not viable | tried | noticed |\n|---|---|---|---|---|")
     for part in options.part.split(","):

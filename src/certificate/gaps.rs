@@ -49,16 +49,9 @@ pub fn stationarity(
         return f64::NAN;
     }
     let product = signed(x, signature).dot(&gradient.t().dot(&x));
-    let sign = |k: usize| {
-        if signature.is_definite() {
-            signature.sign(0)
-        } else {
-            signature.sign(k)
-        }
-    };
     product
         .indexed_iter()
-        .map(|((i, k), &value)| (gradient[[i, k]] - value * sign(k)).powi(2))
+        .map(|((i, k), &value)| (gradient[[i, k]] - value * signature.sign(k)).powi(2))
         .sum::<f64>()
         .sqrt()
 }

@@ -240,23 +240,21 @@ impl Branching<'_> {
         let value = ky_fan_above(&block, self.r);
         self.work += 2.0 * EIGEN * (rows.len() as f64).powi(3);
         let place = self.found.partition_point(|c| c.value >= value);
-        if place < RETURNED {
-            let entries = vectors.column(last).to_vec();
-            self.found.insert(
-                place,
-                Candidate {
-                    rows,
-                    entries,
-                    value,
-                },
-            );
-            self.found.truncate(RETURNED);
-        }
+        let entries = vectors.column(last).to_vec();
+        self.found.insert(
+            place,
+            Candidate {
+                rows,
+                entries,
+                value,
+            },
+        );
+        self.found.truncate(RETURNED);
     }
 
     /// Improves a support by truncated power steps (Yuan and Zhang 2013).
     fn polish(&mut self, mut support: Vec<usize>, allowed: &Allowed) {
-        let q = (self.size - allowed.required.len()).min(allowed.free.len());
+        let q = self.size - allowed.required.len();
         for _ in 0..POWER_STEPS {
             self.offer(&support);
             let (values, vectors) = symmetric_eigen(self.block(&support).view());

@@ -287,17 +287,13 @@ impl Shifted {
                 size: class.allowed.size - 1,
                 ..class.allowed.clone()
             };
-            let most = if fewer.size > 0 {
-                let effort = Effort {
-                    work: effort.work - work,
-                    ..*effort
-                };
-                let found = sparse_maximum((&b, 1), &fewer, &[], &effort);
-                work += found.work;
-                found.above
-            } else {
-                f64::NEG_INFINITY
+            let effort = Effort {
+                work: effort.work - work,
+                ..*effort
             };
+            let found = sparse_maximum((&b, 1), &fewer, &[], &effort);
+            work += found.work;
+            let most = found.above;
             let ulp = 4.0 * f64::EPSILON * (class.allowed.size + 4) as f64;
             let all = class.allowed.free.clone();
             class.allowed.free.retain(|&i| {

@@ -94,9 +94,6 @@ fn norm(a: &Array2<f64>) -> f64 {
 /// Returns t with Σ (|v| − t)₊ = radius, or 0 if the sum of magnitudes is at most `radius`.
 fn threshold(v: &Array2<f64>, radius: f64) -> f64 {
     let mut sizes: Vec<f64> = v.iter().map(|v| v.abs()).collect();
-    if sizes.iter().sum::<f64>() <= radius {
-        return 0.0;
-    }
     // The set of magnitudes above t shrinks to a fixed point (Michelot 1986), in linear time a pass.
     loop {
         let before = sizes.len();
@@ -176,9 +173,6 @@ fn onto_fantope(a: &Array2<f64>, r: usize) -> Array2<f64> {
     let (mut low, mut high) = (values[0] - 1.0, values[values.len() - 1]);
     while high - low > f64::EPSILON * low.abs().max(high.abs()) {
         let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
         match shifted(middle).sum() > r as f64 {
             true => low = middle,
             false => high = middle,

@@ -8,7 +8,7 @@ use super::relaxation::{Admm, EIGEN, Entries, ky_fan, ky_fan_above, largest_abov
 use super::tree::shares;
 use super::{BoundOptions, Method, Restriction, lower_bound};
 use crate::linalg::symmetric_eigen;
-use crate::objective::Quadratic;
+use crate::objective::{Quadratic, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::solver::Unwatched;
 use crate::start;
@@ -400,5 +400,27 @@ fn ends_of_arguments_are_accepted() {
         let more = super::of_eigenvalues(&smooth, r, &Restriction::Absolute(0.5)).value - first;
         let root = (n as f64).sqrt();
         assert!((more - 0.5 * r as f64 * root / (root + 1.0)).abs() < 1e-12);
+    }
+}
+
+/// The first bound is below r eigenvalues by a margin of 2e-14 and 4n ulp of ‖C‖ for each.
+#[test]
+fn the_first_bound_has_a_margin() {
+    for n in [3, 150] {
+        for size in [-8.0, 2.0] {
+            let diagonal = ndarray::Array1::linspace(size, 4.0, n);
+            let smooth = Quadratic::new(Array2::from_diag(&diagonal), None, None).unwrap();
+            let (low, high) = smooth.bounds();
+            let norm = f64::max(low.abs(), high.abs());
+            for r in 1..=2 {
+                let first = super::of_eigenvalues(&smooth, r, &Restriction::Free).value;
+                let margin = low - 2.0 * first / r as f64;
+                let expected = (2e-14 + 4.0 * n as f64 * f64::EPSILON) * norm;
+                assert!(
+                    (margin - expected).abs() <= 4.0 * f64::EPSILON * norm,
+                    "{n} {size}"
+                );
+            }
+        }
     }
 }

@@ -42,6 +42,13 @@ fn couplings_of_rounding_are_left_out() {
     }
 }
 
+/// Of equal diagonal entries a coupling counts even if its square underflows.
+#[test]
+fn small_couplings_count() {
+    let found = decrease((0.0, 0.0, 1e-200), [1.0, 1.0], [2.0, 1.0], [0.0; 2]);
+    assert_eq!(found, 0.5e-200);
+}
+
 /// Along a boost f is unbounded below if b_ii + b_kk < 2|b_ik| by more than rounding, and bounded otherwise.
 #[test]
 fn boosts_are_unbounded_beyond_a_tolerance() {
@@ -66,6 +73,12 @@ fn boosts_are_unbounded_beyond_a_tolerance() {
                 assert!(unbounded || (found - 0.75 * (bi + bk)).abs() < 1e-3);
             }
         }
+    }
+    // Exactly at the tolerance f counts as bounded.
+    let o = tolerance * 32.0;
+    for sign in [1.0, -1.0] {
+        let found = decrease((o, 0.0, sign * o), [1.0, -1.0], [1.0, 2.0], [16.0; 2]);
+        assert!(found > 0.0 && found.is_finite());
     }
     // Weights that cancel leave f constant along the boost.
     assert_eq!(
@@ -137,4 +150,33 @@ fn feasibility_is_the_distance_from_the_constraint() {
     assert!((feasibility(&swapped).0 - 8f64.sqrt()).abs() < 1e-15);
     let two = swapped.slice(ndarray::s![.., ..2]).to_owned();
     assert_eq!(feasibility(&two), (0.0, false));
+}
+
+/// The residual is ‖G − J X Gᵀ X K‖ with K = XᵀJX.
+#[test]
+fn stationarity_is_the_residual_of_its_condition() {
+    for signs in [[1, 1, -1, -1], [1, -1, 1, 1], [1; 4], [-1; 4]] {
+        let signature = Signature::new(&signs).unwrap();
+        let columns = if signature.is_definite() {
+            2..=4
+        } else {
+            4..=4
+        };
+        for r in columns {
+            let x = if signature.is_definite() {
+                start::random(4, r, 3)
+            } else {
+                start::random_j_orthogonal(&signature, 0.5, 3).unwrap()
+            };
+            let (g, j) = (start::random(4, r, 7), signature.matrix());
+            let k = x.t().dot(&j).dot(&x);
+            let rest = &g - &j.dot(&x).dot(&g.t()).dot(&x).dot(&k);
+            let norm = crate::linalg::square(&rest).sqrt();
+            let found = stationarity(x.view(), g.view(), &signature);
+            assert!(
+                norm > 0.1 && (found - norm).abs() < 1e-12 * norm,
+                "{signs:?} {r}"
+            );
+        }
+    }
 }

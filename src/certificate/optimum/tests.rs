@@ -204,3 +204,16 @@ fn an_optimum_is_not_known_without_its_conditions() {
         assert!((found - 0.5 * sum).abs() < 1e-12);
     }
 }
+
+/// All entries are searched up to 4096 rows, where the diagonal alone is no proof.
+#[test]
+fn entries_are_searched_up_to_a_number_of_rows() {
+    for (n, searched) in [(SEARCHED_ROWS, true), (SEARCHED_ROWS + 1, false)] {
+        let mut at = Array2::zeros((n, 2));
+        (at[[0, 0]], at[[1, 1]]) = (4.0, 4.0);
+        let columns = DenseColumns::from_transposed(at).unwrap();
+        let data = GramQuadratic::new(columns, -1.0, None).unwrap();
+        let value = searched.then_some(0.5 - 8.0);
+        assert_eq!(known(&data, &Penalty::l0(0.5), 1), value, "{n}");
+    }
+}

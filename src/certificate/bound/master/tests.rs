@@ -170,6 +170,70 @@ fn a_centre_meets_its_condition() {
     }
 }
 
+/// A step goes 95 % of the way to the first weight of 0, but no further than Newton's. It is halved
+/// until the barrier rises by 1e-4 of its slope along the step.
+#[test]
+fn steps_to_a_centre_rise_enough() {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    let (mut whole, mut bounded, mut halved) = (0, 0, 0);
+    for seed in 0..20 {
+        for (mu, scale, less) in [
+            (1.0, 1.0, 0.0),
+            (0.1, 0.01, 0.0),
+            (0.01, 1.0, 6.0),
+            (0.01, 1.5, 0.0),
+            (1e-3, 1e-3, 0.0),
+        ] {
+            let (_, mut master) = problem(seed);
+            for u in &mut master.known {
+                u.weight *= scale;
+                u.value -= less;
+            }
+            let w = master.weights();
+            let Some(at) = master.barrier(&w, mu) else {
+                continue;
+            };
+            let (step, decrement) = master.newton(&w, &at, mu).unwrap();
+            // Time for one step: the first number of questions after which the weights have moved.
+            let moved = (1..100).find_map(|most| {
+                let asked = AtomicUsize::new(0);
+                let mut part = master.clone();
+                part.centre(mu, &|| asked.fetch_add(1, Relaxed) < most)?;
+                (part.weights() != w).then(|| part.weights())
+            });
+            let moved = moved.unwrap();
+            let least = step.iter().fold(0.0, |m: f64, v| m.min(*v));
+            let most = if least < 0.0 {
+                (-0.95 / least).min(1.0)
+            } else {
+                1.0
+            };
+            let along = |t: f64| -> Vec<f64> {
+                let next = w.iter().zip(&step).map(|(w, d)| w * (1.0 + t * d));
+                next.collect()
+            };
+            let rises = |t: f64| {
+                let enough = at.value + 1e-4 * t * mu * decrement;
+                let next = master.barrier(&along(t), mu);
+                next.is_some_and(|next| next.value >= enough)
+            };
+            let largest = (0..w.len()).max_by(|&i, &j| step[i].abs().total_cmp(&step[j].abs()));
+            let k = largest.unwrap();
+            let halvings = (most * step[k] / (moved[k] / w[k] - 1.0)).log2().round();
+            let length = most * 0.5f64.powf(halvings);
+            assert_eq!(moved, along(length), "{seed} {mu}");
+            assert!(rises(length) && (halvings == 0.0 || !rises(2.0 * length)));
+            whole += usize::from(length == 1.0);
+            bounded += usize::from(length == most && most < 1.0);
+            halved += usize::from(length < most);
+        }
+    }
+    assert!(
+        whole > 3 && bounded > 3 && halved > 3,
+        "{whole} {bounded} {halved}"
+    );
+}
+
 #[test]
 fn a_centre_out_of_time_is_the_point_where_it_began() {
     let (_, mut master) = problem(2);

@@ -394,6 +394,17 @@ fn the_best_supports_are_kept_in_order() {
 }
 
 #[test]
+fn the_first_of_equal_supports_stays_first() {
+    let b = Array2::eye(4);
+    let mut search = branching(&b, 1, 2, &WHOLE);
+    for row in [2, 0, 3] {
+        search.offer(&[row]);
+    }
+    let rows: Vec<usize> = search.found.iter().map(|c| c.rows[0]).collect();
+    assert_eq!(rows, [2, 0, 3]);
+}
+
+#[test]
 fn floors_and_limits_are_those_of_the_effort() {
     let b = indefinite(4, 1);
     for (tolerance, enough) in [(0.5, f64::NEG_INFINITY), (0.0, 1e3), (0.25, -1e3)] {
@@ -543,3 +554,5 @@ fn a_search_with_less_to_do_does_less() {
         assert_eq!((found.nodes, found.found.len()), (0, 1));
     }
 }
+
+mod rounding;

@@ -162,6 +162,11 @@ fn bounds_at_a_multiplier_are_sums_of_maxima() {
             found.above >= sum + 0.9 * rounding && found.above <= sum + 1e-10,
             "{seed}"
         );
+        let parts = ky_fan_above(&centre.lambda, 3) + 2.0 * found.maxima[0] + found.maxima[1];
+        assert!(
+            (found.above - parts - rounding).abs() < 0.2 * rounding,
+            "{seed}"
+        );
         for (k, exact) in exact.iter().enumerate() {
             assert!((found.maxima[k] - exact).abs() < 1e-11);
             for new in &found.found[k] {
@@ -239,6 +244,33 @@ fn rows_that_no_good_support_has_are_left_out() {
         }
     }
     assert!(kept > 100 && left > 100, "{kept} {left}");
+}
+
+/// A row stays within a margin of the threshold: for k = 2, 24 ulp of the maximum, of the value
+/// that counts, of B_ii and of b².
+#[test]
+fn rows_near_the_threshold_stay() {
+    for own in [0.0, -10.0] {
+        let ulp = 24.0 * f64::EPSILON;
+        // (1 − B_ii)(1 − φ) = b² for φ = 0: the others have no diagonal entry.
+        let square = 1.0 - own;
+        let margin = ulp * ((2.0 - own) * (2.0 - own) / square + 1.0);
+        for (part, stays) in [(0.0, true), (0.9, true), (1.1, false)] {
+            let entry = f64::sqrt(square * (1.0 - part * margin));
+            let mut c = Array2::zeros((N, N));
+            c[[0, 0]] = own;
+            (c[[0, 1]], c[[1, 0]]) = (entry, entry);
+            let shifted = Shifted::new(c.clone(), 1);
+            let dual = Dual {
+                lambda: Array2::zeros((N, N)),
+                maxima: vec![1.0],
+            };
+            let mut classes = vec![class(1, allowed(2, &[]))];
+            shifted.screen(&mut classes, &dual, 0.0, &exact_effort());
+            let free = &classes[0].allowed.free;
+            assert_eq!(free.contains(&0), stays, "{own} {part}");
+        }
+    }
 }
 
 /// One column: the node's bound is the sparse maximum of C itself, and its work grows with the effort.
@@ -324,3 +356,5 @@ fn cut_nodes_continue() {
     let cut = shifted.solve(&at, &never, &mut |_, _| {});
     assert!(cut.cut.is_some() && cut.bound == at.bound && cut.dual.is_none());
 }
+
+mod rounds;

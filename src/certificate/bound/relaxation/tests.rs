@@ -154,6 +154,8 @@ fn projections_onto_the_fantope_are_nearest() {
             }
         }
     }
+    // The only P of n columns is I, also where the shift of the eigenvalues is 0.
+    assert_eq!(onto_fantope(&Array2::eye(3), 3), Array2::<f64>::eye(3));
     // Multiples of the identity: every eigenvalue has the same share.
     for theta in [-2.0, 0.0, 0.25, 3.0] {
         let p = onto_fantope(&(Array2::<f64>::eye(4) * theta), 1);
@@ -220,9 +222,13 @@ fn factorizations_bound_the_largest_eigenvalue() {
             off >= 0.9 * least && off <= 1.1 * most,
             "{seed} {off} {least}"
         );
+        // A factorization proves any value that is large enough.
+        let more = exact + 0.1 * size;
+        let off = largest_above(&a, 1, more) - more;
+        assert!(off >= 0.5 * least && off < 1e-12 * size, "{seed} {off}");
         // A value that no shift repairs is replaced by the eigenvalues.
         let far = largest_above(&a, 1, exact - 0.1 * size);
-        assert!(far >= exact && far <= exact + 1e-12 * size);
+        assert!(far > ky_fan_above(&a, 1) && far <= exact + 1e-12 * size);
         for r in 2..=n {
             let (sum, difference) = (ky_fan_above(&a, r), r as f64 * f64::EPSILON * size);
             let more = largest_above(&a, r, 0.0) - sum;
@@ -376,6 +382,15 @@ fn residuals_are_balanced() {
         let before = admm.sigma;
         admm.balance(&c);
         assert!((admm.sigma / before - factor).abs() < 1e-14);
+    }
+    // At three times the other residual neither counts as larger.
+    let unit = Array2::from_diag(&ndarray::array![1.0, 0.0, 0.0]);
+    admm.y.assign(&unit);
+    for residuals in [(6.0, 2.0), (2.0, 6.0)] {
+        admm.residuals = residuals;
+        let before = admm.sigma;
+        admm.balance(&unit);
+        assert_eq!(admm.sigma, before);
     }
     // Every tenth step looks at the residuals.
     let mut admm = Admm::new(&c, 1, Entries::Penalized(0.3));

@@ -474,3 +474,5 @@ fn excluded_rows_are_in_no_optimum() {
     }
     assert!(excluded > 4, "{excluded}");
 }
+
+mod limits;

@@ -192,6 +192,8 @@ fn the_least_decided_row_is_split() {
     let two = |a: f64, b: f64| vec![known(1, &[1, 3], &[a, b], 0.5)];
     assert_eq!(of(two(0.6, -0.8)), Some((1, 3)));
     assert_eq!(of(two(0.8, 0.6)), Some((1, 1)));
+    // Of rows that are equal, the first.
+    assert_eq!(of(used(1.0)), Some((1, 0)));
     // Many small vectors of one row count together, for use and squares.
     let many = vec![
         known(1, &[0], &[1.0], 0.35),
@@ -234,6 +236,7 @@ fn nodes_are_closed_split_or_put_back() {
     for (bound, cut, open, done) in [
         (5.0, None, 2, f64::NEG_INFINITY),
         (4.5, None, 0, 4.5),
+        (4.0, None, 0, 4.5),
         (3.0, None, 0, 4.5),
         (5.0, Some(0.1), 1, f64::NEG_INFINITY),
         (4.5, Some(0.1), 0, 4.5),
@@ -386,7 +389,9 @@ fn runs_keep_their_limits() {
         "{}",
         whole.age
     );
-    assert_eq!(whole.run(&reach, |_| true), 0.0);
+    for nodes in [12, whole.age] {
+        assert_eq!(whole.run(&Reach { nodes, ..reach }, |_| true), 0.0);
+    }
     let mut short = fresh();
     let none = Reach { work: 0.0, ..reach };
     assert_eq!((short.run(&none, |_| true), short.age), (0.0, 1));
