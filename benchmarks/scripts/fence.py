@@ -32,7 +32,6 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 from default_fits import DATA, FITS  # noqa: E402
-from leave_one_out import rows  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
 
@@ -89,9 +88,10 @@ def pairs(seed: int, _: argparse.Namespace) -> Iterator[Figure]:
 def validation(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
     """Objectives of the default search with limits on time."""
     from orthobcd_bench.runner import Bench
+    from orthobcd_bench.suites import SUITES
 
-    bench = Bench(options.data)
-    for row in rows(27 if options.quick else 3):
+    bench, every = Bench(options.data), 27 if options.quick else 3
+    for row in [row for table in SUITES["validation"].tables for row in table.rows][::every]:
         problem = bench.problem(row)
         for seconds in VALIDATION_SECONDS:
             found = ob.solve(problem, max_time=seconds, seed=seed, n_threads=1)

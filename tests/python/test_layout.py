@@ -89,3 +89,24 @@ def test_files_and_functions_are_short(path: Path):
         if isinstance(node, ast.FunctionDef):
             begin = node.body[0].end_lineno if ast.get_docstring(node) else node.lineno
             assert node.end_lineno - begin <= 80, node.name
+
+
+def test_scripts_import_names_that_their_neighbours_define():
+    """A script of the benchmarks runs seldom, so nothing else tells that its import is gone."""
+    trees = {
+        path.stem: ast.parse(path.read_text(encoding="utf-8"))
+        for path in (ROOT / "benchmarks" / "scripts").glob("*.py")
+    }
+    found = 0
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in trees:
+                defined = {
+                    target.id if isinstance(target, ast.Name) else getattr(target, "name", None)
+                    for at in ast.walk(trees[node.module])
+                    for target in (at, *getattr(at, "targets", ()), getattr(at, "target", None))
+                }
+                for alias in node.names:
+                    found += 1
+                    assert alias.name in defined, (name, node.module, alias.name)
+    assert found > 5
