@@ -41,7 +41,7 @@ def code(path: Path) -> list[tuple[int, str]]:
 def files(folder: Path) -> Iterator[tuple[Path, list[tuple[int, str]]]]:
     """The files of the crate other than tests, with their code lines."""
     for path in sorted(folder.rglob("*.rs")):
-        if path.name != "tests.rs":
+        if path.name != "tests.rs" and "tests" not in path.parts:
             yield path, code(path)
 
 
