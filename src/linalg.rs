@@ -63,9 +63,11 @@ pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<
     out.into_array()
 }
 
-/// `target += A B`, with the rows of `target` one after the other.
+/// Adds A B to the last columns of `target`, whose rows stand one after the other.
 pub(crate) fn add_product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, target: &mut [f64]) {
-    let target = MatMut::from_row_major_slice_mut(target, a.nrows(), b.ncols());
+    let columns = target.len() / a.nrows().max(1);
+    let target = MatMut::from_row_major_slice_mut(target, a.nrows(), columns);
+    let target = target.subcols_mut(columns - b.ncols(), b.ncols());
     in_faer(a, |a| {
         in_faer(b, |b| matmul(target, Accum::Add, a, b, 1.0, Par::Seq));
     });

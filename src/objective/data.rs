@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
-use crate::linalg::{add_product, product};
+use crate::linalg::add_product;
 use crate::rows::{Rows, rows_of, slice_of};
 use crate::threads::{CHUNK_ROWS, Threads};
 
@@ -89,8 +89,15 @@ pub trait Data: Debug + Send + Sync {
         self.stored() as f64
     }
 
-    /// Returns A_Kᵀ A_K for K = `columns`; None if `go_on` returns false.
-    fn inner(&self, columns: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>>;
+    /// Adds the upper triangle of `A_Kᵀ A_K` for K = `columns` to `target`, by rows; returns false if `go_on` ended
+    /// the computation.
+    fn add_inner(
+        &self,
+        columns: &[usize],
+        target: &mut [f64],
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> bool;
 
     /// Returns the number of stored entries of `columns`.
     fn stored_in(&self, columns: &[usize]) -> usize;
@@ -272,43 +279,30 @@ impl Data for DenseColumns<'_> {
         })
     }
 
-    /// Computes `PANEL` rows of one triangle, for some samples, between two calls of `go_on`.
-    fn inner(&self, columns: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+    /// Computes `PANEL` rows, for some samples, between two calls of `go_on`.
+    fn add_inner(
+        &self,
+        columns: &[usize],
+        target: &mut [f64],
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> bool {
         let (count, stopped) = (columns.len(), AtomicBool::new(false));
-        let mut entries = Rows::zeros((count, count));
         for samples in self.at().axis_chunks_iter(Axis(1), SAMPLES) {
             let chosen = samples.select(Axis(0), columns);
             let work = count * chosen.len();
-            threads.for_chunks(
-                entries.entries_mut(),
-                PANEL * count,
-                work,
-                |piece, target| {
-                    if !go_on() {
-                        stopped.store(true, Ordering::Relaxed);
-                        return;
-                    }
-                    let from = piece * PANEL;
-                    let rows = chosen.slice(s![from..from + target.len() / count, ..]);
-                    let part = product(rows, chosen.slice(s![from.., ..]).t());
-                    let mut target = rows_of(target, count);
-                    let mut target = target.slice_mut(s![.., from..]);
-                    target += &part;
-                },
-            );
+            threads.for_chunks(target, PANEL * count, work, |piece, panel| {
+                if !go_on() {
+                    stopped.store(true, Ordering::Relaxed);
+                    return;
+                }
+                let from = piece * PANEL;
+                let rows = chosen.slice(s![from..from + panel.len() / count, ..]);
+                add_product(rows, chosen.slice(s![from.., ..]).t(), panel);
+            });
         }
-        (!stopped.into_inner()).then(|| with_lower_triangle(entries.into_array()))
+        !stopped.into_inner()
     }
-}
-
-/// Completes a symmetric matrix of which the upper triangle is known.
-pub(super) fn with_lower_triangle(mut a: Array2<f64>) -> Array2<f64> {
-    for i in 0..a.nrows() {
-        for j in 0..i {
-            a[[i, j]] = a[[j, i]];
-        }
-    }
-    a
 }
 
 /// `target += factor · x`.

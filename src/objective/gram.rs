@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::data::with_lower_triangle;
 use super::{
     BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, Spectrum, Tracker, check_means,
 };
@@ -127,17 +126,33 @@ impl<'a> GramQuadratic<'a> {
         self.center_row(k, moments, target);
     }
 
-    /// Returns C_BB for some rows B; None if `go_on` returns false.
-    fn entries(&self, rows: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        let mut c = self.data.inner(rows, threads, go_on)?;
-        c *= self.scale;
-        if self.mean.is_some() {
-            c.indexed_iter_mut()
-                .for_each(|((a, b), v)| *v += self.center_entry(rows[a], rows[b]));
-            // Rounding may differ in the two triangles.
-            c = with_lower_triangle(c);
+    /// Writes C_BB for some rows B, by rows; returns false if `go_on` ended the computation.
+    fn entries(
+        &self,
+        rows: &[usize],
+        target: &mut [f64],
+        threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> bool {
+        target.fill(0.0);
+        if !self.data.add_inner(rows, target, threads, go_on) {
+            return false;
         }
-        Some(c)
+        let count = rows.len();
+        for from in (0..count).step_by(MIRRORED) {
+            for column in from..count {
+                for row in from..count.min(from + MIRRORED).min(column + 1) {
+                    let at = row * count + column;
+                    let mut value = self.scale * target[at];
+                    if self.mean.is_some() {
+                        value += self.center_entry(rows[row], rows[column]);
+                    }
+                    target[at] = value;
+                    target[column * count + row] = value;
+                }
+            }
+        }
+        true
     }
 
     fn times(&self, x: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Rows {
@@ -216,7 +231,9 @@ impl QuadraticForm for GramQuadratic<'_> {
     }
 
     fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        self.entries(rows, &Threads::serial(), go_on)
+        let mut c = Rows::zeros((rows.len(), rows.len()));
+        let whole = self.entries(rows, c.entries_mut(), &Threads::serial(), go_on);
+        whole.then(|| c.into_array())
     }
 
     fn restricted(&self, rows: &[usize]) -> Option<Box<dyn QuadraticForm>> {
@@ -259,6 +276,9 @@ impl QuadraticForm for GramQuadratic<'_> {
     }
 }
 
+/// Rows of C_BB that are completed together, so that entries read by columns stay in the cache.
+const MIRRORED: usize = 8;
+
 /// Rows of a block's gradient per parallel piece.
 const GRADIENT_ROWS: usize = 16;
 
@@ -289,9 +309,7 @@ impl Tracker for GramTracker<'_> {
 
     fn fill(&mut self, model: BlockModel<'_>) {
         let (objective, rows, r) = (self.objective, model.rows, model.columns());
-        if let Some(c) = objective.entries(rows, &self.threads, &|| true) {
-            (model.curvature.iter_mut().zip(&c)).for_each(|(target, &c)| *target = c);
-        }
+        objective.entries(rows, model.curvature, &self.threads, &|| true);
         let (stride, moments, w) = (model.stride, &self.moments, &self.w);
         let work = rows.len() * r * objective.data.stored() / objective.data.features();
         (self.threads).for_chunks(

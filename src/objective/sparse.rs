@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::data::{add, is_nonzero, with_lower_triangle};
+use super::data::{add, is_nonzero};
 use super::{Data, GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
@@ -263,22 +263,27 @@ impl Data for SparseColumns {
     }
 
     /// Sums over the samples; the work of a sample is the square of its nonzeros in `columns`.
-    fn inner(&self, columns: &[usize], _threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+    fn add_inner(
+        &self,
+        columns: &[usize],
+        target: &mut [f64],
+        _threads: &Threads,
+        go_on: GoOn<'_>,
+    ) -> bool {
         let count = columns.len();
         let mut entries: Vec<(usize, usize, f64)> = (columns.iter().enumerate())
             .flat_map(|(slot, &k)| self.column(k).map(move |(i, value)| (i, slot, value)))
             .collect();
         entries.sort_unstable_by_key(|&(i, slot, _)| (i, slot));
-        let mut product = Array2::zeros((count, count));
         for (done, sample) in entries.chunk_by(|a, b| a.0 == b.0).enumerate() {
             if done % CHUNK_ROWS == 0 && !go_on() {
-                return None;
+                return false;
             }
             for (k, &(_, a, u)) in sample.iter().enumerate() {
-                let mut row = product.row_mut(a);
+                let row = &mut target[a * count..][..count];
                 sample[k..].iter().for_each(|&(_, b, v)| row[b] += u * v);
             }
         }
-        Some(with_lower_triangle(product))
+        true
     }
 }
