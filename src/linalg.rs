@@ -65,7 +65,10 @@ pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<
 
 /// Adds A B to the last columns of `target`, whose rows stand one after the other.
 pub(crate) fn add_product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, target: &mut [f64]) {
-    let columns = target.len() / a.nrows().max(1);
+    if target.is_empty() {
+        return;
+    }
+    let columns = target.len() / a.nrows();
     let target = MatMut::from_row_major_slice_mut(target, a.nrows(), columns);
     let target = target.subcols_mut(columns - b.ncols(), b.ncols());
     in_faer(a, |a| {
