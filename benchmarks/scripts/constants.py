@@ -364,18 +364,28 @@ def table(out: Path) -> Iterator[str]:
     heads = [column.format(name) for name in ("half", "twice") for column in columns]
     yield f"| constant | runs | {' | '.join(heads)} |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    rows = []
+    rows, failed, unchanged = [], [], []
     for k, pairs in found.items():
         values = np.array(pairs)
+        values = values[np.isfinite(values).all(axis=1)]
+        if not len(values):
+            failed.append(names[k])
+            continue
+        if np.abs(values).max() <= 1e-6:
+            unchanged.append(f"`{names[k]}`")
+            continue
         cells = []
         for column in values.T:
             cells += [f"{(column > 1e-6).sum()}", f"{(column < -1e-6).sum()}"]
-            cells += [f"{np.nanmean(column):+.1e}", f"{np.nanmax(column):+.1e}"]
-        worst = np.nanmax(np.nanmean(values, axis=0))
+            cells += [f"{column.mean():+.1e}", f"{column.max():+.1e}"]
+        worst = values.mean(axis=0).max()
         rows.append((worst, f"| `{names[k]}` | {len(values)} | {' | '.join(cells)} |"))
     yield from (text for _, text in sorted(rows, reverse=True))
-    unused = [name for k, name in enumerate(names) if k and k not in found]
-    yield f"\nNot reached: {', '.join(unused)}"
+    unused = [f"`{name}`" for k, name in enumerate(names) if k and k not in found]
+    for label, some in (("Nothing changes", unchanged), ("Not reached", unused)):
+        yield f"\n{label}, {len(some)}: {', '.join(some)}."
+    if failed:
+        yield f"\nThe solve fails, {len(failed)}: {', '.join(failed)}."
 
 
 if __name__ == "__main__":
