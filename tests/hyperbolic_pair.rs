@@ -12,7 +12,7 @@ use orthobcd::penalty::{Penalty, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{instances, normal};
+use common::{dot, instances, light, normal};
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;
@@ -112,28 +112,9 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
     }
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 impl Instance {
     fn light(&self) -> LightModel {
-        let plus: Vec<f64> = self.x.iter().zip(&self.y).map(|(x, y)| x + y).collect();
-        let minus: Vec<f64> = self.x.iter().zip(&self.y).map(|(x, y)| x - y).collect();
-        LightModel {
-            gz: [
-                [dot(&self.g[0], &plus), dot(&self.g[0], &minus)],
-                [dot(&self.g[1], &plus), dot(&self.g[1], &minus)],
-            ],
-            m: self.m,
-            t: [
-                [dot(&self.x, &plus), dot(&self.x, &minus)],
-                [dot(&self.y, &plus), dot(&self.y, &minus)],
-            ],
-            s: [dot(&plus, &plus), dot(&minus, &minus)],
-            s_size: [0.0; 2],
-            proximal: self.proximal,
-        }
+        light([&self.x, &self.y], &self.g, self.m, self.proximal)
     }
 
     /// (value, magnitude) of the surrogate at V = D H(μ), straight from the new rows.

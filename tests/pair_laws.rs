@@ -14,7 +14,7 @@ use orthobcd::penalty::{Penalty, solve_on_circle, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use common::{dot, light, normal};
 
 /// Two rows and the smooth part of their pair problem, on either curve.
 #[derive(Clone)]
@@ -62,10 +62,6 @@ fn case(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Case {
         m: Sym2 { d0, d1, o },
         proximal: if rng.random() { 0.0 } else { 0.25 },
     }
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 impl Case {
@@ -119,22 +115,7 @@ impl Case {
     }
 
     fn light(&self) -> LightModel {
-        let rows = self.x.iter().zip(&self.y);
-        let (plus, minus): (Vec<f64>, Vec<f64>) = rows.map(|(x, y)| (x + y, x - y)).unzip();
-        LightModel {
-            gz: [
-                [dot(&self.g[0], &plus), dot(&self.g[0], &minus)],
-                [dot(&self.g[1], &plus), dot(&self.g[1], &minus)],
-            ],
-            m: self.m,
-            t: [
-                [dot(&self.x, &plus), dot(&self.x, &minus)],
-                [dot(&self.y, &plus), dot(&self.y, &minus)],
-            ],
-            s: [dot(&plus, &plus), dot(&minus, &minus)],
-            s_size: [0.0; 2],
-            proximal: self.proximal,
-        }
+        light([&self.x, &self.y], &self.g, self.m, self.proximal)
     }
 
     fn on_hyperbola(

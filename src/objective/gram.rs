@@ -126,7 +126,7 @@ impl<'a> GramQuadratic<'a> {
         self.center_row(k, moments, target);
     }
 
-    /// Writes C_BB for some rows B, by rows; returns false if `go_on` ended the computation.
+    /// Writes C_BB for some rows B to `target`, which is zero, by rows; returns false if `go_on` ended the computation.
     fn entries(
         &self,
         rows: &[usize],
@@ -134,7 +134,6 @@ impl<'a> GramQuadratic<'a> {
         threads: &Threads,
         go_on: GoOn<'_>,
     ) -> bool {
-        target.fill(0.0);
         if !self.data.add_inner(rows, target, threads, go_on) {
             return false;
         }
@@ -309,6 +308,7 @@ impl Tracker for GramTracker<'_> {
 
     fn fill(&mut self, model: BlockModel<'_>) {
         let (objective, rows, r) = (self.objective, model.rows, model.columns());
+        model.curvature.fill(0.0);
         objective.entries(rows, model.curvature, &self.threads, &|| true);
         let (stride, moments, w) = (model.stride, &self.moments, &self.w);
         let work = rows.len() * r * objective.data.stored() / objective.data.features();

@@ -9,8 +9,7 @@
 use ndarray::Array2;
 
 use super::Tangent;
-use super::gradient::ARMIJO;
-use super::gradient::Lengths;
+use super::gradient::{ARMIJO, Lengths};
 use crate::linalg::{product, square};
 use crate::manifold::normals;
 

@@ -176,8 +176,8 @@ fn data_have_the_bound_of_their_matrix() {
     }
 }
 
-/// The search for a block of rows does nothing if its goal is reached, its clock has stopped or its
-/// work is used up; what is left decides, not what was spent before.
+/// The search for a block of rows does nothing if its goal is reached, its clock has stopped or no
+/// work is left. The work that was spent before has no effect.
 #[test]
 fn searches_for_rows_keep_each_limit() {
     let (n, r, penalty) = (7, 2, 0.6);
