@@ -7,8 +7,8 @@
 //! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
 //! which only ends the search.
 //!
-//! Without limits a search ends if [`CONFIRMED`] rounds brought no improvement and [`AGREEING`] independent
-//! chains have the best value, or after many perturbations without improvement.
+//! Without limits a search ends after a round without improvement if [`AGREEING`] independent chains have the
+//! best value, or after many perturbations without improvement.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,11 +33,9 @@ use crate::threads::Threads;
 /// Number of chains.
 const CHAINS: usize = 16;
 
-/// Number of independent chains with the best value, and rounds in a row without improvement, that end a
-/// search without limits. Such chains do not exchange points, so all of them would have missed any better
-/// point.
-const AGREEING: usize = CHAINS / 2;
-const CONFIRMED: usize = 2;
+/// Number of independent chains with the best value that end a search without limits, after a round without
+/// improvement. Such chains do not exchange points, so all of them would have missed any better point.
+const AGREEING: usize = CHAINS / 4;
 
 /// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
 const FIRST_ROUND: f64 = 2e7;
@@ -240,14 +238,15 @@ impl<S> Chain<S> {
     }
 }
 
-/// A search between two rounds. `unsuccessful` counts perturbations, `confirmed` rounds without improvement.
+/// A search between two rounds. `unsuccessful` counts perturbations; `confirmed`: [`AGREEING`] independent
+/// chains have the best value after a round without improvement.
 struct Progress<S> {
     chains: Vec<Mutex<Chain<S>>>,
     spent: f64,
     length: f64,
     begun: usize,
     unsuccessful: usize,
-    confirmed: usize,
+    confirmed: bool,
 }
 
 stored!(Progress<S> {
@@ -372,7 +371,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             length: FIRST_ROUND,
             begun: CHAINS,
             unsuccessful: 0,
-            confirmed: 0,
+            confirmed: false,
         });
         loop {
             if let Some(status) = self.ended(&progress, incumbent) {
@@ -398,7 +397,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         let proved = incumbent.value() <= self.bound + self.same();
         let idle = progress.unsuccessful >= patience(self.space.choice());
-        let converged = !limited && (progress.confirmed >= CONFIRMED || idle);
+        let converged = !limited && (progress.confirmed || idle);
         let left = self.limit - progress.spent;
         if proved || converged {
             Some(Status::Converged)
@@ -453,10 +452,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let lowest = values[order[0]] + same;
         let agreeing =
             (0..CHAINS).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
-        progress.confirmed = match lowest.is_finite() && !gained && agreeing.count() >= AGREEING {
-            true => progress.confirmed + 1,
-            false => 0,
-        };
+        progress.confirmed = lowest.is_finite() && !gained && agreeing.count() >= AGREEING;
         let leader = locked(&chains[order[0]]).best.clone();
         for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
             let from = if place % 2 == 0 { leader.clone() } else { None };

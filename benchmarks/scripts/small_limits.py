@@ -1,0 +1,94 @@
+"""Default fits with limits on nonzeros for at most 300 features: objective and processor seconds.
+
+``python benchmarks/scripts/small_limits.py > lines.jsonl`` prints a line of JSON for each of 243
+fits: data, features, components, nonzeros, objective, seconds and status. With two files of such
+lines, ``--compare before.jsonl after.jsonl`` prints how many fits end higher and lower, and the
+seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+
+
+def data() -> Iterator[tuple[str, Any]]:
+    """Noise, factors and decaying columns of six sizes, and three data sets of scikit-learn."""
+    from sklearn import datasets
+
+    for n, samples in ((20, 3), (40, 8), (60, 200), (90, 30), (150, 100), (300, 200)):
+        rng = np.random.default_rng(n + samples)
+        yield f"noise-{n}", rng.standard_normal((3 * samples, n))
+        factors = rng.standard_normal((3 * samples, 5)) @ rng.standard_normal((5, n))
+        yield f"factors-{n}", factors + 0.3 * rng.standard_normal((3 * samples, n))
+        decay = np.arange(1, n + 1) ** -0.7
+        yield f"decay-{n}", rng.standard_normal((2 * samples, n)) * decay
+    for name in ("wine", "breast_cancer", "digits"):
+        matrix = getattr(datasets, f"load_{name}")().data
+        centred = matrix - matrix.mean(axis=0)
+        scale = matrix.std(axis=0)
+        yield name, centred / np.where(scale > 0, scale, 1.0)
+
+
+def fit() -> None:
+    """Prints a line of JSON for each fit."""
+    import orthobcd as ob
+
+    warnings.simplefilter("ignore")
+    for name, matrix in data():
+        n = matrix.shape[1]
+        for r in (1, 3, 6, 12):
+            if r > min(matrix.shape):
+                continue
+            for share in (0.06, 0.2, 0.5):
+                limit = max(r, int(n * r * share))
+                problem = ob.SparsePCAProblem(matrix, r, ob.Cardinality(limit))
+                begun = time.process_time()
+                found = ob.solve(problem, n_threads=1, seed=0)
+                seconds = time.process_time() - begun
+                row = [name, n, r, limit, found.objective, seconds, found.status.name]
+                print(json.dumps(row), flush=True)
+
+
+def compare(before: Path, after: Path) -> None:
+    """Prints how the fits of two files differ."""
+    found = []
+    for path in (before, after):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        found.append({tuple(row[:4]): row[4:6] for row in rows})
+    keys = [key for key in found[0] if key in found[1]]
+    first, second = (np.array([some[key] for key in keys]) for some in found)
+    changes = (second[:, 0] - first[:, 0]) / np.abs(first[:, 0])
+    print(f"{len(keys)} fits, {(changes > 1e-6).sum()} higher, {(changes < -1e-6).sum()} lower")
+    print(f"mean change {changes.mean():+.1e}, worst {changes.max():+.1e}")
+    features = np.array([key[1] for key in keys])
+    for label, rows in (("at most 100", features <= 100), ("more than 100", features > 100)):
+        medians = [np.median(some[rows, 1]) for some in (first, second)]
+        means = [some[rows, 1].mean() for some in (first, second)]
+        print(f"{label} features: median s {medians[0]:.2f} -> {medians[1]:.2f}, ", end="")
+        print(f"mean {means[0]:.2f} -> {means[1]:.2f}")
+
+
+def main() -> None:
+    """Fits, or compares two files of fits."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
+    options = parser.parse_args()
+    if options.compare:
+        compare(*options.compare)
+    else:
+        fit()
+
+
+if __name__ == "__main__":
+    main()
