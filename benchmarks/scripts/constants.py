@@ -37,6 +37,9 @@ NUMBERS = {"f64", "usize", "u32", "u64", "(f64, f64)", "[f64; 2]", "[f64; 3]", "
 NUMBERS |= {"[f64; 6]"}
 """Types of constants that are varied."""
 
+SAME = 1e-6
+"""Relative change up to which an objective counts as unchanged, as in `leave_one_out.py`."""
+
 PLAIN = {0.0, 0.5, 1.0, 2.0}
 """Values of literals that need no name, as in `code_lines.py`."""
 
@@ -369,14 +372,14 @@ def table(out: Path) -> Iterator[str]:
         values = np.array(pairs)
         values = values[np.isfinite(values).all(axis=1)]
         if not len(values):
-            failed.append(names[k])
+            failed.append(f"`{names[k]}`")
             continue
-        if np.abs(values).max() <= 1e-6:
+        if np.abs(values).max() <= SAME:
             unchanged.append(f"`{names[k]}`")
             continue
         cells = []
         for column in values.T:
-            cells += [f"{(column > 1e-6).sum()}", f"{(column < -1e-6).sum()}"]
+            cells += [f"{(column > SAME).sum()}", f"{(column < -SAME).sum()}"]
             cells += [f"{column.mean():+.1e}", f"{column.max():+.1e}"]
         worst = values.mean(axis=0).max()
         rows.append((worst, f"| `{names[k]}` | {len(values)} | {' | '.join(cells)} |"))

@@ -1,6 +1,7 @@
 """Loss of the search without one of its heuristics.
 
-``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2] [--only l0]``
+``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2]
+[--first-seed 0] [--only l0] [--without exchange]``
 solves problems of every kind (real and random data, all penalties, linear terms, D, det X = 1,
 functions, mixed signatures). The plan has short restarts, longer restarts of the best, and
 improvements. The search runs with the heuristics of the default search, and without each in turn.
@@ -137,7 +138,9 @@ def taken(problem: Any, work: float) -> tuple[list[str], list[str]]:
     return scratch, list(dict.fromkeys(run.heuristic for run in runs if run.improve)) or scratch
 
 
-def measure(problem: Any, work: float, seeds: int) -> Iterator[tuple[str, bool, float]]:
+def measure(
+    problem: Any, work: float, seeds: range, without: list[str] | None
+) -> Iterator[tuple[str, bool, float]]:
     """Yields a heuristic, whether it found the incumbent, and the relative loss without it."""
     scratch, improve = taken(problem, work)
 
@@ -146,16 +149,17 @@ def measure(problem: Any, work: float, seeds: int) -> Iterator[tuple[str, bool, 
         return ob.solve(problem, solver=solver, max_work=work, seed=seed, n_threads=1)
 
     names = list(dict.fromkeys([*scratch, *improve]))
-    for seed in range(seeds if len(names) > 1 else 0):
+    tried = [name for name in names if without is None or name in without]
+    for seed in seeds if len(names) > 1 and tried else ():
         whole = solved(scratch, improve, seed)
-        for name in names:
+        for name in tried:
             left = [[other for other in some if other != name] for some in (scratch, improve)]
             if not all(left):
                 left = [some or scratch + improve for some in left]
                 left = [[other for other in some if other != name] for some in left]
-            without = solved(left[0], left[1], seed).objective
+            others = solved(left[0], left[1], seed).objective
             finder = (whole.strategy or "").startswith(name)
-            yield name, finder, (without - whole.objective) / max(abs(whole.objective), 1e-300)
+            yield name, finder, (others - whole.objective) / max(abs(whole.objective), 1e-300)
 
 
 def table(losses: dict[tuple[str, str], list[tuple[bool, float]]]) -> Iterator[str]:
@@ -181,15 +185,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--max-work", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="kinds of problems")
+    parser.add_argument("--without", nargs="*", help="heuristics that are left out in turn")
     options = parser.parse_args()
     folder = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
     losses: dict[tuple[str, str], list[tuple[bool, float]]] = defaultdict(list)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     for kind, label, problem in problems(folder):
         if options.only and kind not in options.only:
             continue
         own: dict[str, list[str]] = defaultdict(list)
-        for name, finder, loss in measure(problem, options.max_work, options.seeds):
+        for name, finder, loss in measure(problem, options.max_work, seeds, options.without):
             losses[name, kind].append((finder, loss))
             own[name].append(f"{loss:+.1e}{'*' if finder else ''}")
         shown = "; ".join(f"{name} {' '.join(values)}" for name, values in own.items())
