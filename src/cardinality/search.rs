@@ -7,8 +7,8 @@
 //! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
 //! which only ends the search.
 //!
-//! Without limits a search ends after a round without improvement if [`AGREEING`] independent chains have the
-//! best value, or after many perturbations without improvement.
+//! Without limits a search ends after a round of perturbations without improvement if [`AGREEING`] independent
+//! chains have the best value, or after many perturbations without improvement.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,8 +33,9 @@ use crate::threads::Threads;
 /// Number of chains.
 const CHAINS: usize = 16;
 
-/// Number of independent chains with the best value that end a search without limits, after a round without
-/// improvement. Such chains do not exchange points, so all of them would have missed any better point.
+/// Number of independent chains with the best value that end a search without limits, after a round of
+/// perturbations without improvement. Such chains do not exchange points, so all of them would have missed any
+/// better point.
 const AGREEING: usize = CHAINS / 4;
 
 /// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
@@ -239,7 +240,7 @@ impl<S> Chain<S> {
 }
 
 /// A search between two rounds. `unsuccessful` counts perturbations; `confirmed`: [`AGREEING`] independent
-/// chains have the best value after a round without improvement.
+/// chains have the best value after a round of perturbations without improvement.
 struct Progress<S> {
     chains: Vec<Mutex<Chain<S>>>,
     spent: f64,
@@ -452,7 +453,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let lowest = values[order[0]] + same;
         let agreeing =
             (0..CHAINS).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
-        progress.confirmed = lowest.is_finite() && !gained && agreeing.count() >= AGREEING;
+        let perturbed = incumbent.rounds > 1;
+        progress.confirmed =
+            lowest.is_finite() && perturbed && !gained && agreeing.count() >= AGREEING;
         let leader = locked(&chains[order[0]]).best.clone();
         for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
             let from = if place % 2 == 0 { leader.clone() } else { None };
