@@ -9,11 +9,15 @@ Work is counted, so that objectives do not depend on the load of the machine. Th
 for each heuristic and kind of problem. Columns count the solves without the heuristic, those where
 it found the incumbent, and those that ended higher or lower without it (by more than 1e-6 of |F|).
 Then come the mean, the worst and the best change of the objective.
+
+``--default`` prints one JSON line for each problem and seed, with the objective of the default
+search; ``--compare before after`` prints how the objectives of two builds differ.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections import defaultdict
 from collections.abc import Iterator
@@ -180,6 +184,25 @@ def table(losses: dict[tuple[str, str], list[tuple[bool, float]]]) -> Iterator[s
         yield f"| {name} | {kind} | {' | '.join(cells)} |"
 
 
+def compare(before: Path, after: Path) -> Iterator[str]:
+    """A table of the relative changes of the objective from one file to the other."""
+    first, second = (
+        {tuple(row[:3]): row[3] for row in map(json.loads, path.read_text().splitlines())}
+        for path in (before, after)
+    )
+    changes: dict[str, list[float]] = defaultdict(list)
+    for key in first.keys() & second.keys():
+        change = (second[key] - first[key]) / max(abs(first[key]), 1e-300)
+        for kind in (key[0], "all"):
+            changes[kind].append(change)
+    yield "| problems | runs | higher | lower | mean | worst | best |"
+    yield "|---|---|---|---|---|---|---|"
+    for kind, own in sorted(changes.items()):
+        counts = f"{sum(v > SAME for v in own)} | {sum(v < -SAME for v in own)}"
+        size = f"{np.mean(own):+.1e} | {max(own):+.1e} | {min(own):+.1e}"
+        yield f"| {kind} | {len(own)} | {counts} | {size} |"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -188,12 +211,22 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="kinds of problems")
     parser.add_argument("--without", nargs="*", help="heuristics that are left out in turn")
+    parser.add_argument("--default", action="store_true")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar=("BEFORE", "AFTER"))
     options = parser.parse_args()
+    if options.compare:
+        print("\n".join(compare(*options.compare)))
+        return
     folder = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
     losses: dict[tuple[str, str], list[tuple[bool, float]]] = defaultdict(list)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for kind, label, problem in problems(folder):
         if options.only and kind not in options.only:
+            continue
+        if options.default:
+            for seed in seeds:
+                found = ob.solve(problem, max_work=options.max_work, seed=seed, n_threads=1)
+                print(json.dumps([kind, label, seed, found.objective]), flush=True)
             continue
         own: dict[str, list[str]] = defaultdict(list)
         for name, finder, loss in measure(problem, options.max_work, seeds, options.without):

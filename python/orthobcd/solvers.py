@@ -38,7 +38,6 @@ Strategy = Literal[
     "supports",
     "forward",
     "path",
-    "sparse",
     "spectral",
     "varimax",
     "opening",
@@ -327,7 +326,7 @@ class Auto(Checked):
         "splitting" (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated"
         (the same over a short range of the smoothing, which is raised repeatedly; for ℓ1),
         "supports" (annealed disjoint supports), "forward" (forward selection on disjoint supports),
-        "path" (decreasing λ from the closed-form optimum), "sparse" (the same from random rows),
+        "path" (decreasing λ from the closed-form optimum),
         "partition" (for X ≥ 0 alternates between the columns and the assignment of rows to them,
         else random), "spectral", "varimax", "opening" (the best of disjoint supports and truncated
         axes with many numbers of nonzeros), "dense" (random).

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LEAST, LIKELY, Prior, Task, UNLIKELY};
 use crate::limits::MethodLimit;
 use crate::support::GAIN;
 
@@ -96,11 +96,11 @@ impl Heuristic for Cycles {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let success = match profile.kind {
-            Kind::Nonnegative => 1.0,
+            Kind::Nonnegative => LIKELY,
             Kind::Smooth => 0.0,
-            _ => 0.3,
+            _ => UNLIKELY,
         };
-        (improve && profile.rotations && profile.rows > 2).then(|| Prior::new(success, 30.0))
+        (improve && profile.rotations && profile.rows > 2).then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

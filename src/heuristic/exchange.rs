@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task, tangent};
+use super::{Heuristic, LEAST, LIKELY, Prior, Task, tangent};
 use crate::limits::MethodLimit;
 use crate::manifold::normals;
 
@@ -256,7 +256,7 @@ impl Heuristic for Exchanged {
     /// For disjoint supports, [`supports`](super::supports) does the same with C.
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let fits = profile.kind == Kind::Count && !profile.mixed && !profile.trace_form;
-        (improve && fits).then(|| Prior::new(1.0, 100.0))
+        (improve && fits).then(|| Prior::new(LIKELY, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -17,7 +17,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LEAST, LIKELY, Prior, Task};
 use crate::limits::MethodLimit;
 use crate::support;
 
@@ -440,14 +440,10 @@ impl Heuristic for Forward {
         "forward"
     }
 
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match (profile.is_dense(), improve) {
-            (false, true) => 0.9,
-            (false, false) => 0.8,
-            _ => 0.03,
-        };
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
+        let success = if profile.is_dense() { 0.0 } else { LIKELY };
         let fits = profile.columns && profile.kind == Kind::Count;
-        fits.then(|| Prior::new(success, 50.0))
+        fits.then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -11,7 +11,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LIKELY, Prior, Task};
 use crate::signature::Signature;
 use crate::start::random_j_orthogonal;
 
@@ -29,7 +29,7 @@ impl Heuristic for Random {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        (profile.mixed && !improve).then(|| Prior::new(1.0, 0.0))
+        (profile.mixed && !improve).then(|| Prior::new(LIKELY, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -70,7 +70,7 @@ impl Heuristic for Perturb {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        (profile.mixed && improve).then(|| Prior::new(1.0, 0.0))
+        (profile.mixed && improve).then(|| Prior::new(LIKELY, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

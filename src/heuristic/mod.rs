@@ -7,7 +7,7 @@
 //! | `reheated` | repeated gradient descent over a short range of the smoothing; dense ℓ1 |
 //! | `supports` | simulated annealing on disjoint supports; large λ for ℓ0, X ≥ 0 |
 //! | `forward` | forward selection of components with disjoint supports; large λ for ℓ0 |
-//! | `path`, `sparse` | decreasing λ from the closed-form optimum, or from random rows; heavy-tailed data |
+//! | `path` | decreasing λ from the closed-form optimum; heavy-tailed data |
 //! | `partition` | alternation of columns and row owners, with perturbations; X ≥ 0 |
 //! | `spectral`, `varimax`, `dense` | eigenvectors, rotated eigenvectors, and random points |
 //! | `opening` | truncated principal axes for several numbers of nonzeros; a first point for any λ |
@@ -57,11 +57,21 @@ pub(crate) use sharpen::TANGENT_STEPS;
 /// The prior of a heuristic, and the least work it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// Expected success from 0 to 1; heuristics run in descending order of `success`.
+    /// Expected success from 0 to 1; heuristics run in descending order of `success`. With 0, a heuristic runs
+    /// only if the plan names it.
     pub success: f64,
     /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,
 }
+
+/// Three values of [`Prior::success`]. With equal priors the order of [`registry`] decides.
+const LIKELY: f64 = 0.9;
+const POSSIBLE: f64 = 0.5;
+const UNLIKELY: f64 = 0.2;
+
+/// Least numbers of iterations: in general, and of a descent through the stages of a smoothing.
+const LEAST: f64 = 50.0;
+const LEAST_STAGED: f64 = 150.0;
 
 impl Prior {
     /// Creates a prior with its success and least number of iterations.
@@ -141,13 +151,12 @@ pub trait Heuristic: Sync {
 /// Returns the built-in heuristics.
 pub fn registry() -> Vec<Box<dyn Heuristic>> {
     vec![
+        Box::new(supports::Supports),
         Box::new(splitting::Splitting),
         Box::new(smoothed::Smoothed),
         Box::new(smoothed::Reheated),
-        Box::new(supports::Supports),
         Box::new(forward::Forward),
-        Box::new(path::Path { random: false }),
-        Box::new(path::Path { random: true }),
+        Box::new(path::Path),
         Box::new(partition::Partition),
         Box::new(spectral::Spectral),
         Box::new(spectral::Varimax),

@@ -14,7 +14,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LEAST, LIKELY, Prior, Task};
 use crate::limits::MethodLimit;
 use crate::linalg::inner;
 use crate::rows::change;
@@ -366,13 +366,12 @@ impl Heuristic for Partition {
         "partition"
     }
 
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match (profile.kind, improve) {
-            (Kind::Nonnegative, true) => 1.0,
-            (Kind::Nonnegative, false) => 0.9,
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
+        let success = match profile.kind {
+            Kind::Nonnegative => LIKELY,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(success, 40.0))
+        (!profile.mixed).then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

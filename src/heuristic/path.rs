@@ -1,12 +1,10 @@
-//! Path of decreasing λ, from the closed-form optimum of a large λ or from random rows.
+//! Path of decreasing λ from the closed-form optimum of a large λ.
 
 use ndarray::Array2;
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::oracle::ClockMonitor;
-use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::profile::Profile;
+use super::{Heuristic, LEAST, POSSIBLE, Prior, Task, UNLIKELY};
 use crate::continuation::{Stages, follow_path};
 use crate::solver::Options;
 use crate::threads::Threads;
@@ -17,55 +15,30 @@ pub(crate) const RAISE: (f64, f64) = (1.5, 3.0);
 /// Tolerance of the last stage; the search polishes the result.
 const TOLERANCE: f64 = 1e-7;
 
-/// The path from the optimum of a large λ, or from random rows.
-pub(super) struct Path {
-    pub(super) random: bool,
-}
-
-/// Returns distinct random rows of the identity as columns.
-fn random_rows(n: usize, r: usize, seed: u64) -> Array2<f64> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut rows: Vec<usize> = (0..n).collect();
-    let mut x = Array2::zeros((n, r));
-    for k in 0..r {
-        let other = rng.random_range(k..n);
-        rows.swap(k, other);
-        x[[rows[k], k]] = 1.0;
-    }
-    x
-}
+/// The path from the optimum of a large λ.
+pub(super) struct Path;
 
 impl Heuristic for Path {
     fn name(&self) -> &'static str {
-        if self.random { "sparse" } else { "path" }
+        "path"
     }
 
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match (profile.is_dense(), profile.kind) {
-            (true, _) => 0.3,
-            (false, Kind::Count) => 0.7,
-            (false, _) => 0.5,
+    fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
+        let success = if profile.is_dense() {
+            UNLIKELY
+        } else {
+            POSSIBLE
         };
-        let success = if self.random { 0.5 * success } else { success };
         // Every stage visits the pairs of rows.
         let pairs = (profile.rows * profile.rows * profile.components) as f64;
-        let least = 20.0 * pairs / profile.step.max(1.0);
-        (!profile.mixed && profile.has_strength && !(improve && self.random))
-            .then(|| Prior::new(success, least))
+        let least = LEAST * pairs / profile.step.max(1.0);
+        (!profile.mixed && profile.has_strength).then(|| Prior::new(success, least))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let (n, r) = task.known.basis.rotated.dim();
         let lambda = task.problem().penalty.strength()?;
         let raise = RAISE.0 * RAISE.1.powf(task.heat);
         let lams = [lambda * raise, lambda * raise.sqrt(), lambda];
-        let x0 = match task.from {
-            Some(best) => Some(best.clone()),
-            None => self.random.then(|| {
-                let rows = random_rows(n, r, task.seed);
-                task.problem().oriented(rows, &Threads::serial())
-            }),
-        };
         let stages = Stages {
             lams: task.from.map(|_| &lams[..]),
             ..Stages::default()
@@ -80,7 +53,7 @@ impl Heuristic for Path {
         let clock = task.oracle.work.clock;
         let path = follow_path(
             task.problem(),
-            x0,
+            task.from.cloned(),
             &stages,
             &options,
             &Threads::serial(),

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::profile::{Kind, Profile};
 use super::sharpen::TANGENT_STEPS;
-use super::{Heuristic, Prior, Task, smoothed, tangent};
+use super::{Heuristic, LEAST_STAGED, POSSIBLE, Prior, Task, smoothed, tangent};
 use crate::linalg::orthonormal_factor;
 
 /// Largest share of the columns that is replaced.
@@ -48,7 +48,7 @@ impl Heuristic for Renewed {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let fits = !profile.quadratic && !profile.mixed && profile.kind != Kind::Nonnegative;
-        (improve && fits).then(|| Prior::new(0.6, 150.0))
+        (improve && fits).then(|| Prior::new(POSSIBLE, LEAST_STAGED))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -11,7 +11,7 @@ use ndarray::Array2;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::sharpened;
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LEAST_STAGED, LIKELY, POSSIBLE, Prior, Task, UNLIKELY};
 use crate::limits::MethodLimit;
 use crate::manifold::{perturbed, tangent};
 use crate::riemann::gradient::GradientDescent;
@@ -384,13 +384,12 @@ impl Heuristic for Smoothed {
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let success = match (profile.kind, profile.is_dense()) {
-            (Kind::Sparse, _) => 1.0,
-            (Kind::Count, true) => 0.9,
-            (Kind::Count, false) => 0.5,
-            (Kind::Smooth, _) => 0.7,
+            (Kind::Sparse, _) | (Kind::Count, true) => LIKELY,
+            (Kind::Smooth, _) => POSSIBLE,
+            (Kind::Count, false) => UNLIKELY,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(success, 150.0))
+        (!profile.mixed).then(|| Prior::new(success, LEAST_STAGED))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -425,12 +424,11 @@ impl Heuristic for Reheated {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let success = match (profile.kind, improve) {
-            (Kind::Sparse, true) if profile.is_dense() => 0.9,
-            (Kind::Sparse, false) if profile.is_dense() => 0.5,
-            (Kind::Sparse, true) => 0.4,
+            (Kind::Sparse, true) if profile.is_dense() => LIKELY,
+            (Kind::Sparse, improve) if improve || profile.is_dense() => POSSIBLE,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(success, 150.0))
+        (!profile.mixed).then(|| Prior::new(success, LEAST_STAGED))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::profile::{Kind, Profile};
 use super::sharpen::TANGENT_STEPS;
-use super::{Heuristic, Prior, Task, tangent};
+use super::{Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY, tangent};
 use crate::linalg::polar_factor;
 use crate::objective::QuadraticForm;
 use crate::start;
@@ -19,7 +19,7 @@ impl Heuristic for Spectral {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let success = match profile.kind {
-            Kind::Smooth | Kind::Other => 1.0,
+            Kind::Smooth | Kind::Other => LIKELY,
             _ => 0.0,
         };
         (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
@@ -45,8 +45,8 @@ impl Heuristic for Varimax {
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let success = match profile.kind {
             Kind::Smooth | Kind::Nonnegative => 0.0,
-            Kind::Other => 0.9,
-            _ => 0.2,
+            Kind::Other => LIKELY,
+            _ => UNLIKELY,
         };
         (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
     }
@@ -66,10 +66,10 @@ impl Heuristic for Dense {
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let success = match profile.kind {
-            Kind::Smooth | Kind::Other => 0.6,
+            Kind::Smooth | Kind::Other => POSSIBLE,
             _ => 0.0,
         };
-        (!profile.mixed).then(|| Prior::new(success, 50.0))
+        (!profile.mixed).then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -6,7 +6,9 @@ use ndarray::Array2;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::{self, TANGENT_STEPS};
-use super::{Heuristic, Prior, Task, alternated_partition, tangent};
+use super::{
+    Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY, alternated_partition, tangent,
+};
 use crate::manifold::perturbed;
 use crate::riemann::admm::{self, RAISE, Terms};
 
@@ -54,13 +56,12 @@ impl Heuristic for Splitting {
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let fits = profile.is_sparse() || profile.kind == Kind::Nonnegative;
         let success = match (profile.kind, profile.is_dense()) {
-            (Kind::Count, true) => 1.0,
-            (Kind::Count, false) => 0.9,
+            (Kind::Count, _) => LIKELY,
             // For dictionaries (−‖AX‖₄⁴ with ℓ1) ADMM ends above smoothing.
-            (Kind::Sparse, true) if !profile.quadratic => 0.4,
-            _ => 0.6,
+            (Kind::Sparse, true) if !profile.quadratic => UNLIKELY,
+            _ => POSSIBLE,
         };
-        (!profile.mixed && fits).then(|| Prior::new(success, 60.0))
+        (!profile.mixed && fits).then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -15,7 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
-use super::{Heuristic, Prior, Task};
+use super::{Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY};
 use crate::continuation::top_diagonal;
 use crate::limits::MethodLimit;
 use crate::support;
@@ -52,12 +52,11 @@ impl Heuristic for Supports {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let success = match (profile.kind, profile.is_dense()) {
-            (Kind::Nonnegative, _) => 0.95,
-            (Kind::Count, false) => 1.0,
-            (Kind::Count, true) if improve => 0.2,
-            _ => 0.6,
+            (Kind::Nonnegative, _) | (Kind::Count, false) => LIKELY,
+            (Kind::Count, true) if improve => UNLIKELY,
+            _ => POSSIBLE,
         };
-        (profile.whole && profile.is_disjoint()).then(|| Prior::new(success, 30.0))
+        (profile.whole && profile.is_disjoint()).then(|| Prior::new(success, LEAST))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

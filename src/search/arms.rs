@@ -10,9 +10,6 @@ use crate::heuristic::Prior;
 pub(super) const MIXED_STARTS: usize = 4;
 pub(super) const MIXED_WORK: usize = 64_000;
 
-/// A heuristic with a lower prior runs only if the plan names it.
-pub(super) const LOW_PRIOR: f64 = 0.05;
-
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
 
@@ -27,8 +24,9 @@ pub(super) struct Arm {
     pub(super) prior: Prior,
 }
 
-/// Returns the heuristics that fit, highest prior first.
-pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_prior: f64) -> Vec<Arm> {
+/// Returns the heuristics that fit, highest prior first; with `named` also those that run only if the plan
+/// names them.
+pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, named: bool) -> Vec<Arm> {
     let compact = rounds.compact.as_ref();
     let spaces: &[bool] = match compact.map(|compact| compact.complete) {
         None => &[false],
@@ -40,7 +38,7 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, least_prior: f64) -> V
         let profile = rounds.profile(restricted);
         for (heuristic, h) in rounds.heuristics.iter().enumerate() {
             if let Some(prior) = h.fits(profile, improve)
-                && prior.success >= least_prior
+                && (named || prior.success > 0.0)
             {
                 arms.push(Arm {
                     heuristic,
@@ -94,12 +92,12 @@ pub(super) fn from_scratch(
             arms
         }
         Entries::HighestPriors(count) => {
-            let mut arms = fitting(rounds, false, LOW_PRIOR);
+            let mut arms = fitting(rounds, false, false);
             arms.truncate(auto.starts.unwrap_or(*count));
             arms
         }
         Entries::Named(named) => {
-            let arms = fitting(rounds, false, 0.0);
+            let arms = fitting(rounds, false, true);
             let names = named
                 .iter()
                 .flat_map(|(name, runs)| std::iter::repeat_n(name, *runs));
@@ -110,7 +108,7 @@ pub(super) fn from_scratch(
             named.copied().collect()
         }
         Entries::Fitting => {
-            let mut arms = fitting(rounds, false, LOW_PRIOR);
+            let mut arms = fitting(rounds, false, false);
             let profile = &rounds.whole.profile;
             if profile.mixed {
                 let affordable = MIXED_WORK / (profile.rows * profile.rows * profile.components);

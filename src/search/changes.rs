@@ -1,6 +1,6 @@
 //! Improvement phases: rounds of heuristics that start from the incumbent.
 
-use super::arms::{self, Arm, LOW_PRIOR};
+use super::arms::{self, Arm};
 use super::phases::{Deepest, Search};
 use super::plan::{Entries, Phase};
 use super::rounds::Job;
@@ -37,10 +37,8 @@ impl Search<'_, '_> {
             }
             _ => true,
         };
-        let mut arms = match phase.entries {
-            Entries::Named(_) => arms::fitting(&self.rounds, true, 0.0),
-            _ => arms::fitting(&self.rounds, true, LOW_PRIOR),
-        };
+        let all = matches!(phase.entries, Entries::Named(_));
+        let mut arms = arms::fitting(&self.rounds, true, all);
         arms.retain(named);
         if arms.is_empty() {
             return;

@@ -173,7 +173,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Makes the points that need no iterations, so that a point exists however short the time limit is.
     fn begin(&mut self) {
-        let arms = arms::fitting(&self.rounds, false, 0.0);
+        let arms = arms::fitting(&self.rounds, false, true);
         let free = arms.iter().filter(|arm| arm.prior.least == 0.0);
         let jobs: Vec<Job> = free
             .map(|arm| Job {

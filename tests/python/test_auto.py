@@ -105,7 +105,7 @@ def test_a_given_start_is_the_first():
     assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
 
 
-UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "opening", "path", "sparse")}
+UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "opening", "path")}
 """Strategies that need another penalty."""
 
 
