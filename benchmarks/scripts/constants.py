@@ -26,6 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from objective_changes import SAME, relative
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).parents[2]
@@ -36,9 +38,6 @@ PARTS = ("search", "heuristic", "cardinality", "support", "start", "riemann")
 NUMBERS = {"f64", "usize", "u32", "u64", "(f64, f64)", "[f64; 2]", "[f64; 3]", "[f64; 5]"}
 NUMBERS |= {"[f64; 6]"}
 """Types of constants that are varied."""
-
-SAME = 1e-6
-"""Relative change up to which an objective counts as unchanged, as in `leave_one_out.py`."""
 
 PLAIN = {0.0, 0.5, 1.0, 2.0}
 """Values of literals that need no name, as in `code_lines.py`."""
@@ -347,7 +346,7 @@ def run(out: Path, options: argparse.Namespace) -> None:
                     objective(problem, options, seed, CONSTANT=f"{k} {factor}")
                     for factor in (0.5, 2)
                 ]
-                changes[k] = [(value - base) / max(abs(base), 1e-300) for value in values]
+                changes[k] = [relative(base, value) for value in values]
             with path.open("a") as lines:
                 print(json.dumps([kind, label, seed, changes]), file=lines)
             print(kind, label, seed, len(reached), flush=True)

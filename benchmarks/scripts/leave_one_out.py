@@ -28,11 +28,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from functions import PROBLEMS
+from objective_changes import SAME, pairs, relative
 
 import orthobcd as ob
-
-SAME = 1e-6
-"""Relative change up to which an objective counts as unchanged."""
 
 REAL = ("20news", "yale32", "snp500", "w1a", "mnist-92", "colon-500", "reuters-t10", "arcene-1000")
 """Data sets of ``ORTHOBCD_DATA``; "-500": 500 of the columns."""
@@ -163,7 +161,7 @@ def measure(
                 left = [[other for other in some if other != name] for some in left]
             others = solved(left[0], left[1], seed).objective
             finder = (whole.strategy or "").startswith(name)
-            yield name, finder, (others - whole.objective) / max(abs(whole.objective), 1e-300)
+            yield name, finder, relative(whole.objective, others)
 
 
 def table(losses: dict[tuple[str, str], list[tuple[bool, float]]]) -> Iterator[str]:
@@ -186,15 +184,10 @@ def table(losses: dict[tuple[str, str], list[tuple[bool, float]]]) -> Iterator[s
 
 def compare(before: Path, after: Path) -> Iterator[str]:
     """A table of the relative changes of the objective from one file to the other."""
-    first, second = (
-        {tuple(row[:3]): row[3] for row in map(json.loads, path.read_text().splitlines())}
-        for path in (before, after)
-    )
     changes: dict[str, list[float]] = defaultdict(list)
-    for key in first.keys() & second.keys():
-        change = (second[key] - first[key]) / max(abs(first[key]), 1e-300)
-        for kind in (key[0], "all"):
-            changes[kind].append(change)
+    for first, second in pairs(before, after, 3):
+        for kind in (first[0], "all"):
+            changes[kind].append(relative(first[3], second[3]))
     yield "| problems | runs | higher | lower | mean | worst | best |"
     yield "|---|---|---|---|---|---|---|"
     for kind, own in sorted(changes.items()):

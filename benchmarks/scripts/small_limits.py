@@ -20,6 +20,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
+from objective_changes import SAME, pairs, relative
 
 
 def data() -> Iterator[tuple[str, Any]]:
@@ -62,18 +63,14 @@ def fit(max_time: float | None) -> None:
 
 def compare(before: Path, after: Path) -> None:
     """Prints how the fits of two files differ."""
-    found = []
-    for path in (before, after):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        found.append({tuple(row[:4]): row[4:6] for row in rows})
-    keys = [key for key in found[0] if key in found[1]]
-    first, second = (np.array([some[key] for key in keys]) for some in found)
-    changes = (second[:, 0] - first[:, 0]) / np.abs(first[:, 0])
-    print(f"{len(keys)} fits, {(changes > 1e-6).sum()} higher, {(changes < -1e-6).sum()} lower")
-    features = np.array([key[1] for key in keys])
+    found = pairs(before, after, 4)
+    changes = np.array([relative(first[4], second[4]) for first, second in found])
+    print(f"{len(found)} fits, {(changes > SAME).sum()} higher, {(changes < -SAME).sum()} lower")
+    features = np.array([first[1] for first, _ in found])
+    seconds = [np.array([pair[k][5] for pair in found]) for k in (0, 1)]
     for label, rows in (("at most 100", features <= 100), ("more than 100", features > 100)):
-        medians = [np.median(some[rows, 1]) for some in (first, second)]
-        means = [some[rows, 1].mean() for some in (first, second)]
+        medians = [np.median(some[rows]) for some in seconds]
+        means = [some[rows].mean() for some in seconds]
         own = changes[rows]
         print(f"{label} features: mean change {own.mean():+.1e}, worst {own.max():+.1e}; ", end="")
         print(f"median s {medians[0]:.2f} -> {medians[1]:.2f}, ", end="")
