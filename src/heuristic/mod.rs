@@ -58,7 +58,7 @@ pub(crate) use sharpen::TANGENT_STEPS;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
     /// Expected success from 0 to 1; heuristics run in descending order of `success`. With 0, a heuristic runs
-    /// only if the plan names it.
+    /// only if the plan names it, or at the beginning if it needs no iterations.
     pub success: f64,
     /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,

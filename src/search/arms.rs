@@ -24,9 +24,8 @@ pub(super) struct Arm {
     pub(super) prior: Prior,
 }
 
-/// Returns the heuristics that fit, highest prior first; with `named` also those that run only if the plan
-/// names them.
-pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, named: bool) -> Vec<Arm> {
+/// Returns the heuristics that fit, highest prior first; with `all` also those of prior success 0.
+pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, all: bool) -> Vec<Arm> {
     let compact = rounds.compact.as_ref();
     let spaces: &[bool] = match compact.map(|compact| compact.complete) {
         None => &[false],
@@ -38,7 +37,7 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, named: bool) -> Vec<Ar
         let profile = rounds.profile(restricted);
         for (heuristic, h) in rounds.heuristics.iter().enumerate() {
             if let Some(prior) = h.fits(profile, improve)
-                && (named || prior.success > 0.0)
+                && (all || prior.success > 0.0)
             {
                 arms.push(Arm {
                     heuristic,
