@@ -120,6 +120,9 @@ pub(crate) struct TaskWork<'a> {
     overdue: f64,
     /// True if the task expires at the end of its share, not only with the clock.
     strict: bool,
+    /// Units that count as used for every second after `late`, even if less work was done.
+    pace: f64,
+    late: f64,
 }
 
 impl<'a> TaskWork<'a> {
@@ -132,6 +135,23 @@ impl<'a> TaskWork<'a> {
             until: now + units,
             overdue: now + OVERDUE * units,
             strict: false,
+            pace: 0.0,
+            late: 0.0,
+        }
+    }
+
+    /// If work is counted, the share of the task also ends after this many seconds, so that a slow processor
+    /// does not lose its result to the time limit. Time counts from half of them on: a task that is fast
+    /// enough depends on its work alone.
+    pub(crate) fn within(self, seconds: f64) -> Self {
+        let half = 0.5 * seconds;
+        if !self.clock.counts() || !self.until.is_finite() || !half.is_finite() {
+            return self;
+        }
+        Self {
+            pace: self.until / half.max(f64::MIN_POSITIVE),
+            late: self.clock.seconds() + half,
+            ..self
         }
     }
 
@@ -199,9 +219,10 @@ impl<'a> TaskWork<'a> {
     }
 
     fn now(&self) -> f64 {
+        let seconds = self.clock.seconds();
         match self.clock.counts() {
-            true => self.spent(),
-            false => self.clock.seconds(),
+            true => self.spent().max(self.pace * (seconds - self.late)),
+            false => seconds,
         }
     }
 }

@@ -211,6 +211,62 @@ fn where_the_steps_of_a_count_are_costly_the_best_of_a_race_goes_on_alone() {
     assert_eq!(names(&other), ["slow", "idle"]);
 }
 
+/// The first rows, with a name and a prior.
+struct Ranked(&'static str, Prior);
+
+impl Heuristic for Ranked {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
+        (!improve).then_some(self.1)
+    }
+
+    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
+        let (n, r) = task.rotated().dim();
+        Some(start::identity(n, r))
+    }
+}
+
+#[test]
+fn if_solutions_are_dense_and_steps_costly_the_most_promising_heuristic_runs_alone() {
+    let smooth = Quadratic::from_data(data(60, 1000, 3).view()).unwrap();
+    let signature = Signature::stiefel(1000);
+    let penalty = Penalty::l1(1e-9);
+    let threads = Threads::serial();
+    let restarts = |r: usize, least: [f64; 3]| {
+        let problem = Problem::new(&smooth, &penalty, &signature, r).unwrap();
+        let success = [0.9, 0.5, 0.2];
+        let ranked = |k: usize| {
+            Ranked(
+                ["first", "second", "third"][k],
+                Prior::new(success[k], least[k]),
+            )
+        };
+        let heuristics: Vec<Box<dyn Heuristic>> = (0..3)
+            .map(|k| Box::new(ranked(k)) as Box<dyn Heuristic>)
+            .collect();
+        let auto = counted(2_000_000_000);
+        let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
+        let answer = answer.unwrap();
+        assert!(answer.profile.unwrap().is_dense());
+        let names = answer.runs.iter().map(|run| run.heuristic.clone());
+        let mut names: Vec<String> = names.filter(|name| name != "polish").collect();
+        names.sort();
+        names
+    };
+    for (r, count) in [(30, 2), (34, 1)] {
+        assert_eq!(restarts(r, [1.0; 3]), ["first", "second"][..count]);
+        // Of two with the same needs the order is that of the priors, whatever the limit.
+        assert_eq!(restarts(r, [1e4; 3]), ["first", "second"][..count]);
+    }
+    // A heuristic that cannot make its iterations comes after one that can.
+    assert_eq!(restarts(34, [1e4, 1.0, 1.0]), ["second"]);
+    assert_eq!(restarts(30, [1e4, 1.0, 1.0]), ["second", "third"]);
+    assert_eq!(restarts(34, [20.0, 20.0, 1.0]), ["first"]);
+}
+
 /// Takes all the time there is, and comes to nothing.
 struct Endless;
 

@@ -2,8 +2,8 @@
 
 use ndarray::Array2;
 
-use super::profile::Profile;
-use super::{Heuristic, Prior, Task};
+use super::profile::{Kind, Profile};
+use super::{Heuristic, LEAST, Prior, Task};
 use crate::limits::TaskWork;
 use crate::support::opening::{self, DISJOINT, LARGEST, LEADING, SHARED};
 use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, weights};
@@ -25,7 +25,12 @@ impl Heuristic for Opening {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let fits = profile.quadratic && profile.is_sparse() && !profile.mixed && !improve;
-        fits.then(|| Prior::new(0.0, 0.0))
+        // Few nonzeros do not help if solutions are dense.
+        let least = match profile.kind == Kind::Sparse && profile.is_dense() {
+            true => LEAST,
+            false => 0.0,
+        };
+        fits.then(|| Prior::new(0.0, least))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -1,5 +1,8 @@
 //! Properties of a problem that decide which heuristics run.
 
+/// Multiply-adds from which an iteration is costly.
+const COSTLY: f64 = 2e7;
+
 /// The kind of penalty h.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -61,6 +64,12 @@ impl Profile {
     /// first.
     pub fn is_dense(&self) -> bool {
         self.penalty_share < 1.0
+    }
+
+    /// Returns whether an iteration is so expensive that one long run with all threads beats two runs followed
+    /// by improvements.
+    pub(crate) fn is_costly(&self) -> bool {
+        self.step >= COSTLY
     }
 
     /// Returns whether the columns of a solution have (nearly) disjoint supports.

@@ -384,6 +384,8 @@ impl Heuristic for Smoothed {
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let success = match (profile.kind, profile.is_dense()) {
+            // Repeated short descents reach lower values with few iterations.
+            (Kind::Sparse, true) if profile.is_costly() => POSSIBLE,
             (Kind::Sparse, _) | (Kind::Count, true) => LIKELY,
             (Kind::Smooth, _) => POSSIBLE,
             (Kind::Count, false) => UNLIKELY,
@@ -423,9 +425,9 @@ impl Heuristic for Reheated {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match (profile.kind, improve) {
-            (Kind::Sparse, true) if profile.is_dense() => LIKELY,
-            (Kind::Sparse, improve) if improve || profile.is_dense() => POSSIBLE,
+        let success = match (profile.kind, profile.is_dense()) {
+            (Kind::Sparse, true) if improve || profile.is_costly() => LIKELY,
+            (Kind::Sparse, dense) if improve || dense => POSSIBLE,
             _ => 0.0,
         };
         (!profile.mixed).then(|| Prior::new(success, LEAST_STAGED))

@@ -46,6 +46,7 @@ impl Heuristic for Varimax {
         let success = match profile.kind {
             Kind::Smooth | Kind::Nonnegative => 0.0,
             Kind::Other => LIKELY,
+            Kind::Sparse if profile.is_dense() => 0.0,
             _ => UNLIKELY,
         };
         (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))

@@ -97,6 +97,43 @@ fn a_task_in_seconds_begins_now() {
 }
 
 #[test]
+fn counted_work_also_ends_with_the_time_for_it() {
+    let clock = Clock::with_unit(Instant::now(), Some(10_000.0), true);
+    let units = 1e6;
+    let (paced, free) = (
+        TaskWork::new(&clock, units).within(1000.0),
+        TaskWork::new(&clock, units),
+    );
+    let used = |work: &TaskWork<'_>| work.now() / units;
+    assert_eq!((used(&paced), used(&free)), (0.0, 0.0));
+    // Up to half of the time, only work counts.
+    clock.advance_to(480.0);
+    paced.spend(0.3 * units);
+    assert_eq!(used(&paced), 0.3);
+    // From then on the time counts if more of it is used than of the work.
+    clock.advance_to(600.0);
+    assert_eq!(used(&paced), 0.3);
+    clock.advance_to(750.0);
+    assert!((0.45..0.6).contains(&used(&paced)));
+    clock.advance_to(1010.0);
+    assert!(used(&paced) > 1.0 && paced.left() == 0.0 && !paced.overdue() && !paced.expired());
+    assert_eq!((used(&free), free.left()), (0.0, units));
+    // A part of a task counts its own work, and seconds are not counted twice.
+    paced.part(100.0, |part| assert_eq!(part.left(), 100.0));
+    let seconds = Clock::new(Instant::now(), Some(10_000.0));
+    let work = TaskWork::new(&seconds, 100.0).within(10.0);
+    seconds.advance_to(50.0);
+    assert!((25.0..=50.0).contains(&work.left()));
+    // Without a time limit, or without a limit on work, nothing changes.
+    assert_eq!(
+        used(&TaskWork::new(&counted(), units).within(f64::INFINITY)),
+        0.0
+    );
+    let endless = TaskWork::new(&clock, f64::INFINITY).within(0.0);
+    assert_eq!((endless.now(), endless.left()), (0.0, f64::INFINITY));
+}
+
+#[test]
 fn progress_is_the_used_part_of_a_limit() {
     let clock = counted();
     let work = TaskWork::new(&clock, 100.0);

@@ -38,6 +38,10 @@ const VERIFIED: f64 = 0.5;
 const DESCENT: f64 = 0.25;
 pub(super) const PREPARATION: f64 = 0.25;
 
+/// Share of the remaining time after which this descent and the preparation end even if less work was done, as
+/// evaluations of f can take longer than their work says.
+pub(super) const TIME: f64 = 0.5;
+
 /// Solves a problem without penalty on the Stiefel manifold; returns whether the solve is over.
 pub(super) fn answer(
     incumbent: &mut Incumbent<'_>,
@@ -79,7 +83,8 @@ pub(super) fn answer(
     take(incumbent, x.clone(), (spent, false));
     incumbent.profile = Some(profile(problem));
     if incumbent.status.is_none() {
-        let status = descend(incumbent, x, (work - spent).max(1.0), true, threads);
+        let limits = ((work - spent).max(1.0), 1.0);
+        let status = descend(incumbent, x, limits, true, threads);
         incumbent.status = incumbent.status.or(status);
     }
     true
@@ -91,7 +96,7 @@ pub(super) fn begin(incumbent: &mut Incumbent<'_>, threads: &Threads) {
         return;
     }
     let (x, work) = (incumbent.best.x.clone(), DESCENT * work_left(incumbent));
-    let status = descend(incumbent, x, work, false, threads);
+    let status = descend(incumbent, x, (work, TIME), false, threads);
     let ended = |status: &Status| matches!(status, Status::Interrupted | Status::Target);
     incumbent.status = incumbent.status.or(status.filter(ended));
 }
@@ -140,12 +145,12 @@ fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&
     incumbent.accept_round(before, std::iter::once(candidate));
 }
 
-/// Descends from X within `work` multiply-adds and returns the status. With `verify`, all pairs are solved
-/// before convergence is reported, if the work suffices.
+/// Descends from X within `work` multiply-adds and a share of the time, and returns the status. With `verify`,
+/// all pairs are solved before convergence is reported, if the work suffices.
 fn descend(
     incumbent: &mut Incumbent<'_>,
     x: Array2<f64>,
-    work: f64,
+    (work, time): (f64, f64),
     verify: bool,
     threads: &Threads,
 ) -> Option<Status> {
@@ -154,7 +159,7 @@ fn descend(
     let pairs = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
     let options = Options {
         max_time: match incumbent.clock.counts() {
-            true => incumbent.clock.left(),
+            true => incumbent.clock.left().map(|left| time * left),
             false => Some(work / RATE),
         },
         max_work: incumbent.clock.counts().then_some(work as u64),

@@ -13,6 +13,9 @@ pub(super) const MIXED_WORK: usize = 64_000;
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
 
+/// Multiple of the least work of a heuristic from which more work does not make its success more likely.
+const AMPLE: f64 = 4.0;
+
 /// A longer run moves from the screened rows to all rows if it allows this number of iterations there.
 const WHOLE_STEPS: f64 = 200.0;
 
@@ -91,8 +94,13 @@ pub(super) fn from_scratch(
             arms
         }
         Entries::HighestPriors(count) => {
+            let count = auto.starts.unwrap_or(*count);
+            // With few iterations success is less likely.
+            let ample = |arm: &Arm| (slice(count) / (AMPLE * need(rounds, arm))).min(1.0);
+            let rank = |arm: &Arm| arm.prior.success * ample(arm);
             let mut arms = fitting(rounds, false, false);
-            arms.truncate(auto.starts.unwrap_or(*count));
+            arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+            arms.truncate(count);
             arms
         }
         Entries::Named(named) => {

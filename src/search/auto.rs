@@ -87,7 +87,8 @@ pub fn minimize_with(
     if incumbent.status.is_some() {
         return incumbent.finish();
     }
-    let work = TaskWork::new(&clock, units);
+    let seconds = answer::TIME * clock.left().unwrap_or(f64::INFINITY);
+    let work = TaskWork::new(&clock, units).within(seconds);
     let known = prepared(
         problem,
         (&first, x0.as_ref()),

@@ -72,6 +72,10 @@ const LONG: f64 = 0.4;
 /// so one long run each of smoothing and ADMM is better than several short runs.
 const SLOW: f64 = 0.55;
 
+/// If iterations are [costly](Profile::is_costly): share of the remaining work for one long run with its
+/// polish, and share of both for the run.
+pub(super) const ALONE: f64 = 0.9;
+
 /// Share of the remaining work for improvements; the rest is for the last polish.
 const IMPROVE: f64 = 0.9;
 
@@ -96,8 +100,13 @@ impl Plan {
         let phases = match profile.kind {
             Kind::Smooth | Kind::Other => vec![race(0.5), improve],
             Kind::Sparse if profile.is_dense() => {
-                let slow = Entries::HighestPriors(2);
-                vec![phase(slow, From::Scratch, SLOW, Polish::Best(2)), improve]
+                let (count, share) = match profile.is_costly() {
+                    true => (1, ALONE),
+                    false => (2, SLOW),
+                };
+                let slow = Entries::HighestPriors(count);
+                let slow = phase(slow, From::Scratch, share, Polish::Best(count));
+                vec![slow, improve]
             }
             _ => vec![
                 race(RACE),

@@ -24,6 +24,9 @@ const RUN: f64 = 5e5;
 /// Relative decrease of F after which rows are screened again for X ≥ 0.
 const NEW_ROWS: f64 = 1e-3;
 
+/// Share of the remaining time for a run if work is counted: without the rest its point could not be checked.
+const PUNCTUAL: f64 = 0.9;
+
 /// Share of a run for the heuristic if its point is then polished or completed.
 const HEURISTIC: f64 = 0.7;
 
@@ -243,7 +246,9 @@ impl<'a> Rounds<'a> {
             self.threads.count(),
             self.clock,
             |k| {
-                let work = TaskWork::new(this.clock, slice);
+                let following = (jobs.len() - k).div_ceil(this.threads.count()) as f64;
+                let seconds = this.clock.left().unwrap_or(f64::INFINITY);
+                let work = TaskWork::new(this.clock, slice).within(PUNCTUAL * seconds / following);
                 let least = best.objective + PROMISING * size;
                 let spaces = (space.as_ref(), &threads);
                 let candidate =

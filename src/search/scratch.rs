@@ -4,7 +4,7 @@ use super::arms::{self, Arm, STRETCH};
 use super::candidate::Candidate;
 use super::candidate::JobResult;
 use super::phases::{Deepest, Search};
-use super::plan::{Entries, Phase, Polish};
+use super::plan::{ALONE, Entries, Phase, Polish};
 use super::rounds::Job;
 use crate::heuristic::Kind;
 
@@ -13,11 +13,6 @@ const BEFORE_POLISH: f64 = 0.75;
 
 /// Restarts are repeated only if the work per run grows by at least this factor.
 pub(super) const LONGER: f64 = 1.3;
-
-/// For ℓ0: multiply-adds of an iteration from which one long run with all threads beats two runs followed by
-/// improvements; share of the remaining work for this run with its polish, and share of both for the run.
-const COSTLY: f64 = 2e7;
-const ALONE: f64 = 0.9;
 
 impl Search<'_, '_> {
     /// Runs a restart phase. For a nonquadratic f the given start is polished too, as no heuristic may find a
@@ -31,8 +26,9 @@ impl Search<'_, '_> {
             phase.share
         };
         let units = share * self.left();
+        let single = alone || phase.entries == Entries::HighestPriors(1);
         let before = match phase.polish {
-            Polish::Best(_) if alone => ALONE,
+            Polish::Best(_) if single => ALONE,
             Polish::Best(_) => BEFORE_POLISH,
             _ => 1.0,
         };
@@ -103,7 +99,7 @@ impl Search<'_, '_> {
     /// Returns whether an iteration is so expensive that more iterations gain more than improvements.
     pub(super) fn is_costly(&self, arm: Arm) -> bool {
         let profile = self.rounds.profile(arm.restricted);
-        profile.kind == Kind::Count && profile.step >= COSTLY
+        profile.kind == Kind::Count && profile.is_costly()
     }
 
     /// Records the objective of an arm; called for the best arm first.

@@ -170,6 +170,32 @@ def test_time_out():
     assert none.feasibility < 1e-12
 
 
+KINDS = [ob.L1(0.05), ob.L0(0.05), ob.CappedL1(0.05, 0.2), ob.MCP(0.05, 3.0), ob.NonNegative()]
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("nap", [0.001, 0.003])
+@pytest.mark.parametrize("penalty", KINDS, ids=str)
+def test_restarts_are_kept_if_they_are_slower_than_their_work_says(rng, penalty, nap):
+    """Each evaluation takes longer than thousands of small products: time ends the restarts."""
+    n = 30
+    B = rng.standard_normal((50, n))
+    C = -B.T @ B / 50
+
+    def slow(X: np.ndarray) -> tuple[float, np.ndarray]:
+        time.sleep(nap)
+        G = C @ X
+        return float(np.vdot(X, G)) / 2, G
+
+    problem = ob.StiefelProblem(ob.SmoothFunction(slow, n), penalty, 3)
+    result = ob.solve(problem, max_time=2.0, seed=0)
+    assert result.search is not None
+    free = {"given", "polish", "descent", "spectral", "varimax"}
+    restarts = [r for r in result.search.runs if r.heuristic not in free]
+    assert restarts
+    assert all(result.objective <= r.objective for r in restarts)
+
+
 def test_verbose_logs_and_silence_is_the_default(caplog):
     with caplog.at_level("INFO", logger="orthobcd"):
         ob.solve(PROBLEM, max_sweeps=2)
