@@ -143,8 +143,8 @@ class Certificate:
         Number of these pairs that have two zero rows; they cannot move and are not solved.
     optimum : float or None
         The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight, smooth
-        problems that an eigenvalue or singular value decomposition solves, hyperbolic eigenvalue
-        and PCA problems with a positive semidefinite matrix.
+        problems that an eigenvalue or singular value decomposition solves, a square X ≥ 0 (the best
+        permutation), hyperbolic eigenvalue and PCA problems with a positive semidefinite matrix.
     bound : Bound or None
         The lower bound on F and its proof, if it was requested.
 

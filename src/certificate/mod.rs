@@ -34,7 +34,7 @@ pub use criticality::criticality;
 use criticality::criticality_while;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{column_gap_while, majorised_gap, survey};
-pub(crate) use optimum::known_optimum;
+pub(crate) use optimum::{known_minimiser, known_optimum};
 pub use proved::minimize_proved;
 
 /// Certificate of a point: its values, its distance from stationarity, and the optimum if it is known.
@@ -72,8 +72,8 @@ pub struct Certificate {
     pub pairs: u64,
     /// Number of pairs of zero rows among `pairs`: proved stationary without a visit.
     pub proved_pairs: u64,
-    /// Optimal value, if a closed form applies: ℓ0 and ℓ1 with a large enough λ, and smooth problems that a
-    /// spectral or singular value decomposition solves.
+    /// Optimal value, if it is known: ℓ0 and ℓ1 with a large enough λ, smooth problems that a spectral or
+    /// singular value decomposition solves, and a square X ≥ 0 (the best permutation).
     pub optimum: Option<f64>,
 }
 

@@ -1,4 +1,8 @@
-//! The optimal value for large λ, in closed form.
+//! Optima that are known: of smooth problems, of square X ≥ 0, and for large λ.
+//!
+//! A square X ≥ 0 with orthonormal columns is a permutation. Its f = ½ tr(XᵀCXD) + ⟨L, X⟩ with a diagonal D,
+//! and every separable h, are sums over the entries 1: `½ D_kk C_ii + L_ik + h_ik(1) − h_ik(0)`. The optimum
+//! is a linear assignment.
 //!
 //! For f = −½⟨X, P X⟩ and h = λ‖X‖₀ or λ‖X‖₁ a signed selection of the r rows with the largest P_ii has
 //! the value `λr − ½ Σ_top-r P_ii`. It is optimal if λ exceeds the largest gain by the off-diagonal part.
@@ -17,7 +21,7 @@ use ndarray::Array2;
 
 use crate::objective::{GoOn, QuadraticForm};
 use crate::problem::Problem;
-use crate::start::{closed_form, top_rows};
+use crate::start::{assignment, closed_form, top_rows};
 use crate::threads::Threads;
 
 /// Columns of P per product in the search for its largest off-diagonal entry.
@@ -80,23 +84,60 @@ fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_
 /// Largest number of multiply-adds of a decomposition for a known optimum: a matrix of about 1000 rows.
 const DECOMPOSED: f64 = 1.1e10;
 
-/// Returns the optimal value if it is known in closed form: [`large_lambda_optimum`] for ℓ0 and ℓ1, and the
-/// value of [`closed_form`] for a smooth problem on the Stiefel manifold.
+/// Returns a minimiser for J = I, if one is known, and its work in multiply-adds: of a smooth problem by
+/// [`closed_form`], and of a square X ≥ 0 by [`assignment`]. None too if the work exceeds `work`, if `go_on`
+/// ends the computation, or if f is not quadratic.
+pub(crate) fn known_minimiser(
+    problem: &Problem<'_>,
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let form = problem.smooth.quadratic()?;
+    let r = problem.components;
+    if problem.penalty.is_none() {
+        return closed_form(form, r, problem.rotations, work, go_on);
+    }
+    let n = form.order();
+    let cost = (n as f64).powi(3);
+    let permutes = problem.penalty.nonnegative() && r == n && !problem.rotations;
+    if !permutes || cost > work {
+        return None;
+    }
+    let weights = match form.metric() {
+        Some(metric) if Array2::from_diag(&metric.diag()) != metric => return None,
+        Some(metric) => metric.diag().to_vec(),
+        None => vec![1.0; r],
+    };
+    let diagonal = form.diagonal();
+    let linear = form.linear();
+    let costs = Array2::from_shape_fn((n, r), |(i, k)| {
+        let change = problem.penalty.entry(i, k, 1.0) - problem.penalty.entry(i, k, 0.0);
+        let linear = linear.map_or(0.0, |linear| linear[[i, k]]);
+        0.5 * weights[k] * diagonal[i] + linear + change
+    });
+    let mut x = Array2::zeros((n, r));
+    for (i, k) in assignment(costs.view(), go_on)?.into_iter().enumerate() {
+        x[[i, k]] = 1.0;
+    }
+    Some((x, cost))
+}
+
+/// Returns the optimal value if it is known: that of [`known_minimiser`], or [`large_lambda_optimum`] for ℓ0
+/// and ℓ1.
 ///
-/// None too if `go_on` ends the computation, or the objective is not quadratic. A decomposition cannot be
-/// interrupted, so none of more than [`DECOMPOSED`] multiply-adds begins.
+/// None too if `go_on` ends the computation. A decomposition cannot be interrupted, so none of more than
+/// [`DECOMPOSED`] multiply-adds begins.
 pub(crate) fn known_optimum(
     problem: &Problem<'_>,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<f64> {
-    if !problem.penalty.is_none() {
-        return large_lambda_optimum(problem, threads, go_on);
+    match known_minimiser(problem, DECOMPOSED, go_on) {
+        Some((x, _)) => {
+            Some(problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view()))
+        }
+        None => large_lambda_optimum(problem, threads, go_on),
     }
-    let form = problem.smooth.quadratic()?;
-    let (r, rotations) = (problem.components, problem.rotations);
-    let (x, _) = closed_form(form, r, rotations, DECOMPOSED, go_on)?;
-    Some(form.value(x.view(), threads))
 }
 
 /// Returns max |C_ij| over i in `rows` and j ≠ i; None if `go_on` ends the computation.

@@ -1,5 +1,5 @@
-//! Work before a search: smooth problems are solved directly, and a nonquadratic f is minimised once from the
-//! first point.
+//! Work before a search: problems with a [known minimiser](known_minimiser) and smooth ones are solved
+//! directly, and a nonquadratic f is minimised once from the first point.
 //!
 //! A problem without penalty is solved by eigenvectors or the polar factor: in closed form if one
 //! decomposition is affordable. Otherwise a Krylov space gives a start for the gradient and Newton steps of
@@ -12,6 +12,7 @@ use ndarray::Array2;
 use super::candidate::Candidate;
 use super::incumbent::Incumbent;
 use super::options::{Auto, Run};
+use crate::certificate::known_minimiser;
 use crate::heuristic::{Profile, profile};
 use crate::limits::{Clock, RATE};
 use crate::manifold::drift;
@@ -21,9 +22,10 @@ use crate::solver::{Options, Quiet, Status, minimize, solution_work};
 use crate::start;
 use crate::threads::Threads;
 
-/// Name that reports give to the direct solution: the heuristic `spectral` computes the same point
+/// Names that reports give to direct solutions: the heuristic `spectral` computes the same point
 /// approximately.
-const NAME: &str = "spectral";
+const SPECTRAL: &str = "spectral";
+const ASSIGNMENT: &str = "assignment";
 
 /// Number of products of C with a block of vectors charged for a Krylov space.
 const KRYLOV_STEPS: f64 = 20.0;
@@ -42,26 +44,28 @@ pub(super) const PREPARATION: f64 = 0.25;
 /// evaluations of f can take longer than their work says.
 pub(super) const TIME: f64 = 0.5;
 
-/// Solves a problem without penalty on the Stiefel manifold; returns whether the solve is over.
+/// Solves a problem on the Stiefel manifold without penalty, or with a known minimiser; returns whether the
+/// solve is over.
 pub(super) fn answer(
     incumbent: &mut Incumbent<'_>,
     form: &dyn QuadraticForm,
     clock: &Clock,
     threads: &Threads,
 ) -> bool {
-    if !incumbent.problem.penalty.is_none()
-        || is_chosen(incumbent.auto)
-        || !incumbent.problem.signature.is_definite()
-    {
+    let problem = incumbent.problem;
+    if is_chosen(incumbent.auto) || !problem.signature.is_definite() {
         return false;
     }
-    let (problem, r) = (incumbent.problem, incumbent.problem.components);
     let work = work_left(incumbent);
     let go_on = || !clock.expired();
-    let known = |_: usize| start::closed_form(form, r, problem.rotations, work, &go_on);
+    let known = |_: usize| known_minimiser(problem, work, &go_on);
     let found = pool::run(1, 1, clock, known, |_| incumbent.watch(None));
     if let Some((x, work)) = found.into_iter().flatten().flatten().next() {
-        take(incumbent, x, (work, true));
+        let name = match problem.penalty.is_none() {
+            true => SPECTRAL,
+            false => ASSIGNMENT,
+        };
+        take(incumbent, x, (name, work), true);
         incumbent.profile = Some(Profile {
             optimum: Some(incumbent.best.objective),
             penalty_share: incumbent.best.penalty,
@@ -70,17 +74,17 @@ pub(super) fn answer(
         incumbent.status = incumbent.status.or(Some(Status::Converged));
         return true;
     }
-    if incumbent.status.is_some() || form.linear().is_some() {
+    if incumbent.status.is_some() || form.linear().is_some() || !problem.penalty.is_none() {
         return incumbent.status.is_some();
     }
-    let rough = |_: usize| start::rough_spectral(form, r, threads, &go_on);
+    let rough = |_: usize| start::rough_spectral(form, problem.components, threads, &go_on);
     let found = pool::run(1, 1, clock, rough, |_| incumbent.watch(None));
     let Some((x, _)) = found.into_iter().flatten().flatten().next() else {
         return incumbent.status.is_some();
     };
     let x = problem.oriented(start::matched(&x, form.metric()), threads);
-    let spent = KRYLOV_STEPS * step_work(problem.smooth, r);
-    take(incumbent, x.clone(), (spent, false));
+    let spent = KRYLOV_STEPS * step_work(problem.smooth, problem.components);
+    take(incumbent, x.clone(), (SPECTRAL, spent), false);
     incumbent.profile = Some(profile(problem));
     if incumbent.status.is_none() {
         let limits = ((work - spent).max(1.0), 1.0);
@@ -121,13 +125,15 @@ pub(super) fn work_left(incumbent: &Incumbent<'_>) -> f64 {
     }
 }
 
-/// Reports an orthonormal point that cost `work` multiply-adds; `exact`: the point is optimal.
-fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (work, exact): (f64, bool)) {
-    let smooth = incumbent.problem.smooth.value(x.view(), &Threads::serial());
-    let feasibility = drift(x.view(), incumbent.problem.signature, incumbent.k.view());
-    let mut candidate = Candidate::valued(x, (smooth, 0.0, feasibility), NAME.to_owned());
+/// Reports a feasible point and its work; `exact`: the point is optimal.
+fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (name, work): (&str, f64), exact: bool) {
+    let problem = incumbent.problem;
+    let smooth = problem.smooth.value(x.view(), &Threads::serial());
+    let penalty = problem.penalty.value(x.view());
+    let feasibility = drift(x.view(), problem.signature, incumbent.k.view());
+    let mut candidate = Candidate::valued(x, (smooth, penalty, feasibility), name.to_owned());
     candidate.stationary = exact;
-    report(incumbent, &candidate, (NAME, work));
+    report(incumbent, &candidate, (name, work));
 }
 
 fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&str, f64)) {

@@ -1,5 +1,6 @@
 //! Feasible starting points: on the Stiefel manifold, and J-orthogonal ones.
 
+mod assignment;
 mod closed_form;
 mod cs;
 mod spectral;
@@ -15,6 +16,7 @@ use crate::linalg;
 use crate::manifold;
 use crate::signature::Signature;
 
+pub(crate) use assignment::assignment;
 pub(crate) use closed_form::{closed_form, matched, top_rows};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub use spectral::spectral;

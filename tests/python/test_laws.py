@@ -3,7 +3,8 @@
 (1) No search ends above a simple point, see `laws`. (2) A larger limit on features never explains
 less variance, nor does a larger limit on nonzeros up to the number of features. (3) More counted
 work is never worse under a limit on nonzeros or features. (4) A limit that allows every X gives the
-principal axes. (5) A limit on nonzeros is used if nonzeros explain more variance.
+principal axes. (5) A limit on nonzeros is used if nonzeros explain more variance. (6) A square X ≥
+0 is the best permutation.
 """
 
 from __future__ import annotations
@@ -266,3 +267,26 @@ def test_a_limit_that_brings_gain_is_used(kind: str, size: tuple[int, int, int])
     for count in {r + 1, 2 * r, n, 2 * n, n * r // 4, n * r // 2, full - 1}:
         x = solved(case, ob.Cardinality(count), max_work=0.05).x
         assert np.count_nonzero(x) >= USED * count, count
+
+
+@pytest.mark.parametrize("n", [2, 3, 9, 40, 150])
+@pytest.mark.parametrize("kind", ["linear", "metric", "both", "penalised"])
+def test_a_square_nonnegative_matrix_solves_the_assignment_problem(n: int, kind: str) -> None:
+    """(6) A square X ≥ 0 is the best permutation, whatever the quadratic f and the separable h."""
+    optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng([n, len(kind)])
+    S = rng.standard_normal((n, n))
+    C = S + S.T
+    L = None if kind == "metric" else rng.standard_normal((n, n))
+    d = np.ones(n) if kind == "linear" else rng.standard_normal(n)
+    weights = rng.random((n, n)) if kind == "penalised" else np.zeros((n, n))
+    penalty = ob.NonNegative() + ob.L1(weights) if kind == "penalised" else ob.NonNegative()
+    smooth = ob.Quadratic(C, linear=L, D=None if kind == "linear" else np.diag(d))
+    costs = 0.5 * np.outer(np.diag(C), d) + (0.0 if L is None else L) + weights
+    least = costs[optimize.linear_sum_assignment(costs)].sum()
+    problem = ob.StiefelProblem(smooth, penalty, n)
+    result = ob.solve(problem)
+    assert result.status is ob.Status.CONVERGED
+    assert set(np.unique(result.x)) <= {0.0, 1.0}
+    assert result.objective == pytest.approx(least, rel=1e-12, abs=1e-12 * np.abs(costs).sum())
+    assert ob.certify(problem, result.x).is_optimal

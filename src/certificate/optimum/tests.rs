@@ -181,6 +181,68 @@ fn data_have_the_optimum_of_their_matrix() {
     }
 }
 
+/// Calls `visit` with every permutation matrix of order n.
+fn permutations(n: usize, visit: &mut dyn FnMut(&Array2<f64>)) {
+    fn extend(x: &mut Array2<f64>, row: usize, visit: &mut dyn FnMut(&Array2<f64>)) {
+        let n = x.nrows();
+        if row == n {
+            return visit(x);
+        }
+        for k in 0..n {
+            if x.column(k).iter().all(|&v| v == 0.0) {
+                x[[row, k]] = 1.0;
+                extend(x, row + 1, visit);
+                x[[row, k]] = 0.0;
+            }
+        }
+    }
+    extend(&mut Array2::zeros((n, n)), 0, visit);
+}
+
+#[test]
+fn a_square_nonnegative_x_is_the_best_permutation() {
+    for n in 2..=5 {
+        let weights = Array2::from_shape_fn((n, n), |(i, k)| ((3 * i + 5 * k) % 7) as f64 * 0.3);
+        let a = crate::start::random(n, n, 3) * 4.0;
+        let c = &a + &a.t();
+        let linear = crate::start::random(n, n, 4) * 2.0;
+        let metric = Array2::from_diag(&Array1::from_shape_fn(n, |k| k as f64 - 1.0));
+        let weighted = |penalty: Penalty| penalty.plus(&Penalty::NONNEGATIVE).unwrap();
+        for penalty in [
+            Penalty::NONNEGATIVE,
+            weighted(Penalty::l1(weights.clone())),
+            weighted(Penalty::l0(weights.clone())),
+            weighted(Penalty::interval(-1.0, 1.0).unwrap()),
+        ] {
+            for (linear, metric) in [
+                (Some(&linear), None),
+                (None, Some(&metric)),
+                (Some(&linear), Some(&metric)),
+                (None, None),
+            ] {
+                let smooth = Quadratic::new(c.clone(), linear.cloned(), metric.cloned()).unwrap();
+                let value = |x: &Array2<f64>| {
+                    smooth.value(x.view(), &Threads::serial()) + penalty.value(x.view())
+                };
+                let mut least = f64::INFINITY;
+                permutations(n, &mut |x| least = least.min(value(x)));
+                let found = known(&smooth, &penalty, n).unwrap();
+                assert!(
+                    (found - least).abs() <= 1e-12 * (1.0 + least.abs()),
+                    "{n} {penalty:?}"
+                );
+            }
+        }
+        // A permutation is none of a problem with fewer columns, with a bound below 1 or with couplings.
+        let smooth = Quadratic::new(c.clone(), None, None).unwrap();
+        let half = weighted(Penalty::interval(-0.5, 0.5).unwrap());
+        assert!(known(&smooth, &half, n).is_none());
+        assert!(known(&smooth, &Penalty::NONNEGATIVE, n - 1).is_none());
+        let coupled = Quadratic::new(c.clone(), None, Some(c.clone())).unwrap();
+        assert!(known(&coupled, &Penalty::NONNEGATIVE, n).is_none());
+    }
+}
+
 /// A weight of zero, a linear term, or an end before the search has none.
 #[test]
 fn an_optimum_is_not_known_without_its_conditions() {

@@ -1,0 +1,150 @@
+//! The linear assignment problem.
+
+use ndarray::ArrayView2;
+
+use crate::objective::GoOn;
+
+/// Returns the column of every row of a square matrix so that each column is taken once and the sum of the
+/// chosen entries is least: shortest augmenting paths, at most n³ operations (Jonker and Volgenant 1987).
+/// None if an entry is not finite or `go_on` returns false.
+pub(crate) fn assignment(costs: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<Vec<usize>> {
+    let n = costs.nrows();
+    if !costs.iter().all(|cost| cost.is_finite()) {
+        return None;
+    }
+    // Dual variables: cost − of_row − of_column is never negative, and 0 where a row has its column.
+    let (mut of_row, mut of_column) = (vec![0.0; n], vec![0.0; n]);
+    let mut owner: Vec<Option<usize>> = vec![None; n];
+    let mut chosen = vec![0; n];
+    for first in 0..n {
+        if !go_on() {
+            return None;
+        }
+        // Shortest paths from the row to all columns, until one is free.
+        let mut distance = vec![f64::INFINITY; n];
+        let mut before = vec![first; n];
+        let mut open: Vec<usize> = (0..n).collect();
+        let mut reached = Vec::new();
+        let (mut row, mut length) = (first, 0.0);
+        let free = loop {
+            let mut nearest = 0;
+            for (place, &j) in open.iter().enumerate() {
+                let through = length + (costs[[row, j]] - of_row[row] - of_column[j]);
+                if through < distance[j] {
+                    (distance[j], before[j]) = (through, row);
+                }
+                if distance[j] < distance[open[nearest]] {
+                    nearest = place;
+                }
+            }
+            let column = open.swap_remove(nearest);
+            length = distance[column];
+            match owner[column] {
+                Some(next) => {
+                    reached.push((column, next));
+                    row = next;
+                }
+                None => break column,
+            }
+        };
+        of_row[first] += length;
+        for (column, row) in reached {
+            of_row[row] += length - distance[column];
+            of_column[column] -= length - distance[column];
+        }
+        // Every row of the path takes the next column.
+        let mut column = free;
+        loop {
+            let row = before[column];
+            owner[column] = Some(row);
+            let previous = std::mem::replace(&mut chosen[row], column);
+            if row == first {
+                break;
+            }
+            column = previous;
+        }
+    }
+    Some(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Array2;
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    fn random(n: usize, seed: u64, draw: impl Fn(&mut Xoshiro256PlusPlus) -> f64) -> Array2<f64> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        Array2::from_shape_simple_fn((n, n), || draw(&mut rng))
+    }
+
+    fn total(costs: &Array2<f64>, chosen: &[usize]) -> f64 {
+        chosen.iter().enumerate().map(|(i, &j)| costs[[i, j]]).sum()
+    }
+
+    /// Returns the least sum over all permutations of the rows from `row` on.
+    fn least(costs: &Array2<f64>, row: usize, taken: &mut [bool]) -> f64 {
+        if row == costs.nrows() {
+            return 0.0;
+        }
+        let mut best = f64::INFINITY;
+        for j in 0..costs.nrows() {
+            if !std::mem::replace(&mut taken[j], true) {
+                best = best.min(costs[[row, j]] + least(costs, row + 1, taken));
+                taken[j] = false;
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn it_is_the_least_of_all_permutations() {
+        for n in 1..=6 {
+            for seed in 0..20 {
+                for scale in [1e-150, 1.0, 1e150] {
+                    let real = random(n, seed, |rng| scale * (rng.random::<f64>() - 0.5));
+                    let ties = random(n, seed, |rng| scale * f64::from(rng.random_range(-1..=1)));
+                    for costs in [real, ties] {
+                        let chosen = assignment(costs.view(), &|| true).unwrap();
+                        let mut sorted = chosen.clone();
+                        sorted.sort_unstable();
+                        assert!(sorted.into_iter().eq(0..n));
+                        let expected = least(&costs, 0, &mut vec![false; n]);
+                        assert!(
+                            (total(&costs, &chosen) - expected).abs() <= 1e-14 * n as f64 * scale
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_exchange_of_two_or_three_columns_lowers_a_large_one() {
+        let n = 60;
+        let costs = random(n, 7, |rng| rng.random::<f64>().powi(3));
+        let chosen = assignment(costs.view(), &|| true).unwrap();
+        let cost = |i: usize, j: usize| costs[[i, chosen[j]]];
+        for i in 0..n {
+            for j in 0..n {
+                for k in 0..n {
+                    let now = cost(i, i) + cost(j, j) + cost(k, k);
+                    let cycle = cost(i, j) + cost(j, k) + cost(k, i);
+                    assert!((i == j || j == k || i == k) || cycle >= now - 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_must_be_finite_and_the_computation_may_end() {
+        let costs = random(3, 1, |rng| rng.random());
+        assert!(assignment(costs.view(), &|| false).is_none());
+        for bad in [f64::INFINITY, f64::NAN] {
+            let mut costs = costs.clone();
+            costs[[1, 2]] = bad;
+            assert!(assignment(costs.view(), &|| true).is_none());
+        }
+    }
+}
