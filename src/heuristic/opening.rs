@@ -25,8 +25,9 @@ impl Heuristic for Opening {
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
         let fits = profile.quadratic && profile.is_sparse() && !profile.mixed && !improve;
-        // Few nonzeros do not help if solutions are dense.
-        let least = match profile.kind == Kind::Sparse && profile.is_dense() {
+        // Few nonzeros seldom help if solutions are dense.
+        let dense = profile.kind == Kind::Sparse && profile.is_dense();
+        let least = match dense && profile.is_costly() {
             true => LEAST,
             false => 0.0,
         };

@@ -130,9 +130,9 @@ def test_dense_l1_begins_with_the_two_highest_priors():
     result = ob.solve(problem, max_work=0.1)
     assert result.search.profile["dense"]
     scratch = [s.strategy for s in result.starts if "again" not in s.strategy]
-    first = ["varimax", "spectral"]  # they need no steps
-    assert sorted(scratch[:2]) == sorted(first)
-    assert set(scratch[2:]) == {"smoothed", "splitting"}
+    first = ["varimax", "opening", "spectral"]  # they need no steps
+    assert sorted(scratch[:3]) == sorted(first)
+    assert set(scratch[3:]) == {"smoothed", "splitting"}
 
 
 def test_other_objectives():
