@@ -142,7 +142,7 @@ class Certificate:
     n_pairs_proved : int
         Number of these pairs that have two zero rows; they cannot move and are not solved.
     optimum : float or None
-        The optimal value where a closed form applies: ℓ0 and ℓ1 with a large enough weight, smooth
+        The optimal value where it is known: ℓ0 and ℓ1 with a large enough weight, smooth
         problems that an eigenvalue or singular value decomposition solves, a square X ≥ 0 (the best
         permutation), hyperbolic eigenvalue and PCA problems with a positive semidefinite matrix.
     bound : Bound or None
