@@ -135,7 +135,8 @@ pub(crate) fn certify_while(
         return Ok(certificate);
     };
     if problem.signature.is_definite() {
-        certificate.optimum = known_optimum(problem, threads, go_on);
+        let known = known_optimum(problem, f64::INFINITY, threads, go_on);
+        certificate.optimum = known.map(|(optimum, _)| optimum);
     }
     let Some(rows) = survey((problem, form), x.view(), threads, go_on) else {
         return Ok(certificate);

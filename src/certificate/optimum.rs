@@ -122,22 +122,21 @@ pub(crate) fn known_minimiser(
     Some((x, cost))
 }
 
-/// Returns the optimal value if it is known: that of [`known_minimiser`], or [`large_lambda_optimum`] for ℓ0
-/// and ℓ1.
+/// Returns the optimal value if it is known, that of [`known_minimiser`] or [`large_lambda_optimum`] for ℓ0 and
+/// ℓ1, and the multiply-adds that the minimiser took, at most `work`.
 ///
 /// None too if `go_on` ends the computation. A decomposition cannot be interrupted, so none of more than
 /// [`DECOMPOSED`] multiply-adds begins.
 pub(crate) fn known_optimum(
     problem: &Problem<'_>,
+    work: f64,
     threads: &Threads,
     go_on: GoOn<'_>,
-) -> Option<f64> {
-    match known_minimiser(problem, DECOMPOSED, go_on) {
-        Some((x, _)) => {
-            Some(problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view()))
-        }
-        None => large_lambda_optimum(problem, threads, go_on),
-    }
+) -> Option<(f64, f64)> {
+    let Some((x, spent)) = known_minimiser(problem, work.min(DECOMPOSED), go_on) else {
+        return large_lambda_optimum(problem, threads, go_on).map(|optimum| (optimum, 0.0));
+    };
+    Some((problem.objective(x.view(), threads), spent))
 }
 
 /// Returns max |C_ij| over i in `rows` and j ≠ i; None if `go_on` ends the computation.

@@ -409,7 +409,7 @@ fn large_lambda_is_proved_only_when_true() {
         for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
             let l0 = Penalty::l0(lambda);
             let problem = Problem::new(&smooth, &l0, &signature, r).unwrap();
-            if let Some(optimum) = known_optimum(&problem, &threads, &|| true) {
+            if let Some((optimum, _)) = known_optimum(&problem, f64::INFINITY, &threads, &|| true) {
                 for start in 0..30 {
                     let solution = crate::minimize(
                         &problem,
@@ -429,7 +429,7 @@ fn large_lambda_is_proved_only_when_true() {
     let signature = Signature::stiefel(3);
     let l0 = Penalty::l0(0.1);
     let problem = Problem::new(&smooth, &l0, &signature, 2).unwrap();
-    let optimum = known_optimum(&problem, &threads, &|| true).unwrap();
+    let (optimum, _) = known_optimum(&problem, f64::INFINITY, &threads, &|| true).unwrap();
     assert!((optimum - (0.2 - 4.0)).abs() < 1e-12);
 }
 

@@ -7,7 +7,6 @@
 //! their levels, where h may jump. O(lr log lr) per pair for l levels.
 
 use super::Form;
-use super::piecewise_quadratic::PiecewiseQuadratic;
 use crate::pair::{
     Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle,
     OnHyperbola, Piece, Scratch,
@@ -31,14 +30,14 @@ fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64,
 }
 
 /// Returns the current penalty of the nonzero columns.
-fn cost(penalty: &PiecewiseQuadratic, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
+fn cost(penalty: &impl Form, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
     columns(x, y)
         .map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
         .sum()
 }
 
 /// Returns the current piece of an entry.
-fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
+fn piece(penalty: &impl Form, entry: &Moving) -> Piece {
     let left = match entry.above {
         0 => f64::NEG_INFINITY,
         above => penalty.breakpoints()[above - 1],
@@ -48,7 +47,7 @@ fn piece(penalty: &PiecewiseQuadratic, entry: &Moving) -> Piece {
 
 /// Returns the entries that reach levels at a breakpoint, each with its best level and the penalty there.
 fn meetings<'a>(
-    penalty: &'a PiecewiseQuadratic,
+    penalty: &'a impl Form,
     entries: &'a [Moving],
     group: &'a [Crossing],
 ) -> impl Iterator<Item = (&'a Moving, f64, f64)> {
@@ -72,7 +71,7 @@ fn meetings<'a>(
 /// Returns the least value below `best` on the curve within `range`, and its point. With `ends`, both ends
 /// are candidates. Reads the sorted crossings of `scratch`. One function: the arcs share running sums.
 fn sweep<C: Curve>(
-    penalty: &PiecewiseQuadratic,
+    penalty: &impl Form,
     mut curve: C,
     scratch: &mut Scratch,
     range: (f64, f64),
@@ -172,11 +171,7 @@ fn sweep<C: Curve>(
 }
 
 /// Returns the global minimum on the circle.
-pub(super) fn circle(
-    penalty: &PiecewiseQuadratic,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
+pub(super) fn circle(penalty: &impl Form, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
     scratch.clear();
     let (i, j) = pair.rows;
     let identity = pair.rotation.a + pair.rotation.p + cost(penalty, pair.rows, pair.x, pair.y);
@@ -216,7 +211,7 @@ pub(super) fn circle(
 
 /// Returns the global minimum over the four components of the hyperbola, or an unbounded direction.
 pub(super) fn hyperbola(
-    penalty: &PiecewiseQuadratic,
+    penalty: &impl Form,
     pair: &HyperbolaPair<'_>,
     scratch: &mut Scratch,
 ) -> BestBoost {

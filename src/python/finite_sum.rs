@@ -112,9 +112,7 @@ impl SumOptions {
 /// Runs variance-reduced Jacobi block coordinate descent on a finite sum.
 #[pyfunction]
 #[pyo3(signature = (sum, penalty, signature, x0, solver, run, callback))]
-#[allow(clippy::too_many_arguments)]
 pub(super) fn solve_finite_sum<'py>(
-    py: Python<'py>,
     sum: AnySum<'py>,
     penalty: Penalty,
     signature: PyReadonlyArray1<'py, i8>,
@@ -123,6 +121,7 @@ pub(super) fn solve_finite_sum<'py>(
     run: Run,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<Returned<'py>> {
+    let py = x0.py();
     let shape = (x0.shape()[0], x0.shape()[1]);
     reserve(&sum.stored(), shape, run.n_threads)?;
     let threads = run.threads()?;

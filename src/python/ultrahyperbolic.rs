@@ -133,9 +133,7 @@ impl PyStructuralProbe {
     /// Creates the probe; `targets=None` means Euclidean distances of the rows of D.
     #[new]
     #[pyo3(signature = (d, targets, signature, radius, literal, scale, n_threads=None))]
-    #[allow(clippy::too_many_arguments)]
     fn new(
-        py: Python<'_>,
         d: PyReadonlyArray2<'_, f64>,
         targets: Option<PyReadonlyArray2<'_, f64>>,
         signature: PyReadonlyArray1<'_, i8>,
@@ -144,6 +142,7 @@ impl PyStructuralProbe {
         scale: f64,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
+        let py = d.py();
         let space = space_of(&signature, radius)?;
         let numbers = 2 * d.len() + targets.as_ref().map_or(0, |targets| targets.len());
         reserve_numbers(numbers as f64, || "copies of the data".to_owned())?;

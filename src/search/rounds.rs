@@ -86,6 +86,19 @@ impl Job {
             None => "given",
         }
     }
+
+    /// Returns the report of a run from a point of the objective `before`.
+    fn report(&self, heuristics: &[Box<dyn Heuristic>], found: &JobResult, before: f64) -> Run {
+        Run {
+            heuristic: self.label(heuristics).to_owned(),
+            improve: self.improve,
+            restricted: self.restricted,
+            seconds: found.seconds,
+            work: found.work,
+            objective: found.candidate.objective,
+            gain: (before - found.candidate.objective).max(0.0),
+        }
+    }
 }
 
 /// The data shared by the rounds of a search: the problem, its screening, and the work done so far.
@@ -273,16 +286,8 @@ impl<'a> Rounds<'a> {
         let value = before.objective;
         incumbent.accept_round(before, all.map(|found| &found.candidate));
         for (job, found) in jobs.iter().zip(&found) {
-            let Some(found) = found else { continue };
-            incumbent.runs.push(Run {
-                heuristic: job.label(self.heuristics).to_owned(),
-                improve: job.improve,
-                restricted: job.restricted,
-                seconds: found.seconds,
-                work: found.work,
-                objective: found.candidate.objective,
-                gain: (value - found.candidate.objective).max(0.0),
-            });
+            let report = |found| job.report(self.heuristics, found, value);
+            incumbent.runs.extend(found.as_ref().map(report));
         }
         found
     }

@@ -67,6 +67,16 @@ pub(crate) fn assignment(costs: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<
     Some(chosen)
 }
 
+/// Returns all permutations of 0 to n − 1.
+#[cfg(test)]
+pub(crate) fn permutations(n: usize) -> Vec<Vec<usize>> {
+    (0..n).fold(vec![vec![]], |shorter, next| {
+        let inserted = |p: &Vec<usize>, at: usize| [&p[..at], &[next], &p[at..]].concat();
+        let longer = |p: &Vec<usize>| (0..=next).map(|at| inserted(p, at)).collect::<Vec<_>>();
+        shorter.iter().flat_map(longer).collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,21 +93,6 @@ mod tests {
         chosen.iter().enumerate().map(|(i, &j)| costs[[i, j]]).sum()
     }
 
-    /// Returns the least sum over all permutations of the rows from `row` on.
-    fn least(costs: &Array2<f64>, row: usize, taken: &mut [bool]) -> f64 {
-        if row == costs.nrows() {
-            return 0.0;
-        }
-        let mut best = f64::INFINITY;
-        for j in 0..costs.nrows() {
-            if !std::mem::replace(&mut taken[j], true) {
-                best = best.min(costs[[row, j]] + least(costs, row + 1, taken));
-                taken[j] = false;
-            }
-        }
-        best
-    }
-
     #[test]
     fn it_is_the_least_of_all_permutations() {
         for n in 1..=6 {
@@ -110,7 +105,8 @@ mod tests {
                         let mut sorted = chosen.clone();
                         sorted.sort_unstable();
                         assert!(sorted.into_iter().eq(0..n));
-                        let expected = least(&costs, 0, &mut vec![false; n]);
+                        let totals = permutations(n).into_iter().map(|p| total(&costs, &p));
+                        let expected = totals.fold(f64::INFINITY, f64::min);
                         assert!(
                             (total(&costs, &chosen) - expected).abs() <= 1e-14 * n as f64 * scale
                         );

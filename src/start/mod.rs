@@ -207,3 +207,6 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
     }
     Ok(linalg::polar_factor(x0.view()))
 }
+
+#[cfg(test)]
+pub(crate) use assignment::permutations;

@@ -200,7 +200,7 @@ class OrthonormalPCA(Components):
         moments, deviation = described(
             m * covariance, mean, float(m), bool(self.center), bool(self.scale)
         )
-        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model=model)
+        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model)
 
     def partial_fit(
         self,
@@ -278,7 +278,7 @@ class OrthonormalPCA(Components):
         r = self._checked(max(1, int(weight)), sums.n_features)
         center, scale = bool(self.center), bool(self.scale)
         moments, deviation = read(sums, center, scale, threads_of(self), keep=True)
-        return self._fitted(fitting, moments, deviation, weight, r, sums.precision, sums=sums)
+        return self._fitted(fitting, moments, deviation, weight, r, sums.precision, sums)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -343,11 +343,9 @@ class OrthonormalPCA(Components):
         weight: float,
         r: int,
         precision: Precision,
-        *,
-        sums: Sums | None = None,
-        model: Gaussian | None = None,
+        source: Sums | Gaussian | None = None,
     ) -> Self:
-        """Fits r components to moments of data with a total weight.
+        """Fits r components to moments of data with a total weight, which come from ``source``.
 
         All fitted attributes are set after the search, so that an error leaves the old ones.
         """
@@ -364,7 +362,9 @@ class OrthonormalPCA(Components):
         order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
-        self._sums, self._model, self.precision_ = sums, model, precision
+        self._sums = source if isinstance(source, Sums) else None
+        self._model = source if isinstance(source, Gaussian) else None
+        self.precision_ = precision
         self.mean_ = moments.mean
         self.scale_: FloatArray | None = deviation
         self.result_ = result

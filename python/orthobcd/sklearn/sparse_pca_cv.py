@@ -217,7 +217,7 @@ class SparsePCACV(Components):
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
             after = (len(folds) - 1) // workers - k // workers
-            return self._fold(data, r, *folds[k], seed, files.one(f"fold-{k}"), half, after)
+            return self._fold(data, r, folds[k], seed, files.one(f"fold-{k}"), half, after)
 
         with Kept():
             side_by_side(fold, range(len(folds)), workers, done)
@@ -257,8 +257,7 @@ class SparsePCACV(Components):
         self,
         data: Any,
         r: int,
-        train: Any,
-        test: Any,
+        samples: tuple[Any, Any],
         seed: int,
         checkpoint: Any,
         deadline: Deadline,
@@ -266,9 +265,10 @@ class SparsePCACV(Components):
     ) -> tuple[FloatArray, IntArray]:
         """Scores and numbers of nonzeros along the path of a fold.
 
-        ``after`` folds follow on the same thread before the deadline.
+        ``samples`` are those to fit and those to score. ``after`` folds follow on the same thread
+        before the deadline.
         """
-        inside, outside = data[train], data[test]
+        inside, outside = (data[part] for part in samples)
         m, n = inside.shape
         moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
         problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))

@@ -6,6 +6,7 @@ use super::*;
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic};
 use crate::penalty::Penalty;
 use crate::signature::Signature;
+use crate::start::permutations;
 
 /// Returns the known optimum of ½⟨X, CX⟩ + h.
 fn known(smooth: &dyn Objective, penalty: &Penalty, r: usize) -> Option<f64> {
@@ -20,7 +21,7 @@ fn known_while(
 ) -> Option<f64> {
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
-    known_optimum(&problem, &Threads::serial(), go_on)
+    known_optimum(&problem, f64::INFINITY, &Threads::serial(), go_on).map(|(optimum, _)| optimum)
 }
 
 /// Returns a diagonal C with one more entry `coupling` between two rows.
@@ -181,24 +182,6 @@ fn data_have_the_optimum_of_their_matrix() {
     }
 }
 
-/// Calls `visit` with every permutation matrix of order n.
-fn permutations(n: usize, visit: &mut dyn FnMut(&Array2<f64>)) {
-    fn extend(x: &mut Array2<f64>, row: usize, visit: &mut dyn FnMut(&Array2<f64>)) {
-        let n = x.nrows();
-        if row == n {
-            return visit(x);
-        }
-        for k in 0..n {
-            if x.column(k).iter().all(|&v| v == 0.0) {
-                x[[row, k]] = 1.0;
-                extend(x, row + 1, visit);
-                x[[row, k]] = 0.0;
-            }
-        }
-    }
-    extend(&mut Array2::zeros((n, n)), 0, visit);
-}
-
 #[test]
 fn a_square_nonnegative_x_is_the_best_permutation() {
     for n in 2..=5 {
@@ -224,8 +207,11 @@ fn a_square_nonnegative_x_is_the_best_permutation() {
                 let value = |x: &Array2<f64>| {
                     smooth.value(x.view(), &Threads::serial()) + penalty.value(x.view())
                 };
-                let mut least = f64::INFINITY;
-                permutations(n, &mut |x| least = least.min(value(x)));
+                let of = |columns: &Vec<usize>| {
+                    let entry = |(i, k)| f64::from(u8::from(columns[i] == k));
+                    value(&Array2::from_shape_fn((n, n), entry))
+                };
+                let least = permutations(n).iter().map(of).fold(f64::INFINITY, f64::min);
                 let found = known(&smooth, &penalty, n).unwrap();
                 assert!(
                     (found - least).abs() <= 1e-12 * (1.0 + least.abs()),
@@ -258,6 +244,14 @@ fn an_optimum_is_not_known_without_its_conditions() {
     assert!(known(&linear, &l0, 1).is_none());
     let metric = Quadratic::new(c, None, Some(array![[1.0, 0.0], [0.0, 2.0]])).unwrap();
     assert!(known(&metric, &l0, 2).is_none());
+    // Its work is at most the limit.
+    let signature = Signature::stiefel(3);
+    for penalty in [Penalty::NONE, Penalty::NONNEGATIVE] {
+        let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
+        let within = |work| known_optimum(&problem, work, &Threads::serial(), &|| true);
+        let (_, spent) = within(f64::INFINITY).unwrap();
+        assert!(spent > 0.0 && within(spent).is_some() && within(0.99 * spent).is_none());
+    }
     // Without a penalty: half the sum of the r least eigenvalues.
     for r in 1..=3 {
         let values = crate::linalg::symmetric_eigenvalues(smooth.matrix());
