@@ -4,10 +4,11 @@
 //! The result of a task does not depend on its worker. A panic of a task is resumed on the calling thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use crate::limits::{Clock, Control};
+use crate::threads::locked;
 
 /// Pause between two polls of the monitor.
 const POLL: Duration = Duration::from_millis(20);
@@ -47,26 +48,46 @@ pub(crate) fn complete<T: Send>(
     let missing: Vec<usize> = (0..results.len())
         .filter(|&k| results[k].is_none())
         .collect();
-    let count = missing.len();
-    if count == 0 {
-        return results;
-    }
+    let arrived: Vec<_> = results.iter().map(|_| Mutex::new(None)).collect();
+    let task = |index: usize| *locked(&arrived[index]) = Some(body(index));
+    let mut poll = |ended: Option<(usize, bool)>| {
+        let Some((index, whole)) = ended else {
+            return watch(None);
+        };
+        results[index] = locked(&arrived[index]).take();
+        let value = results[index].as_ref();
+        watch(value.map(|value| Arrival {
+            index,
+            value,
+            whole,
+        }))
+    };
+    work(&missing, workers, clock, &task, &mut poll);
+    results
+}
+
+/// Calls `task` for the indices on worker threads, and `poll` with every index that has ended, and whether the
+/// clock had time left then. Compiled once, not for every type of result.
+fn work(
+    indices: &[usize],
+    workers: usize,
+    clock: &Clock,
+    task: &(dyn Fn(usize) + Sync),
+    poll: &mut dyn FnMut(Option<(usize, bool)>) -> Control,
+) {
     let next = AtomicUsize::new(0);
-    let (sender, receiver) = mpsc::channel::<(usize, T, bool)>();
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         let mut threads = Vec::new();
-        for _ in 0..workers.min(count).max(1) {
-            let sender = sender.clone();
-            let (next, body, missing) = (&next, &body, &missing);
+        for _ in 0..workers.max(1).min(indices.len()) {
+            let (sender, next) = (sender.clone(), &next);
             threads.push(scope.spawn(move || {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= count || clock.expired() {
+                while let Some(&index) = indices.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if clock.expired() {
                         break;
                     }
-                    let index = missing[index];
-                    let value = body(index);
-                    if sender.send((index, value, !clock.expired())).is_err() {
+                    task(index);
+                    if sender.send((index, !clock.expired())).is_err() {
                         break;
                     }
                 }
@@ -75,16 +96,8 @@ pub(crate) fn complete<T: Send>(
         drop(sender);
         loop {
             let control = match receiver.recv_timeout(POLL) {
-                Ok((index, value, whole)) => {
-                    let control = watch(Some(Arrival {
-                        index,
-                        value: &value,
-                        whole,
-                    }));
-                    results[index] = Some(value);
-                    control
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => watch(None),
+                Ok(ended) => poll(Some(ended)),
+                Err(mpsc::RecvTimeoutError::Timeout) => poll(None),
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
             };
             if control == Control::Stop {
@@ -97,7 +110,6 @@ pub(crate) fn complete<T: Send>(
             }
         }
     });
-    results
 }
 
 /// Returns a seed that is unrelated to those of neighbouring arguments.

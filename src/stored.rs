@@ -1,9 +1,11 @@
 //! Values as bytes, little-endian, without pickles or types. Reading back gives the same bits.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use ndarray::Array2;
+
+use crate::threads::locked;
 
 /// A value that can be written to bytes and read back.
 pub(crate) trait Stored: Sized {
@@ -164,9 +166,7 @@ impl Stored for HashMap<Vec<usize>, f64> {
 
 impl<T: Stored> Stored for Mutex<T> {
     fn store(&self, to: &mut Vec<u8>) {
-        self.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .store(to);
+        locked(self).store(to);
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! A private thread pool. Threads are an argument, never ambient, and no result depends on their
 //! number: work is cut into pieces of fixed size, and every piece is computed by one thread.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -71,10 +71,12 @@ impl Threads {
 
     /// Calls `body` on a thread of the pool, so that products in `body` need not wake the pool.
     pub(crate) fn install<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
-        match &self.pool {
-            Some(pool) => pool.install(body),
-            None => body(),
-        }
+        let Some(pool) = &self.pool else {
+            return body();
+        };
+        let (mut body, mut result) = (Some(body), None);
+        installed(pool, &mut || result = body.take().map(|body| body()));
+        result.expect("the pool has called the body")
     }
 
     /// Calls `body(i, piece)` for every piece of `data` of `chunk` elements, in parallel if `work`
@@ -87,12 +89,11 @@ impl Threads {
         body: impl Fn(usize, &mut [T]) + Sync,
     ) {
         match &self.pool {
-            Some(pool) if work >= PARALLEL_FLOOR && data.len() > chunk => pool.install(|| {
-                data.par_chunks_mut(chunk)
-                    .enumerate()
-                    .with_max_len(1)
-                    .for_each(|(i, piece)| body(i, piece));
-            }),
+            Some(pool) if work >= PARALLEL_FLOOR && data.len() > chunk => {
+                let pieces: Vec<_> = data.chunks_mut(chunk).map(Mutex::new).collect();
+                let piece = |i: usize| body(i, &mut locked(&pieces[i]));
+                each(pool, pieces.len(), 1, &piece);
+            }
             _ => data
                 .chunks_mut(chunk)
                 .enumerate()
@@ -104,9 +105,32 @@ impl Threads {
     pub fn map<T: Send>(&self, count: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.pool {
             Some(pool) if count > 1 => {
-                pool.install(|| (0..count).into_par_iter().map(&body).collect())
+                let results: Vec<_> = (0..count).map(|_| Mutex::new(None)).collect();
+                each(pool, count, count, &|i| {
+                    *locked(&results[i]) = Some(body(i))
+                });
+                let results = results.into_iter().map(Mutex::into_inner);
+                results.filter_map(|result| result.ok().flatten()).collect()
             }
             _ => (0..count).map(body).collect(),
         }
     }
+}
+
+// The pool is called with trait objects, so that its code is compiled once and not for every caller.
+
+fn installed(pool: &ThreadPool, body: &mut (dyn FnMut() + Send)) {
+    pool.install(body);
+}
+
+/// Calls `body` for 0..count, at most `most` of them one after the other where a thread is free.
+fn each(pool: &ThreadPool, count: usize, most: usize, body: &(dyn Fn(usize) + Sync)) {
+    installed(pool, &mut || {
+        (0..count).into_par_iter().with_max_len(most).for_each(body);
+    });
+}
+
+/// Locks a value, even if a thread has panicked while it used it.
+pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
 }

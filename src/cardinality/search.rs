@@ -10,8 +10,8 @@
 //! Without limits a search ends after a round of perturbations without improvement if [`AGREEING`] independent
 //! chains have the best value, or after many perturbations without improvement.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -28,7 +28,7 @@ use crate::solver::{Monitor, Options, Status};
 use crate::start;
 use crate::stored::{Stored, stored};
 use crate::support::GAIN;
-use crate::threads::Threads;
+use crate::threads::{Threads, locked};
 
 /// Number of chains.
 const CHAINS: usize = 16;
@@ -258,10 +258,6 @@ stored!(Progress<S> {
     unsuccessful,
     confirmed
 });
-
-fn locked<S>(chain: &Mutex<Chain<S>>) -> MutexGuard<'_, Chain<S>> {
-    chain.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A search over the supports of a search space.
 struct ChainSearch<'a, W: SearchSpace> {

@@ -123,7 +123,7 @@ pub(crate) fn known_minimiser(
 }
 
 /// Returns the optimal value if it is known, that of [`known_minimiser`] or [`large_lambda_optimum`] for ℓ0 and
-/// ℓ1, and the multiply-adds that the minimiser took, at most `work`.
+/// ℓ1, and the multiply-adds that the minimiser took, which `work` limits.
 ///
 /// None too if `go_on` ends the computation. A decomposition cannot be interrupted, so none of more than
 /// [`DECOMPOSED`] multiply-adds begins.

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use ndarray::{Array2, s};
 
 use super::{GoOn, QuadraticForm, column_work};
 use crate::rows::Rows;
-use crate::threads::Threads;
+use crate::threads::{Threads, locked};
 
 /// Columns formed by one product.
 const PANEL: usize = 64;
@@ -152,13 +152,12 @@ impl<'a> Columns<'a> {
     }
 
     fn kept(&self, recent: &Mutex<Recent>, j: usize) -> Arc<Vec<f64>> {
-        let locked = || recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(column) = locked().get(j) {
+        if let Some(column) = locked(recent).get(j) {
             return column;
         }
         let mut column = vec![0.0; self.form.order()];
         self.form.column(j, &mut column);
-        locked().keep(j, Arc::new(column), self.capacity)
+        locked(recent).keep(j, Arc::new(column), self.capacity)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::solver::Monitor;
 use crate::support::Cardinality;
-use crate::threads::Threads;
+use crate::threads::{Threads, locked};
 
 /// Largest n at which the matrix C is formed.
 pub(crate) const FORMED_ROWS: usize = 2048;
@@ -157,12 +157,7 @@ impl<'a> Search<'a> {
             1,
             1,
             limits.clock,
-            |_| {
-                let mut this = this
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-                this.advance(limits);
-            },
+            |_| locked(&this).advance(limits),
             |_| monitor.poll(),
         );
     }
