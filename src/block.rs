@@ -19,7 +19,7 @@ use pulp::{Simd, WithSimd};
 
 use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2};
-use crate::penalty::{Form, Penalty, each_form};
+use crate::penalty::{Penalty, solve_circle};
 
 pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
@@ -292,26 +292,26 @@ impl Block {
         options: PairOptions<'_>,
         scratch: &mut Scratch,
     ) -> Outcome {
-        each_form!(penalty, form => crate::simd::arch().dispatch(Sweep {
+        crate::simd::arch().dispatch(Sweep {
             block: self,
             pairs,
-            form,
+            penalty,
             options,
             scratch,
-        }))
+        })
     }
 }
 
-/// One sweep over pairs of a block, for one form of h.
-struct Sweep<'a, 'b, F> {
+/// One sweep over pairs of a block.
+struct Sweep<'a, 'b> {
     block: &'a mut Block,
     pairs: Pairs,
-    form: &'a F,
+    penalty: &'a Penalty,
     options: PairOptions<'b>,
     scratch: &'a mut Scratch,
 }
 
-impl<F: Form> WithSimd for Sweep<'_, '_, F> {
+impl WithSimd for Sweep<'_, '_> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -435,7 +435,7 @@ fn add_two<S: Simd>(simd: S, target: &mut [f64], u: f64, x: &[f64], v: f64, y: &
     }
 }
 
-impl<F: Form> Sweep<'_, '_, F> {
+impl Sweep<'_, '_> {
     /// Solves the pair (i, j) of the block; returns the change of the objective if it moves. Where it is
     /// only looked at, its distance from the identity is added to `distances`.
     #[inline(always)]
@@ -468,8 +468,9 @@ impl<F: Form> Sweep<'_, '_, F> {
             Curvature::Scalar => model.scalar(self.options.shift * block.mixed.sign(pair.0)),
         };
         let (rotation, reflection) = searched.branches();
-        let best = self.form.circle(
+        let best = solve_circle(
             simd,
+            self.penalty,
             &CirclePair {
                 rows: pair,
                 x: &block.x[i * stride..(i + 1) * stride],
@@ -497,7 +498,7 @@ impl<F: Form> Sweep<'_, '_, F> {
             e,
             smooth: model.change(e),
         };
-        let change = proposal.settle(self.form, self.scratch, self.options.proximal)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
         if block.frozen {
             *distances += distance(simd, e, x, y);
         }

@@ -5,7 +5,7 @@ use pulp::Simd;
 use super::{Block, Proposal, Sweep, dot, right_multiply, weighted};
 use crate::block::Curvature;
 use crate::pair::{Boost, HyperbolaPair, LightModel, PairModel, Recession, Sym2};
-use crate::penalty::Form;
+use crate::penalty::solve_on_hyperbola;
 use crate::signature::Signature;
 
 /// State of a block under a mixed signature.
@@ -121,7 +121,7 @@ impl Block {
     }
 }
 
-impl<F: Form> Sweep<'_, '_, F> {
+impl Sweep<'_, '_> {
     /// Solves the pair (i, j) of the block, of opposite signs; returns the change of the objective
     /// if it moves.
     #[inline(always)]
@@ -139,7 +139,8 @@ impl<F: Form> Sweep<'_, '_, F> {
         let pair = (block.rows[i], block.rows[j]);
         let x = &block.x[i * stride..(i + 1) * stride];
         let y = &block.x[j * stride..(j + 1) * stride];
-        let best = self.form.hyperbola(
+        let best = solve_on_hyperbola(
+            self.penalty,
             &HyperbolaPair::new(
                 pair,
                 &x[..r],
@@ -172,7 +173,7 @@ impl<F: Form> Sweep<'_, '_, F> {
             e,
             smooth: smooth_change(&model, &light, boost, e),
         };
-        let change = proposal.settle(self.form, self.scratch, self.options.proximal)?;
+        let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
         if !self.block.may_grow(simd, i, j) {
             return None;
         }

@@ -10,16 +10,16 @@ use pulp::{Simd, WithSimd};
 use super::boost::smooth_change;
 use super::{Block, Outcome, Proposal, combine, dot};
 use crate::pair::{CirclePair, HyperbolaPair, LightModel, PairModel, Recession, Scratch, Sym2};
-use crate::penalty::{Form, Penalty, each_form};
+use crate::penalty::{Penalty, solve_circle, solve_on_hyperbola};
 
 /// A pass over pairs of columns.
-pub(crate) struct ColumnSweep<'a, H = Penalty> {
+pub(crate) struct ColumnSweep<'a> {
     /// Xᵀ, and (CX)ᵀ as the gradient rows.
     pub(crate) block: &'a mut Block,
     /// Rows of linearᵀ, padded to the block's stride; empty without a linear term.
     pub(crate) linear: &'a [f64],
     /// The penalty of Xᵀ.
-    pub(crate) penalty: &'a H,
+    pub(crate) penalty: &'a Penalty,
     /// Size of C: its largest diagonal entry.
     pub(crate) scale: f64,
     /// Proximal weight.
@@ -33,19 +33,11 @@ pub(crate) struct ColumnSweep<'a, H = Penalty> {
 impl ColumnSweep<'_> {
     /// Makes the pass.
     pub(crate) fn run(self) -> Outcome {
-        each_form!(self.penalty, form => crate::simd::arch().dispatch(ColumnSweep {
-            block: self.block,
-            linear: self.linear,
-            penalty: form,
-            scale: self.scale,
-            proximal: self.proximal,
-            pairs: self.pairs,
-            scratch: self.scratch,
-        }))
+        crate::simd::arch().dispatch(self)
     }
 }
 
-impl<F: Form> WithSimd for ColumnSweep<'_, F> {
+impl WithSimd for ColumnSweep<'_> {
     type Output = Outcome;
 
     #[inline(always)]
@@ -67,7 +59,7 @@ impl<F: Form> WithSimd for ColumnSweep<'_, F> {
 /// A move of two columns, which `step` holds: V, V − I, and the change of the smooth part.
 type Found = ([[f64; 2]; 2], [[f64; 2]; 2], (f64, f64));
 
-impl<F: Form> ColumnSweep<'_, F> {
+impl ColumnSweep<'_> {
     #[inline(always)]
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
         let pair = (self.block.rows[i], self.block.rows[j]);
@@ -143,7 +135,8 @@ impl<F: Form> ColumnSweep<'_, F> {
         let x = &block.x[i * stride..(i + 1) * stride];
         let y = &block.x[j * stride..(j + 1) * stride];
         let bound = block.mixed.rapidity_bound;
-        let best = self.penalty.hyperbola(
+        let best = solve_on_hyperbola(
+            self.penalty,
             &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, bound),
             self.scratch,
         );
@@ -252,7 +245,7 @@ impl<F: Form> ColumnSweep<'_, F> {
             rotation,
             reflection: (!self.block.rotations).then_some(reflection),
         };
-        let best = self.penalty.circle(simd, &pair, self.scratch);
+        let best = solve_circle(simd, self.penalty, &pair, self.scratch);
         if !(best.value < 0.0) {
             return None;
         }

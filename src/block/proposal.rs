@@ -2,7 +2,7 @@
 
 use super::dot;
 use crate::pair::{LANES, Scratch, TIE};
-use crate::penalty::Form;
+use crate::penalty::{Form, Penalty, each_form};
 use pulp::Simd;
 
 /// A move of two rows as a pair solver proposes it.
@@ -21,16 +21,19 @@ pub(super) struct Proposal<'a> {
 
 impl Proposal<'_> {
     /// Makes the new rows exact and measures them: the change of F, none if it could be rounding.
-    #[inline(always)]
-    pub(super) fn settle<F: Form>(self, form: &F, scratch: &Scratch, proximal: f64) -> Option<f64> {
+    pub(super) fn settle(self, penalty: &Penalty, scratch: &Scratch, proximal: f64) -> Option<f64> {
         let [new_x, new_y] = self.new;
         scratch.settle(new_x, new_y);
         let [x, y] = self.old;
         let (new_x, new_y) = (&mut new_x[..x.len()], &mut new_y[..y.len()]);
-        form.tidy(new_x);
-        form.tidy(new_y);
-        let (hx, hx_size) = form.change(self.rows.0, x, new_x);
-        let (hy, hy_size) = form.change(self.rows.1, y, new_y);
+        let [(hx, hx_size), (hy, hy_size)] = each_form!(penalty, form => {
+            form.tidy(new_x);
+            form.tidy(new_y);
+            [
+                form.change(self.rows.0, x, new_x),
+                form.change(self.rows.1, y, new_y),
+            ]
+        });
         let change = self.smooth.0 + (hx + hy);
         let size = self.smooth.1 + hx_size + hy_size;
         let proximal = 0.5 * proximal * squares(self.e);

@@ -8,7 +8,7 @@ use pulp::Simd;
 
 use super::entry_penalty::{EntryPenalty, OUTSIDE};
 use super::even::Even;
-use super::{Form, L0, L1, NoPenalty, Weights};
+use super::{L0, L1, NoPenalty, Weights, solve_form};
 use crate::pair::{Best, CirclePair, Scratch};
 
 /// A penalty with bounds.
@@ -100,9 +100,9 @@ impl Bounded {
         // Without bounds if they are out of reach.
         let bound = Some(upper.max(-lower)).filter(|bound| longest > bound * bound);
         let best = match (&self.inside, &self.even, bound) {
-            (Inside::Nothing, _, None) => NoPenalty.circle(simd, pair, scratch),
-            (Inside::Absolute(l1), _, None) => l1.circle(simd, pair, scratch),
-            (Inside::Count(l0), ..) => l0.circle(simd, pair, scratch),
+            (Inside::Nothing, _, None) => solve_form(simd, &NoPenalty, pair, scratch),
+            (Inside::Absolute(l1), _, None) => solve_form(simd, l1, pair, scratch),
+            (Inside::Count(l0), ..) => solve_form(simd, l0, pair, scratch),
             (_, even, bound) => {
                 let bound = bound.unwrap_or(f64::INFINITY);
                 even.as_ref()?.circle(simd, pair, bound, scratch)

@@ -27,7 +27,8 @@ use pulp::{Simd, WithSimd};
 use crate::error::{Error, LARGEST, Result, SMALLEST};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
-pub(crate) use form::{AnyForm, Form, each_form};
+use form::solve_form;
+pub(crate) use form::{AnyForm, Form, each_form, solve_circle};
 use l0::L0;
 use l1::L1;
 pub use l1::Weights;
@@ -476,22 +477,20 @@ impl Penalty {
 }
 
 /// Pair problems on the circle, solved with the vector instructions of this machine.
-struct OnCircle<'a, F, I, T> {
-    form: &'a F,
+struct OnCircle<'a, I, T> {
+    penalty: &'a Penalty,
     pairs: I,
     scratch: &'a mut Scratch,
     take: T,
 }
 
-impl<'p, F: Form, I: Iterator<Item = CirclePair<'p>>, T: FnMut(Best)> WithSimd
-    for OnCircle<'_, F, I, T>
-{
+impl<'p, I: Iterator<Item = CirclePair<'p>>, T: FnMut(Best)> WithSimd for OnCircle<'_, I, T> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
         for pair in self.pairs {
-            (self.take)(self.form.circle(simd, &pair, self.scratch));
+            (self.take)(solve_circle(simd, self.penalty, &pair, self.scratch));
         }
     }
 }
@@ -504,7 +503,12 @@ pub fn solve_each_on_circle<'p>(
     scratch: &mut Scratch,
     take: impl FnMut(Best),
 ) {
-    each_form!(penalty, form => crate::simd::arch().dispatch(OnCircle { form, pairs, scratch, take }));
+    crate::simd::arch().dispatch(OnCircle {
+        penalty,
+        pairs,
+        scratch,
+        take,
+    });
 }
 
 /// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
