@@ -21,6 +21,7 @@ pub(super) struct Proposal<'a> {
 
 impl Proposal<'_> {
     /// Makes the new rows exact and measures them: the change of F, none if it could be rounding.
+    #[inline(always)]
     pub(super) fn settle(self, penalty: &Penalty, scratch: &Scratch, proximal: f64) -> Option<f64> {
         let [new_x, new_y] = self.new;
         scratch.settle(new_x, new_y);
