@@ -62,9 +62,10 @@ wheel: $(WHEELS)/.built
 
 # The demo -------------------------------------------------------------------------------------
 
+# Modules are compiled when they are imported: most of them never are.
 $(DEV)/.demo: $(WHEELS)/.built
-	$(DEV)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl
-	$(DEV)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[cli]"
+	$(DEV)/bin/pip install --quiet --no-compile --force-reinstall --no-deps $(WHEELS)/*.whl
+	$(DEV)/bin/pip install --quiet --no-compile "$$(echo $(WHEELS)/*.whl)[cli]"
 	touch $@
 
 demo: $(DEV)/.demo
