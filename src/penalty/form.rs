@@ -3,7 +3,6 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::{NullaryFnOnce, Simd};
 
-use super::Penalty;
 use super::l0::L0;
 use super::l1::L1;
 use super::none::NoPenalty;
@@ -100,7 +99,7 @@ pub(crate) trait Form {
 }
 
 /// Returns [`Form::circle`] by one function for each form and kind of vector instructions, which its callers
-/// share: as part of each of them, the solvers were a third of the machine code.
+/// share: inlined into each of them, the solvers would be a third of the machine code.
 #[inline(always)]
 pub(super) fn solve_form<S: Simd, F: Form>(
     simd: S,
@@ -114,17 +113,6 @@ pub(super) fn solve_form<S: Simd, F: Form>(
         pair,
         scratch,
     })
-}
-
-/// Returns the global minimum of a pair over rotations and reflections, relative to the identity.
-#[inline(always)]
-pub(crate) fn solve_circle<S: Simd>(
-    simd: S,
-    penalty: &Penalty,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
-    each_form!(penalty, form => solve_form(simd, form, pair, scratch))
 }
 
 /// A pair problem on the circle, with the vector instructions that solve it.

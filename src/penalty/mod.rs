@@ -2,8 +2,8 @@
 //!
 //! A [`Penalty`] is data: a quadratic `a + b x + ½ c x²` of an entry between every two breakpoints,
 //! optionally with a weight per entry. Its form is recognised from the data, so that equal penalties are
-//! solved alike. Every form has a global pair solver. A loop over pairs is compiled for each form and entered
-//! by `each_form!`, once per sweep; no other code is generic over the form.
+//! solved alike. Every form has a global pair solver, which `each_form!` calls for every pair; no other code is
+//! generic over the form.
 
 mod arcs;
 mod boost;
@@ -28,7 +28,7 @@ use crate::error::{Error, LARGEST, Result, SMALLEST};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
 use form::solve_form;
-pub(crate) use form::{AnyForm, Form, each_form, solve_circle};
+pub(crate) use form::{AnyForm, Form, each_form};
 use l0::L0;
 use l1::L1;
 pub use l1::Weights;
@@ -474,6 +474,17 @@ impl Penalty {
             form => form.clone(),
         })
     }
+}
+
+/// Returns the global minimum of a pair over rotations and reflections, relative to the identity.
+#[inline(always)]
+pub(crate) fn solve_circle<S: Simd>(
+    simd: S,
+    penalty: &Penalty,
+    pair: &CirclePair<'_>,
+    scratch: &mut Scratch,
+) -> Best {
+    each_form!(penalty, form => solve_form(simd, form, pair, scratch))
 }
 
 /// Pair problems on the circle, solved with the vector instructions of this machine.
