@@ -16,6 +16,7 @@ from .solvers import JOBCD, OBCD, VRJOBCD, Auto
 
 __all__ = [
     "COEFFICIENTS",
+    "CONSTANT",
     "DATA",
     "WORK_UNIT",
     "Checkpoint",
@@ -60,6 +61,7 @@ __version__: str
 instructions: str
 
 COEFFICIENTS: tuple[float, float]
+CONSTANT: float
 DATA: tuple[float, float]
 
 _Matrix: TypeAlias = NDArray[np.float64]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ._internal.checks import unmasked
 from ._internal.extras import need
 from .sklearn import SparsePCA
 from .sklearn.blocks import is_in_memory, is_sliced, slices_of
@@ -114,7 +115,7 @@ def _chosen(adata: Any, mask_var: Any) -> Any:
     if mask_var is None:
         return np.ones(adata.n_vars, dtype=bool)
     named = isinstance(mask_var, str)
-    mask = np.asarray(adata.var[mask_var] if named else mask_var)
+    mask = np.asarray(unmasked(adata.var[mask_var] if named else mask_var))
     if mask.dtype != bool:
         what = f"name a boolean column, {mask_var!r} is" if named else "be an array of bool, it is"
         raise TypeError(f"mask_var must {what} {mask.dtype}")

@@ -27,6 +27,7 @@ from ._internal.checks import (
     check_size,
     is_sparse,
     magnitude,
+    unmasked,
 )
 from ._internal.extras import need
 
@@ -263,12 +264,11 @@ class ByFunction(Checked):
     def _evaluate(self, x: FloatArray, *terms: IntArray) -> tuple[float, FloatArray, float]:
         """f and ∇f at ``x``, checked, and their relative precision; the function owns ``x``."""
         name = getattr(self.value_and_gradient, "__qualname__", repr(self.value_and_gradient))
-        shape = x.shape
-        returned = self.value_and_gradient(x, *terms)
+        shape, returned = x.shape, self.value_and_gradient(x, *terms)
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ValueError(f"{name} must return (value, gradient), got {type(returned).__name__}")
         try:
-            number, slope = np.asarray(returned[0]), np.asarray(returned[1])
+            number, slope = (np.asarray(unmasked(part)) for part in returned)
         except ValueError as error:
             raise ValueError(f"{name} must return a number and an array: {error}") from error
         if number.size != 1 or number.dtype.kind not in "fiu":
@@ -287,7 +287,7 @@ class ByFunction(Checked):
 
 def _array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
     """The returned value as a finite real array of this shape; errors name the function."""
-    array = np.asarray(value)
+    array = np.asarray(unmasked(value))
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must return a real {what}, got dtype {array.dtype}")
     if array.shape != shape:

@@ -20,6 +20,7 @@ from ._internal.checks import (
     as_int,
     as_optional_int,
     check_size,
+    unmasked,
 )
 
 __all__ = [
@@ -322,9 +323,9 @@ class PiecewiseQuadratic(Separable):
     pieces: FloatArray
 
     def __init__(self, breakpoints: ArrayLike, pieces: ArrayLike) -> None:
-        levels = np.asarray(breakpoints)
+        levels = np.asarray(unmasked(breakpoints))
         levels = as_float_array("breakpoints", levels, 1) if levels.size else np.empty(0)
-        rows = np.asarray(pieces)
+        rows = np.asarray(unmasked(pieces))
         if rows.ndim != 2 or rows.shape[1] != 3 or rows.dtype.kind not in "fiu":
             raise ValueError(f"pieces must be real, of shape (k + 1, 3), got shape {rows.shape}")
         self._set(breakpoints=levels, pieces=rows.astype(np.float64))
@@ -432,7 +433,7 @@ class Cardinality(Checked):
     ) -> None:
         several = isinstance(count, (Sequence, np.ndarray)) and np.ndim(count) == 1
         checked = (
-            tuple(as_int("count", one, 1) for one in np.asarray(count).tolist())
+            tuple(as_int("count", one, 1) for one in np.asarray(unmasked(count)).tolist())
             if several
             else as_int("count", count, 1)
         )

@@ -16,7 +16,7 @@ use super::fast::{Fast, scaled};
 use super::pair::{Pair, exponent, power, two_product};
 use super::product::{ANCHOR, DEPTH as ROWS, Factor, PANEL, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{Block, Read, deviations};
+use super::{Block, Read, clear_constant, deviations, varying};
 use crate::simd;
 use crate::threads::Threads;
 
@@ -238,20 +238,19 @@ impl Exact {
         let (n, means) = (self.features(), self.means());
         let totals = &self.totals;
         let (weight, mean) = (self.weight(), self.mean());
-        let deviation = scale.then(|| {
-            let squares = triangle::diagonal(&self.high, n);
-            let low = triangle::diagonal(&self.low, n);
-            let variances: Vec<f64> = (0..n)
-                .map(|i| {
-                    let square = Pair {
-                        high: squares[i],
-                        low: low[i],
-                    };
-                    centred(square, means[i], totals[i])
-                })
-                .collect();
-            deviations(&variances, &squares, weight)
-        });
+        let squares = triangle::diagonal(&self.high, n);
+        let low = triangle::diagonal(&self.low, n);
+        let variances: Vec<f64> = (0..n)
+            .map(|i| {
+                let square = Pair {
+                    high: squares[i],
+                    low: low[i],
+                };
+                centred(square, means[i], totals[i])
+            })
+            .collect();
+        let varying = varying(&variances, &squares);
+        let deviation = scale.then(|| deviations(&varying, weight));
         let mut negative = Array2::zeros((n, n));
         for (high, low) in self.high.iter_mut().zip(&mut self.low) {
             let (rows, width) = (high.rows.clone(), high.width(n));
@@ -270,6 +269,9 @@ impl Exact {
             if !keep {
                 (high.entries, low.entries) = Default::default();
             }
+        }
+        if center {
+            clear_constant(&mut negative, &varying);
         }
         Read {
             mean: scaled(mean, deviation.as_deref()),

@@ -7,7 +7,7 @@ use ndarray::Array2;
 
 use super::product::{PANEL, Panels, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{Block, Read, deviations};
+use super::{Block, Read, clear_constant, deviations, varying};
 use crate::threads::Threads;
 
 /// Rows summed by one thread at once; fixed, so that results do not depend on the number of threads.
@@ -156,15 +156,14 @@ impl Fast {
             .zip(&self.offset)
             .map(|(s, o)| s + o)
             .collect();
-        let deviation = scale.then(|| {
-            let variances = triangle::diagonal(&self.strips, n);
-            let squares: Vec<f64> = variances
-                .iter()
-                .zip(&mean)
-                .map(|(v, m)| v + weight * (m * m))
-                .collect();
-            deviations(&variances, &squares, weight)
-        });
+        let variances = triangle::diagonal(&self.strips, n);
+        let squares: Vec<f64> = variances
+            .iter()
+            .zip(&mean)
+            .map(|(v, m)| v + weight * (m * m))
+            .collect();
+        let varying = varying(&variances, &squares);
+        let deviation = scale.then(|| deviations(&varying, weight));
         let mut negative = Array2::zeros((n, n));
         let about_zero = |rows: &Range<usize>, sums: &[f64]| -> Vec<f64> {
             let width = sums.len() / rows.len().next_multiple_of(PANEL);
@@ -188,6 +187,9 @@ impl Fast {
             if !keep {
                 strip.entries = Default::default();
             }
+        }
+        if center {
+            clear_constant(&mut negative, &varying);
         }
         Read {
             mean: scaled(mean, deviation.as_deref()),

@@ -37,7 +37,7 @@ use fast::Fast;
 pub const BLOCK_ROWS: usize = 1 << 11;
 
 /// Largest variance of a feature, relative to its mean square, that counts as rounding of a constant feature.
-const CONSTANT: f64 = f64::from_bits((1023 - 90) << 52);
+pub(crate) const CONSTANT: f64 = f64::from_bits((1023 - 90) << 52);
 
 /// Precision of sums over samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -496,16 +496,28 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     }
 }
 
-/// Returns standard deviations from sums of squares about the means and about 0; 1 for a constant feature.
-fn deviations(variances: &[f64], squares: &[f64], weight: f64) -> Vec<f64> {
+/// Sums of squares of each feature about its mean, where it varies; None for a constant feature.
+///
+/// `squares` are the sums of squares about 0.
+fn varying(variances: &[f64], squares: &[f64]) -> Vec<Option<f64>> {
     let pairs = variances.iter().zip(squares);
     pairs
-        .map(|(&variance, &square)| {
-            if variance <= CONSTANT * square {
-                1.0
-            } else {
-                (variance.max(0.0) / weight).sqrt()
-            }
-        })
+        .map(|(&variance, &square)| (variance > CONSTANT * square).then_some(variance))
         .collect()
+}
+
+/// Returns standard deviations from sums of squares about the means; 1 for a constant feature.
+fn deviations(varying: &[Option<f64>], weight: f64) -> Vec<f64> {
+    let deviation = |variance: f64| (variance / weight).sqrt();
+    let each = varying.iter();
+    each.map(|variance| variance.map_or(1.0, deviation))
+        .collect()
+}
+
+/// Clears rows and columns of constant features, which hold the rounding of their sums.
+fn clear_constant(negative: &mut Array2<f64>, varying: &[Option<f64>]) {
+    for (i, _) in varying.iter().enumerate().filter(|(_, v)| v.is_none()) {
+        negative.row_mut(i).fill(0.0);
+        negative.column_mut(i).fill(0.0);
+    }
 }

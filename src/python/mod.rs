@@ -344,7 +344,8 @@ mod _core {
             "COEFFICIENTS",
             (crate::objective::SMALLEST, crate::objective::LARGEST),
         )?;
-        module.add("DATA", crate::objective::DATA)
+        module.add("DATA", crate::objective::DATA)?;
+        module.add("CONSTANT", crate::moments::CONSTANT)
     }
 
     /// Runs block coordinate descent with XᵀJX fixed.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol, TypeAlias
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,10 @@ DataLike: TypeAlias = ArrayLike | Sparse
 SYMMETRY_TOLERANCE = 1e-12
 """A matrix C counts as symmetric if ``max |C − Cᵀ|`` is at most this times ``max |C|``, the
 rounding error of a product such as ``A.T @ A``; then ``(C + Cᵀ)/2`` is used."""
+
+ROUNDINGS = 64.0
+"""Least tolerance for a matrix of a floating-point type, in units of the rounding of this type: the
+rounding error of a product of matrices of the type."""
 
 STRIP = 64
 """Rows of an n × n matrix that are handled at a time."""
@@ -73,6 +78,85 @@ def is_sparse(value: object) -> bool:
     return hasattr(value, "tocsc") and hasattr(value, "nnz")
 
 
+def is_stored(value: Any) -> bool:
+    """True if slicing ``value`` reads its entries, as for h5py, zarr, netCDF4 and backed AnnData.
+
+    Arrays and tables in the memory of another library are converted as a whole.
+    """
+    elsewhere = isinstance(value, np.ndarray) or hasattr(value, "__dlpack__")
+    return (
+        not elsewhere
+        and not is_sparse(value)
+        and not hasattr(value, "iloc")
+        and not hasattr(value, "__dask_graph__")
+        and isinstance(getattr(value, "shape", None), tuple)
+        and getattr(value, "dtype", None) is not None
+        and hasattr(value, "__getitem__")
+    )
+
+
+def unmasked(value: Any) -> Any:
+    """``value``; if it has masked entries (`numpy.ma`), an array with NaN in their place.
+
+    Masked arrays are also what slices of ``value`` are (netCDF4), chunks of Dask arrays, and rows
+    of a sequence. The result has doubles in place of integers, and objects in place of types
+    without NaN.
+    """
+    if hasattr(value, "__dask_graph__"):
+        value = value.compute()
+    if is_stored(value):
+        value = value[:] if value.shape else value[()]
+    if isinstance(value, (list, tuple)) and any(isinstance(v, np.ma.MaskedArray) for v in value):
+        value = np.ma.array(value)
+    if not isinstance(value, np.ma.MaskedArray):
+        return value
+    if not np.ma.is_masked(value):
+        return np.ma.getdata(value)
+    if value.dtype.kind in "iub":
+        return value.astype(np.float64).filled(np.nan)
+    return (value if value.dtype.kind in "fc" else value.astype(object)).filled(np.nan)
+
+
+def numbers_of(value: Any) -> Any:
+    """Entries of ``value`` as an array or a sparse matrix of numbers, NaN where one is missing.
+
+    Missing are masked entries, as in `unmasked`, None, ``pandas.NA`` and ``pandas.NaT``. Objects
+    are converted if all of them are numbers or missing. Sparse matrices, and arrays and tables
+    that need no conversion are returned unchanged.
+    """
+    value = unmasked(value)
+    if hasattr(value, "iloc"):
+        value = _of_frame(value)
+    elif isinstance(value, (list, tuple)):
+        value = np.asarray(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O" and value.ndim > 0:
+        entries = [np.nan if is_missing(entry) else entry for entry in value.ravel()]
+        if all(isinstance(entry, (numbers.Real, Decimal)) for entry in entries):
+            return np.array(entries, dtype=np.float64).reshape(value.shape)
+    return value
+
+
+def _of_frame(frame: Any) -> Any:
+    """A pandas data frame or series; of types that NumPy lacks, as an array or sparse matrix."""
+    kinds = np.atleast_1d(np.asarray(frame.dtypes, dtype=object))
+    if frame.ndim == 2 and hasattr(frame, "sparse"):
+        return frame.sparse.to_coo().tocsc()
+    if all(isinstance(kind, np.dtype) and kind.kind != "O" for kind in kinds):
+        return frame
+    if all(getattr(kind, "kind", "O") in "fiub" for kind in kinds):
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return frame.to_numpy(dtype=object)
+
+
+def is_missing(entry: Any) -> bool:
+    """True for None, NaN, ``pandas.NA``, ``pandas.NaT`` and a masked entry."""
+    if entry is None or entry is np.ma.masked or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(entry, (np.datetime64, np.timedelta64)):
+        return bool(np.isnat(entry))
+    return isinstance(entry, (numbers.Number, np.number)) and bool(entry != entry)
+
+
 def is_number(text: str) -> bool:
     """True if Python can convert ``text`` to a float."""
     try:
@@ -87,28 +171,38 @@ def magnitude(array: FloatArray) -> float:
     return float(np.maximum(-array.min(initial=0.0), array.max(initial=0.0)))
 
 
+class Measured(NamedTuple):
+    """A checked array, its `magnitude`, and the rounding of the type in which it was given."""
+
+    array: FloatArray
+    size: float
+    rounding: float
+
+
 def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
     """``value`` as a finite, C-contiguous float64 array of ``ndim`` dimensions.
 
-    Integer, float32, Fortran-ordered, strided and read-only input is accepted. C-contiguous float64
-    input is not copied.
+    Integer, float32, Fortran-ordered, strided and read-only input is accepted, and all that
+    `numbers_of` converts. C-contiguous float64 input is not copied.
 
     Raises
     ------
     TypeError
         If ``value`` is not numeric, or complex.
     ValueError
-        If ``value`` has another number of dimensions, no entries, or a NaN or infinite entry.
+        If ``value`` has another number of dimensions, no entries, or a missing (NaN) or infinite
+        entry.
     """
-    return _measured(name, value, ndim)[0]
+    return measured(name, value, ndim).array
 
 
-def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[FloatArray, float]:
-    """`as_float_array` and its `magnitude`; order "A" keeps Fortran order."""
-    if is_sparse(value):
-        raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
+def measured(name: str, value: Any, ndim: int, order: Order = "C") -> Measured:
+    """`as_float_array` with its magnitude and rounding; order "A" keeps Fortran order."""
     try:
-        raw = np.asarray(value)
+        given = numbers_of(value)
+        if is_sparse(given):
+            raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}")
+        raw = np.asarray(given)
     except ValueError as error:
         raise TypeError(f"{name} must be a numeric array: {error}") from error
     if raw.dtype.kind not in "fiub":
@@ -122,7 +216,8 @@ def _measured(name: str, value: Any, ndim: int, order: Order = "C") -> tuple[Flo
     size = magnitude(array)
     if not np.isfinite(size):
         raise ValueError(f"{name} must be finite, it contains NaN or infinity")
-    return array, size
+    exact = raw.dtype.kind != "f"
+    return Measured(array, size, 0.0 if exact else float(np.finfo(raw.dtype).eps))
 
 
 def by_columns(array: FloatArray) -> FloatArray:
@@ -155,7 +250,7 @@ def check_size(name: str, size: float, bounds: tuple[float, float] = COEFFICIENT
 
 def as_data(name: str, value: Any) -> FloatArray:
     """`as_float_array` for a data matrix, with `check_size`."""
-    array, size = _measured(name, value, 2)
+    array, size, _ = measured(name, value, 2)
     check_size(name, size, DATA)
     return array
 
@@ -168,7 +263,7 @@ def strips(n: int) -> Iterator[slice]:
 
 def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
     """``value`` as a finite symmetric matrix, of n rows if n is given."""
-    matrix, size = _measured(name, value, 2)
+    matrix, size, rounding = measured(name, value, 2)
     if matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
     if n is not None and len(matrix) != n:
@@ -179,15 +274,16 @@ def as_symmetric(name: str, value: Any, n: int | None = None) -> FloatArray:
         for i, rows in enumerate(pieces)
         for columns in pieces[i:]
     )
-    if asymmetry > SYMMETRY_TOLERANCE * size:
+    if asymmetry > max(SYMMETRY_TOLERANCE, ROUNDINGS * rounding) * size:
         raise ValueError(f"{name} must be symmetric, max |{name} − {name}ᵀ| is {asymmetry:.3g}")
     return matrix if asymmetry == 0.0 else 0.5 * (matrix + matrix.T)
 
 
 def as_data_matrix(value: Any) -> tuple[Any, float]:
     """A finite float64 data matrix, contiguous or canonical CSC, and its largest magnitude."""
+    value = numbers_of(value)
     if not is_sparse(value):
-        array, size = _measured("A", value, 2, order="A")
+        array, size, _ = measured("A", value, 2, order="A")
         check_size("A", size, DATA)
         return array, size
     if value.ndim != 2:
@@ -217,7 +313,7 @@ def as_signature(value: Any, n: int | None = None) -> Signs:
     ValueError, TypeError
         If ``value`` is not one-dimensional of length ``n``, or has other entries than +1 and −1.
     """
-    raw = np.asarray(value)
+    raw = np.asarray(numbers_of(value))
     if raw.dtype.kind not in "fiub":
         raise TypeError(f"signature must be an array of +1 and -1, got dtype {raw.dtype}")
     if raw.ndim != 1 or raw.size == 0:

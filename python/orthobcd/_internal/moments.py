@@ -10,7 +10,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._core import CONSTANT
 from .checks import FloatArray, is_sparse
 
 Precision = Literal["fast", "exact"]
@@ -75,39 +77,66 @@ def _full_columns_centred(data: Any, mean: FloatArray) -> tuple[Any, FloatArray]
     return type(data)((values, indices, starts), shape=data.shape), np.where(full, 0.0, mean)
 
 
+def is_constant(variances: FloatArray, squares: FloatArray) -> NDArray[np.bool_]:
+    """True for constant features, from sums of squares about the means and about 0.
+
+    The variance of a constant feature is at most `orthobcd._core.CONSTANT` times its mean square.
+    """
+    return np.asarray(variances <= CONSTANT * squares)
+
+
+def deviations_of(variances: FloatArray, squares: FloatArray, weight: float) -> FloatArray:
+    """Standard deviations from sums of squares about the means and about 0; 1 for a constant."""
+    varies = ~is_constant(variances, squares)
+    return np.sqrt(np.divide(variances, weight, out=np.ones_like(variances), where=varies))
+
+
 class Moments:
-    """Data A with its columns centred on request.
+    """Data A with its columns centred and divided by their standard deviations on request.
 
     Attributes
     ----------
     mean : ndarray of shape (n,)
-        Means that are subtracted; zeros without centring.
+        Means that are subtracted after the division; zeros without centring.
+    deviation : ndarray of shape (n,), or None
+        Standard deviations, 1 for a constant column; None without ``scale``.
     data : ndarray or CSC matrix of shape (m, n)
-        A plus ``offset`` in every row.
+        A plus ``offset`` in every row. Centred constant columns are exactly zero.
     offset : ndarray of shape (n,)
         Means still to be subtracted from the columns of ``data``; zeros for dense columns.
     variances : ndarray of shape (n,)
         Squared norm of every column of A.
     """
 
-    def __init__(self, data: Any, center: bool) -> None:
+    def __init__(self, data: Any, center: bool, scale: bool = False) -> None:
         n = data.shape[1]
         self.mean = np.zeros(n)
         self.offset = np.zeros(n)
+        self.deviation: FloatArray | None = None
         if is_sparse(data):
             data = data.tocsc()
             if not data.has_canonical_format:
                 data = data.copy()
                 data.sum_duplicates()
+        self.variances = squares = squares_about(data, self.mean)
+        if center or scale:
+            mean = column_means(data)
+            variances = squares_about(data, mean)
         if center:
-            self.mean = column_means(data)
-        self.variances = squares_about(data, self.mean)
-        if center:
+            constant = is_constant(variances, squares)
+            self.mean, self.variances = mean, np.where(constant, 0.0, variances)
             if is_sparse(data):
-                data, self.offset = _full_columns_centred(data, self.mean)
+                data, self.offset = _full_columns_centred(data, mean)
+                rounding = constant[_column_numbers(data)] & (data.data != 0.0)
+                if rounding.any():
+                    data.data[rounding] = 0.0
             else:
-                data = data - self.mean
+                data = data - mean
+                data[:, constant] = 0.0
         self.data = data
+        if scale:
+            self.deviation = deviations_of(variances, squares, data.shape[0])
+            self.divide(self.deviation)
 
     def divide(self, deviation: FloatArray) -> None:
         """Divides the columns of A by ``deviation``."""
@@ -150,13 +179,14 @@ class Moments:
             product -= np.outer(sums[rows], offset)
         return product
 
-
-def deviations(data: Any) -> FloatArray:
-    """Standard deviations of the columns; 1 for a constant column."""
-    if is_sparse(data):
-        data = data.tocsc()
-    deviation = np.sqrt(squares_about(data, column_means(data)) / data.shape[0])
-    return np.where(deviation > 0.0, deviation, 1.0)
+    def smaller_gram(self) -> FloatArray:
+        """The smaller one of AᵀA and AAᵀ, which have the same nonzero eigenvalues."""
+        if self.data.shape[1] <= self.data.shape[0]:
+            return self.gram_rows(slice(None))
+        product = self.data @ self.data.T
+        product = np.asarray(product.toarray() if is_sparse(product) else product)
+        along = np.asarray(self.data @ self.offset)
+        return np.asarray(product - along[:, np.newaxis] - along + self.offset @ self.offset)
 
 
 class SecondMoments:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._internal.checks import IntArray, as_int
+from .._internal.checks import IntArray, as_int, unmasked
 
 __all__ = ["TripleFiles", "dense_core"]
 
@@ -142,7 +142,7 @@ def as_triples(name: str, value: Any, n_entities: int, n_relations: int) -> IntA
     ValueError, TypeError
         If ``value`` is not such an array; the message begins with ``name``.
     """
-    raw = np.asarray(value)
+    raw = np.asarray(unmasked(value))
     if raw.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an integer array, got dtype {raw.dtype}")
     if raw.ndim != 2 or raw.shape[1] != 3:

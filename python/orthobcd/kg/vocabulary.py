@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._internal.checks import IntArray, as_int
+from .._internal.checks import IntArray, as_int, unmasked
 from .triples import TripleFiles, as_triples
 
 Triples: TypeAlias = "ArrayLike | TripleFiles"
@@ -150,7 +150,7 @@ def _raw(name: str, value: Any) -> NDArray[Any]:
     """Triples as an (N, 3) array, of integers or of objects."""
     if isinstance(value, TripleFiles):
         return np.concatenate(value.splits)
-    raw = np.asarray(value)
+    raw = np.asarray(unmasked(value))
     if raw.dtype.kind not in "iufbcmM":
         # Not an array of strings: numbers beside names would become strings.
         raw = np.array(value, dtype=object)

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._internal.checks import FloatArray, as_int, is_sparse
+from .._internal.checks import (
+    FloatArray,
+    IntArray,
+    as_int,
+    is_missing,
+    is_sparse,
+    numbers_of,
+    unmasked,
+)
 from .._internal.extras import need
+from .._internal.moments import Moments
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
 from .drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
@@ -23,6 +32,9 @@ groups cover 95 % of normal data."""
 
 ARROW, DENSE = "#8B1A1A", "0.6"
 """Colours of arrows, and of points without groups."""
+
+MISSING = "missing"
+"""Name in the legend of the samples whose group is missing."""
 
 MANY = 2000
 """Number of points from which they are drawn smaller, and as an image in vector formats."""
@@ -337,13 +349,10 @@ def _points(ax: Axes, points: FloatArray, groups: ArrayLike | None) -> None:
     if groups is None:
         ax.scatter(*points.T, color=DENSE, **style)
         return
-    given = np.asarray(groups)
-    if given.shape != (m,):
-        raise ValueError(f"groups must have shape ({m},), a group per sample; got {given.shape}")
-    labels, numbers = _numbered(given)
-    for k, label in enumerate(shortened_names(list(map(str, labels)))):
+    labels, numbers = _numbered(groups, m)
+    for k, label in enumerate(shortened_names(labels)):
         own = points[numbers == k]
-        colour = PALETTE[k % len(PALETTE)]
+        colour = DENSE if label == MISSING else PALETTE[k % len(PALETTE)]
         mark = MARKS[(k + k // len(PALETTE)) % len(MARKS)]
         ax.scatter(*own.T, color=colour, marker=mark, label=label, **style)
         _ellipse(ax, own, colour)
@@ -368,15 +377,29 @@ def _legend(ax: Axes, columns: int) -> None:
         ax.set_in_layout(True)
 
 
-def _numbered(groups: Any) -> tuple[list[Any], Any]:
-    """The different groups, in order if they can be ordered, and the number of each sample's."""
-    distinct = list(dict.fromkeys(groups.tolist()))
+def _numbered(groups: Any, m: int) -> tuple[list[str], IntArray]:
+    """Texts of the different groups, in order if they can be ordered, and each sample's number.
+
+    Samples without a group (NaN, None, NA, masked) are a last one, "missing".
+    """
+    given = unmasked(groups)
+    listed = isinstance(given, (list, tuple))
+    labels = np.array(given, dtype=object) if listed else np.asarray(given)
+    if labels.dtype.kind == "M":
+        # With no more digits than the dates need.
+        texts = np.datetime_as_string(labels, unit="auto")
+        labels = np.where(np.isnat(labels), None, texts.astype(object))
+    if labels.shape != (m,):
+        raise ValueError(f"groups must have shape ({m},), a group per sample; got {labels.shape}")
+    known = [label for label in labels if not is_missing(label)]
+    distinct = list(dict.fromkeys(known))
     try:
         distinct.sort()
     except TypeError:
         distinct.sort(key=str)
     place = {label: k for k, label in enumerate(distinct)}
-    return distinct, np.array([place[label] for label in groups.tolist()])
+    numbers = np.array([len(place) if is_missing(label) else place[label] for label in labels])
+    return list(map(str, distinct)) + [MISSING] * (len(known) < m), numbers
 
 
 def _ellipse(ax: Axes, points: FloatArray, colour: str) -> None:
@@ -430,46 +453,67 @@ def _arrows(ax: Axes, tips: FloatArray, used: Any, names: Sequence[str], most: i
 
 
 def _correlations(X: Any, points: FloatArray) -> FloatArray:
-    """Correlations of the columns of X with those of ``points``; 0 for a constant column."""
-    m = len(points)
-    about = points - points.mean(axis=0)
-    if is_sparse(X):
-        data = X.tocsc().astype(np.float64)
-        means = np.asarray(data.mean(axis=0)).ravel()
-        squares = np.asarray(data.multiply(data).sum(axis=0)).ravel() - m * means**2
-        products = np.asarray(data.T @ about)
-    else:
-        data = np.asarray(X, dtype=np.float64)
-        centred = data - np.nanmean(data, axis=0)
-        centred[np.isnan(centred)] = 0.0
-        squares, products = np.sum(centred**2, axis=0), centred.T @ about
-    sizes = np.sqrt(np.maximum(squares, 0.0))[:, np.newaxis] * np.linalg.norm(about, axis=0)
+    """Correlations of the columns of X with those of ``points``, over the samples known in X.
+
+    Correlations with a constant are 0.
+    """
+    data = _samples(X)
+    gaps = None if is_sparse(data) else np.isnan(data)
+    if gaps is None or not gaps.any():
+        return _correlations_of(data, points)
+    out = np.zeros((data.shape[1], points.shape[1]))
+    for j in range(data.shape[1]):
+        known = ~gaps[:, j]
+        if known.any():
+            out[j] = _correlations_of(data[known, j : j + 1], points[known])
+    return out
+
+
+def _correlations_of(data: Any, points: FloatArray) -> FloatArray:
+    """`_correlations` of complete data."""
+    features, scores = Moments(data, True), Moments(points, True)
+    products = np.column_stack([features.transposed(column) for column in scores.data.T])
+    sizes = np.sqrt(np.outer(features.variances, scores.variances))
     return np.asarray(np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0.0))
 
 
+def _samples(X: Any) -> Any:
+    """X as a matrix of doubles, dense or CSC, NaN where an entry is missing."""
+    data = numbers_of(X)
+    if is_sparse(data):
+        return data.tocsc().astype(np.float64)
+    data = np.asarray(data, dtype=np.float64)
+    if data.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got shape {data.shape}")
+    return data
+
+
 def _principal_shares(pca: Any, X: Any) -> FloatArray:
-    """Shares of the variance of the principal components of X, prepared as for the fit."""
-    if min(X.shape) > LARGEST:
+    """Shares of the variance of the principal components of X, prepared as for the fit.
+
+    If entries of X are missing, the covariance is that of the fit's model of missing values.
+    """
+    data = _samples(X)
+    if min(data.shape) > LARGEST:
         raise ValueError(
             f"X must have at most {LARGEST} samples or features for the principal components, got "
-            f"{X.shape}; leave X out"
+            f"{data.shape}; leave X out"
         )
     scale = getattr(pca, "scale_", None)
-    centred = getattr(pca, "center", True)
-    m = X.shape[0]
-    if is_sparse(X):
-        data: Any = X.tocsr().astype(np.float64)
-        data = data if scale is None else data.multiply(1.0 / np.asarray(scale)).tocsr()
-        mean = np.asarray(data.mean(axis=0)).ravel() if centred else np.zeros(data.shape[1])
-        if data.shape[1] <= m:
-            gram = (data.T @ data).toarray() - m * np.outer(mean, mean)
-        else:
-            along = np.asarray(data @ mean)
-            gram = (data @ data.T).toarray() - along[:, np.newaxis] - along + mean @ mean
+    centred = bool(getattr(pca, "center", True))
+    if not is_sparse(data) and np.isnan(data).any():
+        model = getattr(pca, "_model", None)
+        if model is None:
+            raise ValueError(
+                "X must have no missing value (NaN); SparsePCA(missing='em') takes data with some"
+            )
+        mean, gram = model.moments(data)
+        gram = gram if centred else gram + np.outer(mean, mean)
+        gram = gram if scale is None else gram / np.outer(scale, scale)
     else:
-        dense = np.asarray(X, dtype=np.float64)
-        dense = dense if scale is None else dense / scale
-        dense = dense - dense.mean(axis=0) if centred else dense
-        gram = dense.T @ dense if dense.shape[1] <= m else dense @ dense.T
+        moments = Moments(data, centred)
+        if scale is not None:
+            moments.divide(np.asarray(scale))
+        gram = moments.smaller_gram()
     values = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
     return np.asarray(values / max(float(values.sum()), np.finfo(np.float64).tiny))

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from .._internal.checks import as_float, is_sparse
+from .._internal.checks import as_float, is_sparse, is_stored, numbers_of
 from .tables import batches_of
 
 ROWS = 2048
@@ -108,7 +108,7 @@ def checksum(block: Any, start: int) -> int:
         rows = block.tocsr()
         parts = [rows.indptr, rows.indices, rows.data]
     else:
-        parts = [np.asarray(block)]
+        parts = [np.asarray(numbers_of(block))]
     for part in parts:
         start = crc32(np.ascontiguousarray(part).tobytes(), start)
     return start
@@ -140,7 +140,7 @@ def checked(blocks: Blocks, check: Callable[[int, Any], Any]) -> Iterator[Any]:
 
 def loaded(X: Any) -> Any:
     """All rows of data that is read by slices, in memory."""
-    return joined(list(slices_of(X)))
+    return joined([numbers_of(block) for block in slices_of(X)])
 
 
 def joined(parts: list[Any]) -> Any:
@@ -185,16 +185,7 @@ def is_sliced(X: Any) -> bool:
     """True if slicing X reads its rows, as for memory maps, h5py, zarr and AnnData."""
     if isinstance(X, np.memmap):
         return X.ndim == 2
-    shape, kind = getattr(X, "shape", None), getattr(X, "dtype", None)
-    # Arrays in the memory of another library are converted as a whole.
-    elsewhere = isinstance(X, np.ndarray) or hasattr(X, "__dlpack__") or hasattr(X, "iloc")
-    return (
-        not elsewhere
-        and isinstance(shape, tuple)
-        and len(shape) == 2
-        and kind is not None
-        and hasattr(X, "__getitem__")
-    )
+    return is_stored(X) and len(X.shape) == 2
 
 
 def _is_matrix(block: Any) -> bool:
@@ -209,7 +200,7 @@ def slices_of(X: Any) -> Iterator[Any]:
     step = ROWS if not isinstance(chunk, int) or chunk < 1 else max(1, ROWS // chunk) * chunk
     for start in range(0, X.shape[0], step):
         block = X[start : start + step]
-        yield block if is_sparse(block) else np.asarray(block)
+        yield block if is_sparse(block) else np.asanyarray(block)
 
 
 def _called(X: Callable[[], Any]) -> Iterator[Any]:

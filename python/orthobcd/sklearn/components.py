@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .._internal.checks import (
     DataLike,
     FloatArray,
-    check_sparse,
     is_sparse,
 )
 from .array_api import coordinates as coordinates_there
@@ -29,8 +28,8 @@ from .dask import Mapped, is_lazy, mapped, totals, transformed
 from .loadings import Loadings, loadings_of
 from .passes import COMPONENTS
 from .preparation import (
-    KINDS,
     check_complete,
+    checked_samples,
     coordinates,
     explained_squares,
     points,
@@ -73,19 +72,10 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return int(self.n_components)
 
     def _data(self, X: Any, **options: Any) -> Any:
-        """X after scikit-learn's checks; before these, sparse indices, on which they can crash."""
-        if is_sparse(X):
-            check_sparse("X", X)
+        """X after the checks of every door for data."""
         if self.missing not in (None, "em"):
             raise ValueError(f"missing must be None or 'em', got {self.missing!r}")
-        data = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=np.float64 if is_sparse(X) else KINDS,
-            ensure_all_finite="allow-nan",
-            **options,
-        )
+        data = checked_samples(self, X, **options)
         if is_sparse(data):
             check_complete(data, "give dense data with some to SparsePCA(missing='em')")
         elif self.missing is None:

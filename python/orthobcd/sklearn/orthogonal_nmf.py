@@ -14,7 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from .._internal.checks import DataLike, FloatArray, IntArray, as_int, check_sparse, is_sparse
+from .._internal.checks import DataLike, FloatArray, IntArray, as_int, is_sparse
 from ..penalties import NonNegative
 from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
@@ -28,6 +28,7 @@ from .preparation import (
     PrecisionName,
     check_complete,
     check_magnitude,
+    checked_samples,
     moments_of,
     problem_of,
 )
@@ -279,16 +280,7 @@ class OrthogonalNMF(
         return self.fit(X).labels_
 
     def _data(self, X: Any, **options: Any) -> Any:
-        if is_sparse(X):
-            check_sparse("X", X)
-        data = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            dtype=np.float64,
-            ensure_all_finite="allow-nan",
-            **options,
-        )
+        data = checked_samples(self, X, **options).astype(np.float64, copy=False)
         check_complete(data, "fill them in first, for instance with sklearn.impute")
         check_non_negative(data, "OrthogonalNMF")
         return data

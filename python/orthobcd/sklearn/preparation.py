@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .._core import COEFFICIENTS, DATA
 from .._core import Moments as Sums
 from .._internal.checks import (
+    ROUNDINGS,
     FloatArray,
     as_choice,
     as_float_array,
@@ -20,9 +21,18 @@ from .._internal.checks import (
     check_sparse,
     is_sparse,
     magnitude,
+    measured,
+    numbers_of,
     strips,
 )
-from .._internal.moments import Moments, Precision, SecondMoments, deviations, squares_about
+from .._internal.moments import (
+    Moments,
+    Precision,
+    SecondMoments,
+    deviations_of,
+    is_constant,
+    squares_about,
+)
 from ..objectives import Quadratic
 from ..problems import (
     DENSE_COVARIANCE_LIMIT,
@@ -167,18 +177,37 @@ def check_complete(data: Any, advice: str) -> None:
         raise ValueError(f"X must have no missing value (NaN); {advice}")
 
 
+def as_samples(X: Any, **options: Any) -> Any:
+    """X as a dense, CSR or CSC matrix of numbers, NaN where a value is missing.
+
+    ``options`` are those of `sklearn.utils.check_array`.
+    """
+    data = numbers_of(X)
+    if hasattr(data, "to_scipy_sparse"):
+        data = data.to_scipy_sparse()
+    if is_sparse(data):
+        # scikit-learn's checks can crash on invalid indices.
+        check_sparse("X", data)
+    return check_array(
+        data,
+        accept_sparse=("csr", "csc"),
+        dtype=np.float64 if is_sparse(data) else KINDS,
+        ensure_all_finite="allow-nan",
+        input_name="X",
+        **options,
+    )
+
+
+def checked_samples(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
+    """`as_samples`; sets, or with ``reset=False`` compares, the features of the estimator."""
+    data = as_samples(X, estimator=estimator, **options)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return data
+
+
 def checked_block(block: Any, n: int) -> Any:
     """A block of rows of n features, checked without an estimator: dense, CSR or CSC."""
-    if hasattr(block, "to_scipy_sparse"):
-        block = block.to_scipy_sparse()
-    if is_sparse(block):
-        check_sparse("X", block)
-    data = check_array(
-        block,
-        accept_sparse=("csr", "csc"),
-        dtype=np.float64 if is_sparse(block) else KINDS,
-        ensure_all_finite="allow-nan",
-    )
+    data = as_samples(block)
     if data.shape[1] != n:
         raise ValueError(f"X has {data.shape[1]} features, but is expecting {n} features")
     check_complete(data, "SparsePCA(missing='em') takes data in memory with some")
@@ -188,7 +217,7 @@ def checked_block(block: Any, n: int) -> Any:
 def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
     """Checked weights of the samples of ``data``, with a sum above ``least``."""
     checked: FloatArray = _check_sample_weight(
-        weights, data, dtype=np.float64, ensure_non_negative=True
+        numbers_of(weights), data, dtype=np.float64, ensure_non_negative=True
     )
     total = float(checked.sum())
     if not (total > least or total == least == 0.0):
@@ -208,19 +237,18 @@ def as_sample_weight(weights: ArrayLike) -> FloatArray:
 
 def as_covariance(S: ArrayLike) -> FloatArray:
     """A checked copy of a symmetric positive semidefinite S; no other n × n array is made."""
-    given = as_float_array("S", S, 2)
+    given, size, rounding = measured("S", S, 2)
     n = len(given)
     if given.shape != (n, n):
         raise ValueError(f"S must be square, got shape {given.shape}")
-    size = magnitude(given)
     check_size("S", size, COEFFICIENTS)
     matrix = np.empty((n, n))
     for rows in strips(n):
         strip, mirrored = given[rows], given[:, rows].T
-        if magnitude(strip - mirrored) > SYMMETRY * size:
+        if magnitude(strip - mirrored) > max(SYMMETRY, ROUNDINGS * rounding) * size:
             raise ValueError("S must be symmetric")
         matrix[rows] = 0.5 * (strip + mirrored)
-    least = -DEFINITENESS * size * n
+    least = -max(DEFINITENESS, ROUNDINGS * rounding) * size * n
     # A zero matrix is semidefinite, but its factorization fails.
     if size > 0.0 and not is_definite(matrix, least):
         raise ValueError(f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}")
@@ -251,11 +279,12 @@ def described(
 
     The sums are overwritten.
     """
-    deviation = None
-    if scale:
-        deviation = np.sqrt(np.diag(matrix) / weight)
-        deviation[deviation == 0.0] = 1.0
+    variances = np.diag(matrix).copy()
+    squares = variances + weight * mean**2
+    deviation = deviations_of(variances, squares, weight) if scale else None
     divisor = np.ones(len(mean)) if deviation is None else deviation
+    constant = is_constant(variances, squares)
+    matrix[constant] = matrix[:, constant] = 0.0
     for rows in () if center else strips(len(mean)):
         matrix[rows] += weight * np.outer(mean[rows], mean)
     for rows in strips(len(mean)):
@@ -313,12 +342,8 @@ def prepared(
     """
     if weights is not None:
         return _weighted(data, center, scale, weights)
-    moments = Moments(data, center)
-    if not scale:
-        return moments, None
-    deviation = deviations(data)
-    moments.divide(deviation)
-    return moments, deviation
+    moments = Moments(data, center, scale)
+    return moments, moments.deviation
 
 
 def _weighted(
@@ -335,10 +360,9 @@ def _weighted(
     mean = np.average(data, axis=0, weights=weights)
     mean = mean + np.average(data - mean, axis=0, weights=weights)
     centred = data - mean
-    deviation = None
-    if scale:
-        deviation = np.sqrt(np.average(centred**2, axis=0, weights=weights))
-        deviation[deviation == 0.0] = 1.0
+    variances, squares = weights @ centred**2, weights @ data**2
+    deviation = deviations_of(variances, squares, float(weights.sum())) if scale else None
+    centred[:, is_constant(variances, squares)] = 0.0
     divisor = 1.0 if deviation is None else deviation
     rows = (centred if center else data) / divisor
     moments = Moments(rows * np.sqrt(weights)[:, np.newaxis], False)
@@ -369,7 +393,7 @@ def points(
     data: ArrayLike, components: FloatArray, mean: FloatArray, scale: FloatArray | None
 ) -> FloatArray:
     """Points of the data space with the coordinates ``data``."""
-    given = np.asarray(data, dtype=np.float64)
+    given = np.asarray(numbers_of(data), dtype=np.float64)
     r = components.shape[0]
     if given.ndim != 2 or given.shape[1] != r:
         raise ValueError(f"X must have shape (n_samples, {r}), got {given.shape}")

@@ -24,9 +24,11 @@ from .._internal.checks import (
     as_fraction,
     as_int,
     is_sparse,
+    numbers_of,
 )
 from .._internal.extras import need
 from .._internal.interrupt import Kept, side_by_side
+from .._internal.moments import Moments
 from .._internal.names import component_names, shortened_names
 from .base import OrthonormalPCA
 from .limits import conditions
@@ -182,7 +184,8 @@ def support_stability(
         return pca.fit(data, checkpoint=path, checkpoint_every=checkpoint_every)
 
     whole = fitted(clone(estimator), X, "whole")
-    given: Any = X
+    # Tables keep the names of their columns.
+    given: Any = X if hasattr(X, "columns") else numbers_of(X)
     given = given.tocsr() if is_sparse(given) else given
     m = _num_samples(given)
     size = max(2, round(share * m))
@@ -348,8 +351,7 @@ def choose_n_components(
     if quantile > 1.0:
         raise ValueError(f"quantile must be at most 1, got {quantile:g}")
     rng = check_random_state(random_state)
-    deviation = data.std(axis=0)
-    data = (data - data.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    data = Moments(data, center=True, scale=True).data
     if method == "parallel":
         values = _eigenvalues(data, most)
         noise = [_eigenvalues(_permuted(data, rng), most) for _ in range(repeats)]
