@@ -13,12 +13,12 @@ import numpy as np
 
 from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, opened, read_npy, reason_of
-from .._internal.terminal import say
+from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile, read_matrix
 from ..io.components import read_components
 from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
-from .outputs import Outputs
+from .outputs import READING, Outputs
 from .streaming import streamed
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options, plain
 
@@ -313,21 +313,23 @@ def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:
 def read_data(
     options: argparse.Namespace, missing: bool = False, min_rows: int = 2
 ) -> tuple[Any, list[str]]:
-    """Reads the data with `read_matrix`; prints its notes."""
+    """Reads the data with `read_matrix`; prints its notes to the standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
         try:
             data, names = read_matrix(
                 options.data,
                 min_rows=min_rows,
-                columns=options.columns,
-                drop=options.drop,
-                decimal=options.decimal,
                 missing=missing,
+                **{name: getattr(options, name) for name in READING},
             )
         except MissingValues as error:
             hint = "; --missing em fits such data" if hasattr(options, "missing") else ""
             raise UnreadableFile(f"{error}{hint}") from error
+        except UnreadableFile:
+            raise
+        except ValueError as error:
+            raise WrongArgument(in_options(error, options)) from error
     for warning in caught:
-        say(f"note: {warning.message}")
+        complain(f"note: {warning.message}")
     return data, names

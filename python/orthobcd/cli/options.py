@@ -377,6 +377,21 @@ def _add_files(one: argparse.ArgumentParser) -> None:
         default=".",
         help="decimal mark of a table as text (default .)",
     )
+    for name, what in (
+        ("header", "the first line of a table as text names the columns"),
+        ("index", "the first column of a table as text is an index of the rows, and left out"),
+    ):
+        one.add_argument(
+            f"--{name}",
+            action=argparse.BooleanOptionalAction,
+            default="auto",
+            help=f"{what} (default: found from the contents)",
+        )
+    one.add_argument(
+        "--comment",
+        metavar="C",
+        help="character from which on a line is a comment (default: lines at the top with #)",
+    )
     one.add_argument("--report", metavar="FILE.json", type=Path, help="write a report")
     one.add_argument("--force", action="store_true", help="replace existing files")
     one.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -24,6 +24,9 @@ from .terminal import WRONG, WrongArgument, plain
 
 ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
 
+READING = ("columns", "drop", "decimal", "header", "index", "comment")
+"""Options with the names of the parameters of `read_matrix`."""
+
 
 class Outputs:
     """The files of --out, --report and --plot.
@@ -107,9 +110,7 @@ class Outputs:
             "version": __version__,
             "command": self._options.command,
             "data": self._options.data,
-            "columns": self._options.columns,
-            "drop": self._options.drop,
-            "decimal": self._options.decimal,
+            **{name: getattr(self._options, name) for name in READING},
             "n_samples": shape[0],
             "n_features": shape[1],
         }

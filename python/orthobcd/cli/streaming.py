@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._internal.reading import STDIN
-from .._internal.terminal import say
+from .._internal.terminal import complain
 from ..io import FileNote
 from ..io.streams import STREAMED, Stream, stream_of
 from .terminal import WrongArgument
@@ -79,5 +79,5 @@ def streamed(options: argparse.Namespace) -> Timed | None:
     if getattr(options, "missing", None) is not None:
         raise WrongArgument("--missing must not be given with --max-memory: it needs all samples")
     for warning in caught:
-        say(f"note: {warning.message}")
+        complain(f"note: {warning.message}")
     return Timed(stream)

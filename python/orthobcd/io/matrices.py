@@ -22,7 +22,7 @@ from .._internal.reading import (
     reason_of,
 )
 from .errors import FileNote, MissingValues, UnreadableFile
-from .selection import Columns, Selection, WrongColumns
+from .selection import Columns, Decision, Selection, WrongColumns
 from .streams import numeric_columns
 from .tables import read_table
 
@@ -51,6 +51,9 @@ def read_matrix(
     drop: Columns | None = None,
     decimal: str = ".",
     missing: bool = False,
+    header: Decision = "auto",
+    index: Decision = "auto",
+    comment: str | None = None,
 ) -> tuple[Any, list[str]]:
     """Read a data matrix (dense, or CSR) and its feature names (empty without names) from a file.
 
@@ -71,7 +74,23 @@ def read_matrix(
     decimal : {".", ","}, default "."
         Decimal mark of text tables.
     missing : bool, default False
-        Keep missing values of dense data as NaN. By default they are an error.
+        Keep missing values of dense data as NaN. By default they are an error. In a text table
+        they are empty or blank cells, ``NA``, ``NaN``, ``#N/A``, ``<NA>``, ``NULL``, ``?``, ``.``
+        and the like. ``TRUE`` and ``FALSE`` are 1 and 0.
+    header : {"auto", True, False}, default "auto"
+        Whether the first line of a text table names the columns. "auto": a first line with a word
+        does. A first line of numbers does if they count in even steps (k, k + 1, k + 2, …), or rise
+        or fall above numbers of another scale, while the lines below do not; or if they alone are
+        quoted.
+    index : {"auto", True, False}, default "auto"
+        Whether the first column of a text table is the index of the rows, which is left out.
+        "auto": an unnamed first column of distinct whole numbers or of words is, as
+        ``DataFrame.to_csv`` writes it, and so is one of row names if the header has one name
+        fewer than the lines below, as R's ``write.table`` writes it.
+    comment : str, optional
+        Character from which on a line of a text table is a comment. By default lines at the top
+        that begin with ``#`` are comments; the last of them is the header if it has a name for
+        each column, as `numpy.savetxt` writes it.
 
     Returns
     -------
@@ -94,7 +113,7 @@ def read_matrix(
     -----
     FileNote
         If an index column of a table is left out, an unnamed first column of numbers is used as a
-        feature, or a line of numbers is used as header.
+        feature, or a line of numbers is used as header; says which option decides otherwise.
 
     Examples
     --------
@@ -106,7 +125,7 @@ def read_matrix(
     >>> data.shape, names
     ((2, 2), ['height', 'width'])
     """
-    selection = Selection(columns, drop, decimal, missing)
+    selection = Selection(columns, drop, decimal, missing, header, index, comment)
     selection.check()
     name = os.fspath(path)
     if os.path.isdir(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from .._internal.checks import as_choice
 
 Columns: TypeAlias = Sequence[int | str]
 """Columns of a file, by index from 0 or by name."""
+
+Decision: TypeAlias = Literal["auto"] | bool
+"""Whether a file has something; "auto" decides by its contents."""
 
 
 class WrongColumns(ValueError):
@@ -30,16 +33,33 @@ class Selection:
         Decimal mark.
     missing : bool
         Whether missing values are kept as NaN.
+    header, index : {"auto", True, False}
+        Whether the first line of a text table names the columns, and whether its first column is
+        the index of the rows.
+    comment : str or None
+        Character from which on a line of a text table is a comment.
     """
 
     columns: Columns | None = None
     drop: Columns | None = None
     decimal: str = "."
     missing: bool = False
+    header: Decision = "auto"
+    index: Decision = "auto"
+    comment: str | None = None
 
     def check(self) -> None:
         """Raises an error if the options are not valid together."""
         as_choice("decimal", self.decimal, (".", ","))
+        for name in ("header", "index"):
+            value = getattr(self, name)
+            if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
+                raise ValueError(
+                    f"{name} must be 'auto', True or False, got {value!r}; "
+                    "drop leaves out a column by name or index"
+                )
+        if not (self.comment is None or (isinstance(self.comment, str) and len(self.comment) == 1)):
+            raise ValueError(f"comment must be None or one character, got {self.comment!r}")
         if self.columns is not None and self.drop is not None:
             raise ValueError("drop must be None with columns")
 

@@ -7,21 +7,21 @@ per column and block; wider tables are parsed by rows, with memory proportional 
 from __future__ import annotations
 
 import csv
-import itertools
-import re
-from collections.abc import Callable, Iterator, Sequence
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from re import search
 from typing import Any
 
 import numpy as np
 
-from .._internal.checks import FloatArray, is_number
+from .._internal.checks import FloatArray
 from .._internal.extras import need
 from .._internal.reading import Source
 from .errors import MissingValues, UnreadableFile, note
+from .headers import BOOLEANS, MISSING, NUMBER, is_header, is_index, is_number, is_value, names_rows
 from .selection import Selection
-
-MISSING = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?")
-"""Cells that mean a missing value."""
 
 WIDE = 4096
 """Largest number of columns that pyarrow's CSV reader parses."""
@@ -29,14 +29,71 @@ WIDE = 4096
 BLOCK = 1 << 23
 """Bytes of a table that are parsed at once."""
 
+LINES, CELLS = 20, 1 << 16
+"""Largest numbers of lines and of cells that are searched for a header and an index."""
+
 BOM = b"\xef\xbb\xbf"
 """UTF-8 byte order mark, which some programs write at the beginning of a text."""
+
+HEADER = "header=False (--no-header) reads it as a sample"
+INDEX = "index=True or False (--index, --no-index) decides"
+"""Ends of notes about what was taken for a header or an index."""
 
 Texts = list[str | None]
 """The cells of a column as text, None where a value is missing."""
 
-Parser = Callable[[Sequence[int], Sequence[int]], tuple[list[Texts], FloatArray]]
-"""Reads the columns in its first argument as texts and those in its second as numbers."""
+
+@dataclass(frozen=True)
+class Table:
+    """The layout of a table.
+
+    Attributes
+    ----------
+    path : str
+        Name of the file.
+    stream : BinaryIO
+        Contents, without comments.
+    begin : int or None
+        Position of the first sample in ``stream``; None without samples.
+    separator, decimal : str
+        Separator of cells (" " for one or more blanks) and decimal mark.
+    width : int
+        Number of columns, an index included.
+    names : list of str
+        Names of the columns; may be empty.
+    index : bool or None
+        Whether the first column is the index of the rows; None if its cells decide.
+    words : set of int
+        Columns with a cell in the first lines that is neither a number nor missing.
+    """
+
+    path: str
+    stream: Any
+    begin: int | None
+    separator: str
+    decimal: str
+    width: int
+    names: list[str]
+    index: bool | None = False
+    words: frozenset[int] = frozenset()
+
+    def parse(self, texts: Sequence[int], numbers: Sequence[int]) -> tuple[list[Texts], FloatArray]:
+        """The columns ``texts`` as texts and the columns ``numbers`` as numbers."""
+        if self.begin is None:
+            return [[] for _ in texts], np.zeros((0, len(numbers)))
+        self.stream.seek(self.begin)
+        by_row = self.width > WIDE or self.separator == " "
+        return (_parse_by_row if by_row else _parse_by_column)(self, texts, numbers)
+
+    def not_numeric(self, k: int, cell: str) -> UnreadableFile:
+        """The error for a cell of column k that is not a number."""
+        name = self.names[k] if self.names else str(k)
+        return UnreadableFile(f"{self.path}: column {name!r} is not numeric: {cell!r}")
+
+    def changed(self, width: int) -> UnreadableFile:
+        """The error for a line with another number of cells."""
+        change = f"from {self.width} to {width}"
+        return UnreadableFile(f"{self.path}: the number of columns changed {change}")
 
 
 def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[str]]:
@@ -49,66 +106,104 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
     MissingValues
         If a value is missing and ``selection.missing`` is False.
     """
-    path, stream = source.path, source.stream
-    lines = _lines(stream)
-    begin, first = next(lines, (0, ""))
-    after, second = next(lines, (0, ""))
-    if not first:
-        raise UnreadableFile(f"{path}: has no data")
-    separator = _separator(first.lstrip("#"), selection.decimal)
-    cells, following = (_split(line.lstrip("#"), separator) for line in (first, second))
-    header = _is_header(path, first, second, cells, following, selection.decimal)
-    if header and following and len(cells) != len(following):
-        raise UnreadableFile(
-            f"{path}: its header has {len(cells)} names for {len(following)} columns"
-        )
-    width, head = len(cells), cells if header else []
-    if header and not second:
-        return np.zeros((0, width)), head
-
-    def parse(texts: Sequence[int], numbers: Sequence[int]) -> tuple[list[Texts], FloatArray]:
-        stream.seek(after if header else begin)
-        by_row = width > WIDE or separator == " "
-        parser = _parse_by_row if by_row else _parse_by_column
-        return parser(source, texts, numbers, width, separator, head, selection.decimal)
-
-    values, names = _chosen(path, head, width, parse, selection)
+    values, names = _chosen(_layout(source, selection), selection)
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():
         k = int(gaps.any(axis=0).argmax())
         label = names[k] if names else str(k)
         raise MissingValues(
-            f"{path}: column {label!r} has {int(gaps[:, k].sum())} missing values, the first in "
-            f"sample {int(gaps[:, k].argmax())}, counted from 0"
+            f"{source.path}: column {label!r} has {int(gaps[:, k].sum())} missing values, the "
+            f"first in sample {int(gaps[:, k].argmax())}, counted from 0"
         )
     return values, names
 
 
-def _chosen(
-    path: str, names: list[str], width: int, parse: Parser, selection: Selection
-) -> tuple[FloatArray, list[str]]:
-    """The selected columns and their names, without a column that is the row index."""
-    unnamed = bool(names) and (names[0] == "" or names[0].startswith("Unnamed:"))
-    if not unnamed:
-        kept = selection.kept(names, width)
-        _, values = parse([], range(width) if kept is None else kept)
-        return values, names if kept is None else [names[k] for k in kept if names]
-    selected = selection.columns is not None or selection.drop is not None
-    # The cells of the first column decide whether it is a feature.
-    (written,), values = parse([0], [] if selected else range(1, width))
-    first = 1 if _is_index(written) else 0
-    if first:
-        note(f"{path}: its unnamed first column is the index of the rows and left out")
+def _chosen(table: Table, selection: Selection) -> tuple[FloatArray, list[str]]:
+    """The selected columns and their names, without an index."""
+    first, rest = 1 if table.index else 0, None
+    if table.index is None:
+        selected = selection.columns is not None or selection.drop is not None
+        (written,), rest = table.parse([0], [] if selected else range(1, table.width))
+        first = 1 if is_index(written, table.decimal) else 0
+        what = "is the index of the rows and left out" if first else "is taken for a feature"
+        note(f"{table.path}: its unnamed first column {what}; {INDEX}")
+        rest = rest if first and not selected else None
+    names, width = table.names[first:], table.width - first
+    kept = selection.kept(names, width)
+    chosen = range(width) if kept is None else kept
+    values = table.parse([], [k + first for k in chosen])[1] if rest is None else rest
+    return values, [names[k] for k in chosen] if names else []
+
+
+# Layout ------------------------------------------------------------------------------------------
+
+
+def _layout(source: Source, selection: Selection) -> Table:
+    """The layout of a table, from its first lines and the options."""
+    path, stream, decimal = source.path, source.stream, selection.decimal
+    if selection.comment is not None:
+        stream = io.BytesIO(_without_comments(stream.read(), selection.comment.encode()))
+    lines = _lines(stream)
+    begin, first = next(lines, (None, ""))
+    said = ""
+    while selection.comment is None and _is_comment(first):
+        said = first.lstrip("#")
+        begin, first = next(lines, (None, ""))
+    if not first and not said:
+        raise UnreadableFile(f"{path}: has no data")
+    separator = _separator(first or said, decimal)
+    cells, names = _split(first, separator), _split(said, separator)
+    below = list(islice(lines, max(1, min(LINES, CELLS // max(1, len(cells))))))
+    following = [line for _, line in below]
+    body = [_split(line, separator) for line in following]
+    is_words = not all(is_value(cell, decimal) for cell in cells)
+    fits = not first or (not is_words and len(names) == len(cells))
+    if said and fits and selection.header is not False:
+        # The header of numpy.savetxt.
+        body, following = [cells, *body], [first, *following]
+        if separator == " ":
+            note(f"{path}: its comment, {_start(said)}, is taken for a header; {HEADER}")
+    elif selection.header is True or (
+        selection.header == "auto"
+        and (is_words or is_header(first, following, cells, body, decimal))
+    ):
+        names, begin = cells, below[0][0] if below else None
+        if selection.header == "auto" and not is_words:
+            note(f"{path}: its first line, {_start(first)}, is taken for a header; {HEADER}")
     else:
-        note(f"{path}: its unnamed first column holds numbers and is taken for a feature")
-    names = names[first:]
-    if selected:
-        kept = selection.kept(names, width - first) or []
-        return parse([], [k + first for k in kept])[1], [names[k] for k in kept]
-    return values if first else np.column_stack([parse([], [0])[1], values]), names
+        names, body = [], [cells, *body]
+    return _indexed(
+        Table(path, stream, begin, separator, decimal, len(names or cells), names),
+        following,
+        body,
+        selection,
+    )
 
 
-# Header ------------------------------------------------------------------------------------------
+def _indexed(
+    table: Table, following: list[str], body: list[list[str]], selection: Selection
+) -> Table:
+    """The table with the width of its lines and with ``index`` decided, if the names decide."""
+    index = None if selection.index == "auto" else bool(selection.index)
+    if table.begin is None:
+        return replace(table, index=bool(index))
+    width, names = len(body[0]), table.names
+    lacks = bool(names) and len(names) == width - 1 and index is not False
+    if lacks and (index or names_rows(following, body, table.decimal)):
+        # The table of R's write.table.
+        names, index = ["", *names], True
+        note(f"{table.path}: its header lacks one name: its first column is the index; {INDEX}")
+    if names and len(names) != width:
+        raise UnreadableFile(f"{table.path}: its header has {len(names)} names for {width} columns")
+    if index is None and not (names and (names[0] == "" or names[0].startswith("Unnamed:"))):
+        index = False
+    words = frozenset(
+        k
+        for row in body
+        for k, cell in enumerate(row)
+        if not (cell in MISSING or is_number(cell, table.decimal))
+    )
+    return replace(table, width=width, names=names, index=index, words=words)
 
 
 def _lines(stream: Any) -> Iterator[tuple[int, str]]:
@@ -124,6 +219,25 @@ def _lines(stream: Any) -> Iterator[tuple[int, str]]:
             yield begin, line.decode()
 
 
+def _is_comment(line: str) -> bool:
+    """True for a line like ``# text``, but not for one that begins with a cell ``#N/A``."""
+    return line.startswith("#") and not line.startswith(tuple(w for w in MISSING if w[:1] == "#"))
+
+
+def _without_comments(content: bytes, mark: bytes) -> bytes:
+    """A text whose lines end at the mark, unless the mark is quoted."""
+    lines = content.split(b"\n")
+    return b"\n".join(_uncommented(line, mark) if mark in line else line for line in lines)
+
+
+def _uncommented(line: bytes, mark: bytes) -> bytes:
+    parts = line.split(b'"')
+    for k in range(0, len(parts), 2):
+        if mark in parts[k]:
+            return b'"'.join([*parts[:k], parts[k].split(mark)[0]]).rstrip()
+    return line
+
+
 def _separator(line: str, decimal: str) -> str:
     """The separator of the cells of a line: comma, semicolon, tab or blanks."""
     best = max(",;\t".replace(decimal, ""), key=line.count)
@@ -131,137 +245,93 @@ def _separator(line: str, decimal: str) -> str:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    if separator == " ":
+    """The cells of a line."""
+    blank = separator == " "
+    if blank and '"' not in line:
         return line.split()
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=separator), [])]
+    line = line.strip() if blank else line.rstrip("\r\n")
+    cells = csv.reader([line], delimiter=separator, skipinitialspace=blank)
+    return [cell.strip() for cell in next(cells, [])]
 
 
-def _is_header(
-    path: str, first: str, second: str, cells: list[str], following: list[str], decimal: str
-) -> bool:
-    """True if the first line names the columns."""
-    if not all(is_number(cell.replace(decimal, ".")) or cell in MISSING for cell in cells):
-        return True
-    # Numbers are names if they are quoted, or consecutive while those of the next line are not.
-    counted = [part[1:] if cells[0] == "" else part for part in (cells, following)]
-    counts = _rises_by_one(counted[0]) and not _rises_by_one(counted[1])
-    header = ('"' in first and '"' not in second) or counts
-    if header:
-        note(f"{path}: its first line, {first.strip()[:30]}, is taken for a header")
-    return header
-
-
-def _rises_by_one(cells: Sequence[str]) -> bool:
-    """True if the cells are k, k + 1, k + 2, …, like column numbers or years."""
-    if len(cells) < (3 if cells[:1] == ["0"] else 4) or not all(
-        re.fullmatch(r"\d+", cell) for cell in cells
-    ):
-        return False
-    return all(int(b) == int(a) + 1 for a, b in itertools.pairwise(cells))
-
-
-def _is_index(cells: Texts) -> bool:
-    """True if an unnamed column is a row index: distinct whole numbers, or words."""
-    if all(cell is not None and re.fullmatch(r"-?\d+", cell) for cell in cells):
-        return len(set(cells)) == len(cells)
-    return not all(cell is None or is_number(cell) for cell in cells)
+def _start(line: str) -> str:
+    """The first characters of a line, for a note."""
+    text = line.strip()
+    return text if len(text) <= 30 else f"{text[:30]}…"
 
 
 # Cells -------------------------------------------------------------------------------------------
 
 
 def _parse_by_column(
-    source: Source,
-    texts: Sequence[int],
-    numbers: Sequence[int],
-    width: int,
-    separator: str,
-    names: Sequence[str],
-    decimal: str,
+    table: Table, texts: Sequence[int], numbers: Sequence[int]
 ) -> tuple[list[Texts], FloatArray]:
-    """`Parser` by pyarrow's reader of CSV files."""
+    """`Table.parse` by pyarrow's reader of CSV files."""
+    pyarrow = need("files", "pyarrow")
+    try:
+        columns = _columns(table, texts, numbers, table.words)
+    except pyarrow.ArrowInvalid as error:
+        if found := search(r"Expected \d+ columns, got (\d+)", str(error)):
+            raise table.changed(int(found[1])) from error
+        # A cell is neither a number nor missing, such as TRUE and a blank.
+        table.stream.seek(table.begin)
+        columns = _columns(table, texts, numbers, frozenset(numbers))
+    values = np.empty((len(columns[0]) if columns else 0, len(numbers)))
+    for place, (k, column) in enumerate(zip(numbers, columns[len(texts) :], strict=True)):
+        if column.type == pyarrow.string():
+            values[:, place] = _numbers(column.combine_chunks(), [k], table)
+        else:
+            values[:, place] = column.to_numpy()
+    return [column.to_pylist() for column in columns[: len(texts)]], values
+
+
+def _columns(
+    table: Table, texts: Sequence[int], numbers: Sequence[int], words: frozenset[int]
+) -> list[Any]:
+    """Columns as pyarrow's: ``texts`` and those in ``words`` as strings, ``numbers`` as numbers."""
     pyarrow = need("files", "pyarrow")
     reader = need("files", "pyarrow.csv")
-    keys = [str(k) for k in range(width)]
-    types = {str(k): pyarrow.float64() for k in numbers}
-    types |= {str(k): pyarrow.string() for k in texts}
-    try:
-        table = reader.read_csv(
-            source.stream,
-            read_options=reader.ReadOptions(column_names=keys, block_size=BLOCK),
-            parse_options=reader.ParseOptions(delimiter=separator),
-            convert_options=reader.ConvertOptions(
-                column_types=types,
-                include_columns=[keys[k] for k in (*texts, *numbers)],
-                null_values=MISSING,
-                strings_can_be_null=True,
-                decimal_point=decimal,
-            ),
-        )
-    except pyarrow.ArrowInvalid as error:
-        raise UnreadableFile(f"{source.path}: {_reason(str(error), names)}") from error
-    values = np.empty((table.num_rows, len(numbers)))
-    for k, column in enumerate(table.columns[len(texts) :]):
-        values[:, k] = column.to_numpy()
-    return [column.to_pylist() for column in table.columns[: len(texts)]], values
-
-
-def _reason(error: str, names: Sequence[str]) -> str:
-    """One line for the user from an error message of pyarrow."""
-    if found := re.search(r"column #(\d+).*invalid value '(.*)'", error, re.DOTALL):
-        return _not_numeric(int(found[1]), found[2], names)
-    if found := re.search(r"Expected (\d+) columns, got (\d+)", error):
-        return _changed(int(found[1]), int(found[2]))
-    return " ".join(error.split())
-
-
-def _not_numeric(k: int, cell: str, names: Sequence[str]) -> str:
-    return f"column {names[k] if names else str(k)!r} is not numeric: {cell!r}"
-
-
-def _changed(before: int, after: int) -> str:
-    return f"the number of columns changed from {before} to {after}"
+    keys = [str(k) for k in range(table.width)]
+    read = reader.read_csv(
+        table.stream,
+        read_options=reader.ReadOptions(column_names=keys, block_size=BLOCK),
+        parse_options=reader.ParseOptions(delimiter=table.separator),
+        convert_options=reader.ConvertOptions(
+            column_types={
+                **{keys[k]: pyarrow.float64() for k in numbers},
+                **{keys[k]: pyarrow.string() for k in (*texts, *words)},
+            },
+            include_columns=[keys[k] for k in (*texts, *numbers)],
+            null_values=MISSING,
+            strings_can_be_null=True,
+            decimal_point=table.decimal,
+        ),
+    )
+    columns: list[Any] = read.columns
+    return columns
 
 
 def _parse_by_row(
-    source: Source,
-    texts: Sequence[int],
-    numbers: Sequence[int],
-    width: int,
-    separator: str,
-    names: Sequence[str],
-    decimal: str,
+    table: Table, texts: Sequence[int], numbers: Sequence[int]
 ) -> tuple[list[Texts], FloatArray]:
-    """`Parser` by blocks of rows; its memory does not depend on the number of columns."""
+    """`Table.parse` by blocks of rows; its memory does not depend on the number of columns."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
-    missing, nothing = pyarrow.array(MISSING), pyarrow.scalar(None, pyarrow.string())
     written: list[Texts] = [[] for _ in texts]
     parts = [np.zeros((0, len(numbers)))]
-    for lines in iter(lambda: source.stream.readlines(BLOCK), []):
+    for lines in iter(lambda: table.stream.readlines(BLOCK), []):
         rows = [row for line in lines if (row := line.decode().strip("\r\n"))]
-        cells = _cells(rows, separator)
+        cells = _cells(rows, table.separator)
         lengths = compute.list_value_length(cells).to_numpy()
-        if (lengths != width).any():
-            changed = _changed(width, int(lengths[(lengths != width).argmax()]))
-            raise UnreadableFile(f"{source.path}: {changed}")
+        if (lengths != table.width).any():
+            raise table.changed(int(lengths[(lengths != table.width).argmax()]))
         flat = compute.utf8_trim_whitespace(cells.flatten())
-        flat = compute.if_else(compute.is_in(flat, value_set=missing), nothing, flat)
-        starts = width * np.arange(len(rows))
+        starts = table.width * np.arange(len(rows))
         for own, k in zip(written, texts, strict=True):
-            own += flat.take(pyarrow.array(starts + k)).to_pylist()
+            own += _present(flat.take(pyarrow.array(starts + k))).to_pylist()
         chosen = (starts[:, np.newaxis] + np.asarray(numbers, dtype=np.int64)).ravel()
-        chosen_cells = flat if len(chosen) == len(flat) else flat.take(pyarrow.array(chosen))
-        if decimal != ".":
-            chosen_cells = compute.replace_substring(chosen_cells, decimal, ".")
-        try:
-            block = chosen_cells.cast(pyarrow.float64()).to_numpy(zero_copy_only=False)
-        except pyarrow.ArrowInvalid as error:
-            found = re.search(r"string: '(.*)' as", str(error), re.DOTALL)
-            cell = found[1] if found else ""
-            k = numbers[chosen_cells.to_pylist().index(cell) % len(numbers)]
-            raise UnreadableFile(f"{source.path}: {_not_numeric(k, cell, names)}") from error
-        parts.append(block.reshape(len(rows), len(numbers)))
+        taken = flat if len(chosen) == len(flat) else flat.take(pyarrow.array(chosen))
+        parts.append(_numbers(taken, numbers, table).reshape(len(rows), len(numbers)))
     return written, np.concatenate(parts)
 
 
@@ -269,10 +339,47 @@ def _cells(rows: list[str], separator: str) -> Any:
     """The cells of rows as a pyarrow array of lists."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
-    if any('"' in row for row in rows):
-        split = csv.reader(rows, delimiter=separator, skipinitialspace=separator == " ")
-        return pyarrow.array(list(split), pyarrow.list_(pyarrow.string()))
-    text = pyarrow.array(rows, pyarrow.string())
+    text = "\n".join(rows)
+    if '"' in text:
+        quoted = text.split('"')[1::2]
+        if '""' in text or any(mark in part for part in quoted for mark in {separator, "\t"}):
+            lists = [_split(row, separator) for row in rows]
+            return pyarrow.array(lists, pyarrow.list_(pyarrow.string()))
+        rows = text.replace('"', "").split("\n")
+    lines = pyarrow.array(rows, pyarrow.string())
     if separator == " ":
-        return compute.utf8_split_whitespace(compute.utf8_trim_whitespace(text))
-    return compute.split_pattern(text, separator)
+        return compute.utf8_split_whitespace(compute.utf8_trim_whitespace(lines))
+    return compute.split_pattern(lines, separator)
+
+
+def _present(cells: Any) -> Any:
+    """Texts with None in place of those that mean a missing value."""
+    pyarrow = need("files", "pyarrow")
+    compute = need("files", "pyarrow.compute")
+    nothing = pyarrow.scalar(None, pyarrow.string())
+    return compute.if_else(compute.is_in(cells, pyarrow.array(MISSING)), nothing, cells)
+
+
+def _numbers(cells: Any, columns: Sequence[int], table: Table) -> FloatArray:
+    """A pyarrow array of cells, which stand in ``columns`` in turn, as numbers."""
+    pyarrow = need("files", "pyarrow")
+    compute = need("files", "pyarrow.compute")
+    cells = texts = _present(compute.utf8_trim_whitespace(cells))
+    if table.decimal != ".":
+        # A point beside a decimal comma is no decimal mark.
+        texts = compute.replace_substring(texts, ".", "_")
+        texts = compute.replace_substring(texts, table.decimal, ".")
+    try:
+        numbers = texts.cast(pyarrow.float64())
+    except pyarrow.ArrowInvalid:
+        for words, number in BOOLEANS:
+            is_word = compute.is_in(texts, pyarrow.array(words))
+            texts = compute.if_else(is_word, number, texts)
+        try:
+            numbers = texts.cast(pyarrow.float64())
+        except pyarrow.ArrowInvalid as error:
+            is_number = compute.match_substring_regex(texts, NUMBER)
+            k = compute.index(is_number, False).as_py()
+            raise table.not_numeric(columns[k % len(columns)], cells[k].as_py()) from error
+    found: FloatArray = numbers.to_numpy(zero_copy_only=False)
+    return found
