@@ -365,13 +365,102 @@ def test_a_first_triple_is_no_header(tmp_path):
         assert (*found.entities, *found.relations) == tuple(words.split("\t")[k] for k in (0, 2, 1))
 
 
-def test_lists_of_names_may_have_numbers(tmp_path):
-    """As LibKGE's entity_ids.del."""
+NAMED = ("cat", "dog", "animal")
+LISTS = {
+    "plain": "cat\ndog\nanimal\n",
+    "number, name": "0\tcat\n1\tdog\n2\tanimal\n",
+    "name, number": "cat\t0\ndog\t1\nanimal\t2\n",
+    "not ascending": "2\tanimal\n0\tcat\n1\tdog\n",
+    "count, name, number": "3\ndog\t1\ncat\t0\nanimal\t2\n",
+    "count, number, name": "3\n1\tdog\n0\tcat\n2\tanimal\n",
+}
+ENDS = ("", "\n", "\n\n", "\n \n\t\n")
+
+
+@pytest.mark.parametrize("form", LISTS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("line", ["\n", "\r\n"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_lists_of_names(form, mark, end, line, suffix, tmp_path):
+    """As LibKGE's entity_ids.del, OpenKE's entity2id.txt and others."""
     path = write(tmp_path / "graph.tsv", "0\t0\t2\n")
-    listed = write(tmp_path / "entity_ids.del", "0\tcat\n1\tdog\n2\tanimal\n")
-    assert ob.load_triples(path, entities=listed).entities == ("cat", "dog", "animal")
-    other = write(tmp_path / "names.txt", "1\tcat\n0\tdog\n2\tanimal\n")
-    assert ob.load_triples(path, entities=other).entities[0] == "1\tcat"
+    text = (mark + LISTS[form].rstrip() + end).replace("\n", line)
+    listed = tmp_path / f"names{suffix}"
+    listed.write_bytes(gzip.compress(text.encode()) if suffix else text.encode())
+    assert ob.load_triples(path, entities=listed).entities == NAMED
+    assert ob.load_triples(path, entities=listed, relations=listed).relations == NAMED
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_that_are_numbers_too(seed, tmp_path):
+    """The column in order numbers the other; behind a count it is the second one."""
+    names = np.random.default_rng(seed).permutation(6).astype(str)
+    path = write(tmp_path / "graph.tsv", "0\t0\t5\n")
+    for text in (
+        "".join(f"{k}\t{name}\n" for k, name in enumerate(names)),
+        "".join(f"{name}\t{k}\n" for k, name in enumerate(names)),
+        "6\n" + "".join(f"{name}\t{k}\n" for k, name in enumerate(names)),
+    ):
+        listed = write(tmp_path / "names.txt", text)
+        assert ob.load_triples(path, entities=listed).entities == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"a\n\xffb\nc\n", "line 2 is not UTF-8"),
+        ("K\u00f6ln\nRom\n".encode("latin-1"), "line 1 is not UTF-8"),
+        (b"a\n\nb\n", "line 2 is blank"),
+        (b"a\nb\na\n", "'a' twice"),
+        (b"0\ta\n2\tb\n", "a name and its number, from 0 to 1"),
+        (b"0\ta\n0\tb\n", "a name and its number"),
+        (b"0\ta\n1\tb\tc\n", "a name and its number"),
+        (b"a\n1\tb\n", "a name and its number"),
+        (b"3\na\t0\nb\t1\n", "counts other than the 2 names"),
+    ],
+)
+def test_wrong_lists_of_names_are_refused(content, reason, tmp_path):
+    path = write(tmp_path / "graph.tsv", "0\t0\t1\n")
+    (tmp_path / "names.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=reason):
+        ob.load_triples(path, entities=tmp_path / "names.txt")
+
+
+SPELLINGS = ("1", "01", "001", "10", "010", "00", "0", "+1", "1.0", " 1", "-1", "1_0", "\u0661")
+
+
+@pytest.mark.parametrize("one", SPELLINGS)
+@pytest.mark.parametrize("other", SPELLINGS)
+def test_two_spellings_are_two_entities(one, other, tmp_path):
+    """Only fields that are all written as Python writes numbers are numbers."""
+    path = write(tmp_path / "graph.tsv", f"{one}\t0\t{other}\n")
+    graph = ob.load_triples(path)
+    head, _, tail = graph.train[0]
+    assert (graph.entities[head], graph.entities[tail]) == (one, other)
+    assert (head == tail) == (one == other)
+    digits = all(word.isascii() and word.isdigit() for word in (one, other))
+    if digits and one != other and int(one) == int(other):
+        with pytest.raises(ValueError, match="every number in one way"):
+            ob.load_triples(path, ids=True)
+    elif digits:
+        assert ob.load_triples(path, ids=True).train.tolist() == [[int(one), 0, int(other)]]
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_files_of_openke_begin_with_the_count(separator, mark, tmp_path):
+    """They hold head, tail, relation."""
+    lines = [separator.join(row) for row in (("3", "1", "0"), ("0", "2", "1"))]
+    path = write(tmp_path / "train2id.txt", mark + "\n".join(["2", *lines, "", ""]))
+    assert ob.load_triples(path).train.tolist() == [[3, 0, 1], [0, 1, 2]]
+    for count in ("1", "3"):
+        path = write(tmp_path / "train2id.txt", "\n".join([count, *lines, ""]))
+        with pytest.raises(ValueError, match=f"counts {count} triples, 2 lines"):
+            ob.load_triples(path)
+    path = write(tmp_path / "train2id.txt", "\n".join(["2", lines[0], "1", ""]))
+    with pytest.raises(ValueError, match="line 3 must have 3"):
+        ob.load_triples(path)
 
 
 # Recipes ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import os
@@ -26,6 +27,9 @@ ENDS, LINKS = slice(0, 3, 2), slice(1, 2)
 DIGITS = 18
 """Largest number of digits with which every number fits into 64 bits."""
 
+BOM = b"\xef\xbb\xbf"
+"""UTF-8 byte order mark, which some programs write at the beginning of a text."""
+
 NAME = 64
 """Bytes of memory for a short string."""
 
@@ -46,17 +50,21 @@ def load_triples(
 ) -> TripleFiles:
     """Read tab-separated triples, one per line: head, relation, tail.
 
+    A file whose first line is the number of its triples is one of OpenKE: head, tail, relation,
+    separated by a tab or a blank.
+
     Parameters
     ----------
     *paths : path
         Files, for instance of the training, validation and test triples; gzip files are
         decompressed.
     entities, relations : path or sequence of str, optional
-        All names, by number; a file has one name per line, or the number, a tab and the name. By
-        default names are numbered in the order of their first occurrence in the files.
+        All names, by number; a UTF-8 file has one name per line, or a name and its number, in any
+        order, with a tab between them. A line with the count may come first, as in OpenKE's files.
+        By default names are numbered in the order of their first occurrence in the files.
     ids : bool, optional
         Whether the files hold numbers (from 0) instead of names. By default True if every field of
-        every file is a nonnegative integer.
+        every file is a nonnegative integer without leading zeros: ``01`` and ``1`` are two names.
     header : bool, optional
         Whether the first line of every file names the columns. By default True for a file whose
         first line has a word for each column: head, subject or source; relation, predicate or
@@ -70,7 +78,9 @@ def load_triples(
     ------
     ValueError
         If no file is given, a line does not have three fields, a name is not in a given list, or a
-        number is not below the length of a given list. Without a list: if the names of all numbers
+        number is not below the length of a given list; if a file of names is not UTF-8, has a blank
+        line before its end, a name twice, or numbers other than 0, 1, 2, …; if with ``ids=True``
+        a number is written in two ways. Without a list: if the names of all numbers
         up to the largest would need more than 64 MiB of memory and more than 500 times the size of
         the files. With ``ids=False`` only the occurring names are numbered.
     ImportError
@@ -112,8 +122,11 @@ def _read_triples(path: str | os.PathLike[str], header: bool | None) -> tuple[li
     reader = need("files", "pyarrow.csv")
     kind = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     with _reading(path) as source:
-        found = _header(next(_lines(source), ""))
+        first, second = itertools.islice(itertools.chain(_lines(source), ["", ""]), 2)
         source.stream.seek(0)
+        counted = header is None and _is_id(first.removeprefix("\ufeff"))
+        separator = " " if counted and "\t" not in second else "\t"
+        found = ["head", "tail", "relation"] if counted else _header(first)
         names = list(COLUMNS) if found is None or header is False else found
         skipped = int(found is not None if header is None else header)
         try:
@@ -122,7 +135,7 @@ def _read_triples(path: str | os.PathLike[str], header: bool | None) -> tuple[li
                 read_options=reader.ReadOptions(
                     column_names=names, block_size=BLOCK, skip_rows=skipped
                 ),
-                parse_options=reader.ParseOptions(delimiter="\t", quote_char=False),
+                parse_options=reader.ParseOptions(delimiter=separator, quote_char=False),
                 convert_options=reader.ConvertOptions(
                     column_types=dict.fromkeys(names, kind), strings_can_be_null=False
                 ),
@@ -130,7 +143,11 @@ def _read_triples(path: str | os.PathLike[str], header: bool | None) -> tuple[li
         except pyarrow.ArrowInvalid as error:
             if "Empty CSV" in str(error):
                 return [pyarrow.chunked_array([pyarrow.array([], kind)])] * 3, source.size
-            raise ValueError(_wrong_line(source, error)) from error
+            raise ValueError(_wrong_line(source, error, separator, counted)) from error
+        if counted and table.num_rows != int(first.removeprefix("\ufeff")):
+            raise ValueError(
+                f"its first line counts {first} triples, {table.num_rows} lines follow"
+            )
         return [table.column(name) for name in COLUMNS], source.size
 
 
@@ -149,13 +166,14 @@ def _reading(path: str | os.PathLike[str]) -> Iterator[Source]:
         yield source
 
 
-def _wrong_line(source: Source, error: Exception) -> str:
+def _wrong_line(source: Source, error: Exception, separator: str, counted: bool) -> str:
     """Message about the first wrong line of a file of triples that pyarrow cannot read."""
     source.stream.seek(0)
+    word = "tab" if separator == "\t" else "blank"
     for number, line in enumerate(_lines(source), 1):
-        fields = line.count("\t") + 1
-        if line and fields != 3:
-            return f"line {number} must have 3 tab-separated fields, got {fields}"
+        fields = line.count(separator) + 1
+        if line and fields != 3 and not (counted and number == 1):
+            return f"line {number} must have 3 {word}-separated fields, got {fields}"
     return reason_of(error)
 
 
@@ -176,13 +194,20 @@ def _as_ids(
     what: str, codes: list[IntArray], words: list[str], given: list[str] | None, size: int
 ) -> tuple[list[IntArray], tuple[str, ...]]:
     """Columns of numbers and the names of all numbers, for files of ``size`` bytes."""
-    bad = next((word for word in words if not _is_id(word)), None)
+    bad = next((word for word in words if not _is_id(word.lstrip("0") or "0")), None)
     if bad is not None:
         raise ValueError(f"paths must hold nonnegative integers (ids=True), got {bad!r}")
     large = next((word for word in words if len(word.lstrip("0")) > DIGITS), None)
     if large is not None:
         raise ValueError(f"paths must hold numbers of at most {DIGITS} digits, got {large[:40]}")
     numbers = np.array(words, dtype=np.int64)
+    if len(np.unique(numbers)) != len(words):
+        ways = {int(word): word for word in words}
+        other = next(word for word in words if ways[int(word)] != word)
+        raise ValueError(
+            f"paths must write every number in one way (ids=True), got {other!r} and "
+            f"{ways[int(other)]!r}"
+        )
     count = 1 + int(numbers.max(initial=-1))
     if given is not None and len(given) < count:
         raise ValueError(
@@ -220,7 +245,8 @@ def _as_names(
 
 
 def _is_id(field: str) -> bool:
-    return field.isascii() and field.isdigit()
+    """True for a nonnegative integer without leading zeros."""
+    return field.isascii() and field.isdigit() and (field[0] != "0" or field == "0")
 
 
 def _lines(source: Source) -> Iterator[str]:
@@ -233,12 +259,50 @@ def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> l
         return None
     if isinstance(given, (str, os.PathLike)):
         with _reading(given) as source:
-            names = list(_lines(source))
-        parts = [name.partition("\t") for name in names]
-        if all(part[:2] == (str(k), "\t") for k, part in enumerate(parts)):
-            names = [part[2] for part in parts]
+            names = _listed(source.stream.read())
     else:
         names = [str(name) for name in given]
     if len(set(names)) != len(names):
-        raise ValueError(f"{what} must hold every name once")
+        twice = max(names, key=collections.Counter(names).__getitem__)
+        raise ValueError(f"{what} must hold every name once, got {twice!r} twice")
     return names
+
+
+def _listed(content: bytes) -> list[str]:
+    """The names of a file, by number.
+
+    Raises
+    ------
+    ValueError
+        If the file is not UTF-8 or its lines are of another form.
+    """
+    lines = content.removeprefix(BOM).split(b"\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    texts = []
+    for number, line in enumerate(lines, 1):
+        try:
+            texts.append(line.decode("utf-8").rstrip("\r"))
+        except UnicodeDecodeError as error:
+            raise ValueError(f"line {number} is not UTF-8: {line[:40]!r}") from error
+        if not texts[-1].strip():
+            raise ValueError(f"line {number} is blank, and names follow")
+    if not any("\t" in text for text in texts):
+        return texts
+    # OpenKE's files begin with the count and have the number behind the name.
+    counted = _is_id(texts[0])
+    if counted and int(texts.pop(0)) != len(texts):
+        raise ValueError(f"its first line counts other than the {len(texts)} names that follow")
+    is_pair = all(text.count("\t") == 1 for text in texts)
+    columns = list(zip(*(text.split("\t") for text in texts), strict=True)) if is_pair else []
+    wanted = [str(k) for k in range(len(texts))]
+    sides = [k for k in ((1, 0) if counted else (0, 1)) if is_pair and set(columns[k]) == {*wanted}]
+    if not sides:
+        raise ValueError(
+            f"its lines must hold a name, or a name and its number, from 0 to {len(texts) - 1}"
+        )
+    # Of two columns of numbers the one in order numbers the other.
+    side = max(sides, key=lambda k: list(columns[k]) == wanted)
+    return [
+        name for _, name in sorted(zip(map(int, columns[side]), columns[1 - side], strict=True))
+    ]
