@@ -154,14 +154,16 @@ def test_missing_values_in_parts_are_those_row_by_row(entries, share, r, monkeyp
     data[rng.uniform(size=data.shape) < share] = np.nan
     data[:, 0] = np.nan_to_num(data[:, 0])
     data[3, 1:] = np.nan
-    model, _, _ = gaussian_of(data, r)
+    model = gaussian_of(data, r)
     out, spreads = slow_completion(model, data)
     np.testing.assert_allclose(model.completed(data), out, rtol=1e-9, atol=1e-9)
-    mean, covariance = model.expected(data, np.isnan(data))
-    scaled = out / model.scale
-    np.testing.assert_allclose(mean, scaled.mean(axis=0), rtol=1e-9, atol=1e-12)
-    about = scaled - scaled.mean(axis=0)
-    np.testing.assert_allclose(covariance, (about.T @ about + spreads) / 50, rtol=1e-8, atol=1e-10)
+    mean, covariance = model.moments(data)
+    np.testing.assert_allclose(mean, out.mean(axis=0), rtol=1e-9, atol=1e-12)
+    scaled = (out - out.mean(axis=0)) / model.scale
+    covariance /= np.outer(model.scale, model.scale)
+    np.testing.assert_allclose(
+        covariance, (scaled.T @ scaled + spreads) / 50, rtol=1e-8, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("r", [1, 2, 3])
@@ -171,7 +173,8 @@ def test_missing_values_of_few_factors_are_found(r, size):
     rng = np.random.default_rng(r)
     whole = size * (rng.standard_normal((60, r)) @ rng.standard_normal((r, 10)) + 1.0)
     data = np.where(rng.uniform(size=whole.shape) < 0.1, np.nan, whole)
-    model, mean, covariance = gaussian_of(data, r, tolerance=1e-9)
+    model = gaussian_of(data, r, tolerance=1e-9)
+    mean, covariance = model.moments(data)
     np.testing.assert_allclose(model.completed(data), whole, atol=1e-3 * size)
     np.testing.assert_allclose(mean, whole.mean(axis=0), atol=1e-3 * size)
     np.testing.assert_allclose(covariance, np.cov(whole.T, ddof=0), atol=1e-3 * size**2)
@@ -185,7 +188,8 @@ def test_a_model_has_fewer_factors_than_features(n, r, factors):
     data[:, 0] = 7.0 if n > 1 else data[:, 0]
     gapped = data.copy()
     gapped[:3, 0] = np.nan
-    model, mean, _ = gaussian_of(gapped, r)
+    model = gaussian_of(gapped, r)
+    mean, _ = model.moments(gapped)
     assert model.loadings.shape == (n, factors)
     assert mean[0] == pytest.approx(np.nanmean(gapped[:, 0]))
     np.testing.assert_allclose(model.completed(gapped)[:3, 0], np.nanmean(gapped[:, 0]))

@@ -41,6 +41,13 @@ def covariance(pca: Any, X: np.ndarray) -> Any:
     return pca.fit_covariance(np.cov(X, rowvar=False), len(X), X.mean(axis=0))
 
 
+def gap(X: np.ndarray) -> np.ndarray:
+    """A missing value in each column."""
+    out = X.copy()
+    out[np.arange(X.shape[1]) + 3, np.arange(X.shape[1])] = np.nan
+    return out
+
+
 FITS = {
     "array": lambda pca, X: pca.fit(X),
     "Fortran": lambda pca, X: pca.fit(np.asfortranarray(X)),
@@ -52,6 +59,7 @@ FITS = {
     "partial_fit": lambda pca, X: pca.partial_fit(X[:70], update=False).partial_fit(X[70:]),
     "covariance": covariance,
     "em": lambda pca, X: pca.set_params(missing="em").fit(X),
+    "em of gaps": lambda pca, X: pca.set_params(missing="em").fit(gap(X)),
 }
 
 

@@ -205,6 +205,11 @@ class SecondMoments:
         self.negative = negative
 
     @property
+    def variances(self) -> FloatArray:
+        """Squared norm of every column of A."""
+        return np.maximum(-np.diag(self.negative), 0.0)
+
+    @property
     def total(self) -> float:
         """Squared Frobenius norm of A."""
         return max(-float(np.trace(self.negative)), np.finfo(np.float64).tiny)

@@ -35,7 +35,7 @@ from .blocks import (
 from .components import Components
 from .dask import is_lazy
 from .fitting import Fitting, run_options, threads_of
-from .missing import Gaussian, gaussian_of
+from .missing import Gaussian, gaussian_from, gaussian_of
 from .passes import summed
 from .preparation import (
     PrecisionName,
@@ -134,15 +134,20 @@ class OrthonormalPCA(Components):
             m, n = data.shape
             r = self._checked(m, n)
             fitting.stage("second moments")
-            if self.missing is not None and not is_sparse(data) and np.isnan(data).any():
-                if weights is not None:
-                    raise ValueError("sample_weight must be None for data with missing values")
-                return self._fit_incomplete(fitting, np.asarray(data, dtype=np.float64), r)
+            model: Gaussian | None = None
+            if self.missing is not None and not is_sparse(data):
+                values = data.astype(np.float64, copy=False)
+                if np.isnan(values).any():
+                    if weights is not None:
+                        raise ValueError("sample_weight must be None for data with missing values")
+                    return self._fit_incomplete(fitting, values, r)
+                if weights is None:
+                    model = gaussian_of(values, r, deadline=fitting.deadline)
             moments, deviation, precision = moments_of(
                 data, self.precision, bool(self.center), bool(self.scale), weights, threads_of(self)
             )
             total = float(m if weights is None else weights.sum())
-            return self._fitted(fitting, moments, deviation, total, r, precision)
+            return self._fitted(fitting, moments, deviation, total, r, precision, model=model)
 
     def _reads_whole(self, X: Any) -> bool:
         """True if a fit loads X although its rows can be sliced: wide data and missing values."""
@@ -196,11 +201,12 @@ class OrthonormalPCA(Components):
         if self.precision == "exact":
             raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
         m = len(data)
-        model, mean, covariance = gaussian_of(data, r)
+        model = gaussian_of(data, r, deadline=fitting.deadline)
+        mean, covariance = model.moments(data)
         moments, deviation = described(
             m * covariance, mean, float(m), bool(self.center), bool(self.scale)
         )
-        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model)
+        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model=model)
 
     def partial_fit(
         self,
@@ -343,11 +349,14 @@ class OrthonormalPCA(Components):
         weight: float,
         r: int,
         precision: Precision,
-        source: Sums | Gaussian | None = None,
+        sums: Sums | None = None,
+        model: Gaussian | None = None,
     ) -> Self:
-        """Fits r components to moments of data with a total weight, which come from ``source``.
+        """Fits r components to moments of data with a total weight.
 
-        All fitted attributes are set after the search, so that an error leaves the old ones.
+        ``sums`` are kept for `partial_fit`. ``model`` completes missing values later; by default it
+        is that of the moments. All fitted attributes are set after the search, so that an error
+        leaves the old ones.
         """
         x: FloatArray = np.ones((1, 1))
         result: Result | None = None
@@ -362,8 +371,10 @@ class OrthonormalPCA(Components):
         order = self._order(variances)
         x = x[:, order]
         x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
-        self._sums = source if isinstance(source, Sums) else None
-        self._model = source if isinstance(source, Gaussian) else None
+        self._sums = sums
+        if model is None and self.missing is not None:
+            model = gaussian_from(moments, deviation, weight, r)
+        self._model = model
         self.precision_ = precision
         self.mean_ = moments.mean
         self.scale_: FloatArray | None = deviation

@@ -89,7 +89,9 @@ class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if is_sparse(data) or not np.isnan(data).any():
             return data
         if self._model is None:
-            raise ValueError("X must have no missing value: the data of the fit had none")
+            raise ValueError(
+                "X must have no missing value after a fit to sparse data of so many features"
+            )
         return self._model.completed(data)
 
     def _pieces(self, X: Any) -> Iterator[Any]:

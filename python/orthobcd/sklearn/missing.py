@@ -1,19 +1,37 @@
-"""Missing values: the EM algorithm of probabilistic PCA (Tipping and Bishop 1999, appendix B)."""
+"""Missing values: the EM algorithm of probabilistic PCA (Tipping and Bishop 1999, appendix B).
+
+A step for r factors costs products of the data with 2r vectors; no n × n matrix is formed. The M
+step maximises over the loadings in the span of the present ones and of their product with the
+expected covariance, so that the likelihood never falls.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
 
-from .._internal.checks import FloatArray, IntArray
+from .._internal.checks import STRIP, FloatArray, IntArray, is_sparse
+from .._internal.moments import (
+    Moments,
+    SecondMoments,
+    column_means,
+    deviations_of,
+    is_constant,
+)
+from .._internal.run import Deadline
 
 STEPS = 200
 """Largest number of iterations of the EM algorithm."""
 
 TOLERANCE = 1e-6
-"""Relative change of the second moments at which the EM algorithm has converged."""
+"""Relative change of the modelled covariance at which the EM algorithm has converged."""
 
 LEAST_NOISE = 1e-8
 """Smallest noise variance, relative to the mean variance of a feature; keeps matrices regular."""
@@ -21,88 +39,106 @@ LEAST_NOISE = 1e-8
 ENTRIES = 1 << 21
 """Largest number of entries of the arrays for the rows that are completed together."""
 
+LANCZOS, PRECISION = 500, 1e-4
+"""Size of a matrix from which on few eigenvectors are found by Lanczos iterations, and their
+precision; the steps of the EM algorithm refine them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows with gaps: a matrix with 1 at each gap, means and covariances of the rows' factors."""
+
+    rows: IntArray
+    gaps: Any
+    means: FloatArray
+    spreads: FloatArray
+
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
     """The model ``x = mean + loadings z + noise``, z standard normal, noise of equal variance.
 
-    Features are in units of ``scale``.
+    Features are in units of ``scale``. A feature that is not ``varying`` equals its mean.
     """
 
     mean: FloatArray
     loadings: FloatArray
     noise: float
     scale: FloatArray
+    varying: NDArray[np.bool_]
 
-    def completed(self, data: FloatArray) -> FloatArray:
+    def completed(self, data: FloatArray, parts: Sequence[Part] | None = None) -> FloatArray:
         """Data with every missing entry replaced by its mean given the known ones of its row."""
-        gaps = np.isnan(data)
         out = np.array(data, dtype=np.float64)
-        for rows in self._parts(gaps):
-            self._complete(out, gaps, rows)
+        for part in self.parts(data) if parts is None else parts:
+            fitted = (self.mean + part.means @ self.loadings.T) * self.scale
+            out[part.rows] = np.where(np.isnan(out[part.rows]), fitted, out[part.rows])
         return out
 
-    def _parts(self, gaps: FloatArray) -> Iterator[IntArray]:
-        """Indices of the rows with gaps, in parts whose arrays have about `ENTRIES` entries."""
+    def parts(self, data: FloatArray) -> Iterator[Part]:
+        """The rows with gaps, in parts whose arrays have about `ENTRIES` entries (the E step)."""
+        gaps = np.isnan(data)
         rows = np.flatnonzero(gaps.any(axis=1))
         n, r = self.loadings.shape
-        size = max(1, ENTRIES // (max(n, r) * max(1, r)))
-        return (rows[start : start + size] for start in range(0, len(rows), size))
+        outer = _products(self.loadings, self.loadings)
+        size = max(1, ENTRIES // (max(n, r) * r))
+        for start in range(0, len(rows), size):
+            own = rows[start : start + size]
+            known = np.where(gaps[own], 0.0, data[own] / self.scale - self.mean)
+            there = sparse.csr_array(gaps[own], dtype=np.float64)
+            precision = (outer.sum(axis=0) - there @ outer).reshape(-1, r, r)
+            inverse = np.linalg.inv(precision + self.noise * np.eye(r))
+            means = np.matmul(inverse, (known @ self.loadings)[:, :, np.newaxis])[:, :, 0]
+            yield Part(own, there, means, self.noise * inverse)
 
-    def _complete(self, out: FloatArray, gaps: FloatArray, rows: IntArray) -> FloatArray:
-        """Completes rows of ``out``; returns the covariances of their z given the known entries."""
-        missing, w = gaps[rows], self.loadings
+    def unsure(self, parts: Sequence[Part], vectors: FloatArray) -> FloatArray:
+        """Product of the sum of the covariances of the rows' missing entries with ``vectors``."""
+        w, (n, p) = self.loadings, vectors.shape
         r = w.shape[1]
-        known = np.where(missing, 0.0, 1.0)
-        outer = (w[:, :, np.newaxis] * w[:, np.newaxis, :]).reshape(len(w), r * r)
-        inverse = np.linalg.inv((known @ outer).reshape(-1, r, r) + self.noise * np.eye(r))
-        about = np.where(missing, 0.0, out[rows] / self.scale - self.mean)
-        z = np.matmul(inverse, (about @ w)[:, :, np.newaxis])[:, :, 0]
-        out[rows] = np.where(missing, (self.mean + z @ w.T) * self.scale, out[rows])
-        return np.asarray(self.noise * inverse)
+        outer = _products(w, vectors)
+        out = np.zeros((n, p))
+        for part in parts:
+            inner = np.matmul(part.spreads, (part.gaps @ outer).reshape(-1, r, p))
+            back = (part.gaps.T @ inner.reshape(-1, r * p)).reshape(n, r, p)
+            counts = np.asarray(part.gaps.sum(axis=0))[:, np.newaxis]
+            out += np.matmul(w[:, np.newaxis, :], back)[:, 0, :] + self.noise * counts * vectors
+        return np.asarray(out * self.varying[:, np.newaxis])
 
-    def expected(self, data: FloatArray, gaps: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of the completed data, in units of ``scale`` (the E step)."""
-        out = data.copy()
-        n, r = self.loadings.shape
-        unsure = np.diag(self.noise * gaps.sum(axis=0))
-        for rows in self._parts(gaps):
-            spread = self._complete(out, gaps, rows)
-            # The covariance of a row's missing entries is F Fᵀ plus the noise.
-            factors = np.matmul(self.loadings, np.linalg.cholesky(spread))
-            factors *= gaps[rows][:, :, np.newaxis]
-            flat = factors.transpose(1, 0, 2).reshape(n, len(rows) * r)
-            unsure += flat @ flat.T
-        out /= self.scale
-        mean = out.mean(axis=0)
+    def unsure_total(self, parts: Sequence[Part]) -> float:
+        """The trace of that sum, for features that all vary."""
+        outer = _products(self.loadings, self.loadings)
+        found = 0.0
+        for part in parts:
+            spreads = part.spreads.reshape(len(part.rows), -1)
+            found += float(np.sum((part.gaps.T @ spreads) * outer)) + self.noise * part.gaps.nnz
+        return found
+
+    def moments(self, data: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance (1/m) of the completed data, with the variance of missing entries."""
+        parts = list(self.parts(data))
+        out = self.completed(data, parts)
+        n = len(self.mean)
+        covariance = np.empty((n, n))
+        for start in range(0, n, STRIP):
+            columns = np.eye(n)[:, start : start + STRIP]
+            covariance[:, start : start + STRIP] = self.unsure(parts, columns)
+        covariance *= np.outer(self.scale, self.scale)
+        mean = column_means(out)
         about = out - mean
-        return mean, (about.T @ about + unsure) / len(data)
+        covariance += about.T @ about
+        return mean, (covariance + covariance.T) / (2.0 * len(data))
 
 
-def gaussian_of(
-    data: FloatArray,
-    r: int,
-    begin: tuple[FloatArray, FloatArray] | None = None,
-    tolerance: float = TOLERANCE,
-) -> tuple[Gaussian, FloatArray, FloatArray]:
-    """Maximum likelihood model with r factors, and mean and covariance of the data under it.
+def _products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """The outer products of the rows of two matrices, each as a row."""
+    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), -1)
 
-    Parameters
-    ----------
-    data : ndarray of shape (m, n)
-        NaN where missing.
-    r : int
-        Number of factors.
-    begin : mean and covariance, optional
-        Start of the iteration, as returned for another number of factors; by default the moments
-        with the mean in place of missing values.
-    tolerance : float
-        Relative change of the covariance at which the iteration ends.
 
-    Returns
-    -------
-    Gaussian, mean of shape (n,), covariance (1/m) of shape (n, n)
-        Without missing values, mean and covariance are those of the data.
+def units_of(data: FloatArray) -> tuple[FloatArray, Gaussian]:
+    """The features that vary, centred and divided by their standard deviations; NaN where missing.
+
+    Also a model without factors, which has means, scales and what varies. Both are those of the
+    known entries.
 
     Raises
     ------
@@ -110,34 +146,183 @@ def gaussian_of(
         If a feature has no value at all.
     """
     gaps = np.isnan(data)
-    empty = np.flatnonzero(gaps.all(axis=0))
-    if len(empty):
-        raise ValueError(f"X must have a value of every feature, {empty[0]} has none")
-    n = data.shape[1]
+    known = np.count_nonzero(~gaps, axis=0)
+    if not known.all():
+        empty = int(np.flatnonzero(known == 0)[0])
+        raise ValueError(f"X must have a value of every feature, {empty} has none")
+    means = np.where(gaps, 0.0, data).sum(axis=0) / known
+    # The mean of the remainder corrects the rounding error of the first mean.
+    means = means + np.where(gaps, 0.0, data - means).sum(axis=0) / known
+    variances = np.where(gaps, 0.0, (data - means) ** 2).sum(axis=0) / known
+    squares = variances + means**2
+    varying = ~is_constant(variances, squares)
+    scale = deviations_of(variances, squares, 1.0)
+    units = (data[:, varying] - means[varying]) / scale[varying]
+    return units, Gaussian(means / scale, np.zeros((len(means), 1)), 1.0, scale, varying)
+
+
+def gaussian_of(
+    data: FloatArray,
+    r: int,
+    begin: Gaussian | None = None,
+    tolerance: float = TOLERANCE,
+    steps: int = STEPS,
+    deadline: Deadline | None = None,
+) -> Gaussian:
+    """Maximum likelihood model with r factors, fewer than the features that vary.
+
+    Parameters
+    ----------
+    data : ndarray of shape (m, n)
+        NaN where missing.
+    r : int
+        Number of factors.
+    begin : Gaussian, optional
+        Start of the iteration, a model of the same data with at most r factors; by default the
+        principal components of the data with the mean in place of missing values.
+    tolerance : float
+        Relative change of the modelled covariance at which the iteration ends.
+    steps : int
+        Largest number of iterations.
+    deadline : Deadline, optional
+        Time at which the iteration ends.
+
+    Returns
+    -------
+    Gaussian
+        Of data without missing values that of the principal components.
+
+    Raises
+    ------
+    ValueError
+        If a feature has no value at all.
+    """
+    units, plain = units_of(data)
+    n = units.shape[1]
+    if n == 0:
+        return plain
     r = max(1, min(r, n - 1))
-    scale = np.nanstd(data, axis=0)
-    scale[scale == 0.0] = 1.0
-    mean = np.nanmean(data, axis=0) / scale
-    filled = np.where(gaps, 0.0, data / scale - mean)
-    covariance = filled.T @ filled / len(data)
-    if begin is not None:
-        mean, covariance = begin[0] / scale, begin[1] / np.outer(scale, scale)
-    model = _likeliest(mean, covariance, r, scale)
-    for _ in range(STEPS):
-        mean, after = model.expected(data, gaps)
-        change = float(np.linalg.norm(after - covariance))
-        covariance = after
-        model = _likeliest(mean, covariance, r, scale)
-        if change <= tolerance * float(np.linalg.norm(covariance)):
+    filled = np.nan_to_num(units, nan=0.0)
+    ones = np.ones(n)
+    model = Gaussian(np.zeros(n), np.zeros((n, r)), 1.0, ones, ones > 0.0)
+    if begin is None:
+        model, vectors = _maximised(model, filled, (), _principal(filled, r))
+    else:
+        own = begin.loadings[plain.varying]
+        model = replace(
+            model,
+            mean=(begin.mean - plain.mean)[plain.varying],
+            loadings=np.pad(own, ((0, 0), (0, r - own.shape[1]))),
+            noise=begin.noise,
+        )
+        rest = model.completed(units) - model.mean
+        span = np.linalg.qr(own)[0]
+        further = _principal(rest - (rest @ span) @ span.T, r - own.shape[1])
+        vectors = np.linalg.qr(np.column_stack([span, further]))[0]
+    for _ in range(steps):
+        before, parts = model, list(model.parts(units))
+        model, vectors = _maximised(model, model.completed(units, parts), parts, vectors)
+        over = deadline is not None and deadline.left() == 0.0
+        if over or _change(before, model) <= tolerance:
             break
-    return model, mean * scale, covariance * np.outer(scale, scale)
+    loadings = np.zeros((len(plain.mean), r))
+    loadings[plain.varying] = model.loadings
+    mean = plain.mean.copy()
+    mean[plain.varying] += model.mean
+    return replace(plain, mean=mean, loadings=loadings, noise=model.noise)
 
 
-def _likeliest(mean: FloatArray, covariance: FloatArray, r: int, scale: FloatArray) -> Gaussian:
-    """The maximum likelihood model for given moments (the M step)."""
-    values, vectors = np.linalg.eigh(covariance)
-    n = len(values)
-    least = LEAST_NOISE * max(float(values.sum()) / n, np.finfo(np.float64).tiny)
-    noise = max(float(values[: n - r].mean()) if n > r else 0.0, least)
-    strength = np.sqrt(np.maximum(values[n - r :] - noise, 0.0))
-    return Gaussian(mean, vectors[:, n - r :] * strength, noise, scale)
+def gaussian_from(
+    moments: Moments | SecondMoments, deviation: FloatArray | None, weight: float, r: int
+) -> Gaussian | None:
+    """`gaussian_of` complete data with these moments; None for sparse data of many features.
+
+    If the moments are not centred, neither is the model. ``deviation`` are the standard deviations
+    by which the data was divided, ``weight`` is the number of samples.
+    """
+    variances = moments.variances / weight
+    squares = variances + moments.mean**2
+    varying = ~is_constant(variances, squares)
+    unit = deviations_of(variances, squares, 1.0)
+    mean = moments.mean / unit
+    scale = unit if deviation is None else unit * deviation
+    n, loadings = int(varying.sum()), np.zeros((len(mean), 1))
+    if n == 0:
+        return Gaussian(mean, loadings, 1.0, scale, varying)
+    r, own = max(1, min(r, n - 1)), unit[varying]
+    if isinstance(moments, SecondMoments):
+        gram = -moments.negative[np.ix_(varying, varying)] / (weight * np.outer(own, own))
+        vectors = _leading(gram, r)
+        values = np.sum(vectors * (gram @ vectors), axis=0)
+    elif is_sparse(moments.data):
+        return None
+    else:
+        rows = moments.data[:, varying] / (own * np.sqrt(weight))
+        vectors = _principal(rows, r)
+        values = np.sum((rows @ vectors) ** 2, axis=0)
+    noise = max((n - float(values.sum())) / (n - r) if n > r else 0.0, LEAST_NOISE)
+    loadings = np.zeros((len(mean), r))
+    loadings[varying] = vectors * np.sqrt(np.maximum(values - noise, 0.0))
+    return Gaussian(mean, loadings, noise, scale, varying)
+
+
+def _maximised(
+    model: Gaussian, completed: FloatArray, parts: Sequence[Part], vectors: FloatArray
+) -> tuple[Gaussian, FloatArray]:
+    """The likeliest model with loadings in a span that holds ``vectors`` (the M step).
+
+    Also orthonormal directions of its loadings, as many as ``vectors``, which are orthonormal.
+    """
+    (m, n), r = completed.shape, vectors.shape[1]
+    mean = completed.mean(axis=0)
+    about = completed - mean
+
+    def product(v: FloatArray) -> FloatArray:
+        """m times the expected covariance times v."""
+        return np.asarray(about.T @ (about @ v) + model.unsure(parts, v))
+
+    basis = np.linalg.qr(np.column_stack([vectors, product(vectors)]))[0]
+    values, turn = np.linalg.eigh(basis.T @ product(basis) / m)
+    values, turn = values[::-1][:r], turn[:, ::-1][:, :r]
+    total = (float(np.sum(about**2)) + model.unsure_total(parts)) / m
+    least = LEAST_NOISE * max(total / n, np.finfo(np.float64).tiny)
+    noise = max((total - float(values.sum())) / (n - r) if n > r else 0.0, least)
+    vectors = basis @ turn
+    strength = np.sqrt(np.maximum(values - noise, 0.0))
+    return replace(model, mean=mean, loadings=vectors * strength, noise=noise), vectors
+
+
+def _principal(about: FloatArray, r: int) -> FloatArray:
+    """Orthonormal columns that span about the r first principal components of centred data."""
+    m, n = about.shape
+    if n <= m:
+        return _leading(about.T @ about, r)
+    found = about.T @ _leading(about @ about.T, min(r, m))
+    # Directions beyond the rank of the data are any that are orthogonal to the others.
+    return np.asarray(np.linalg.qr(np.pad(found, ((0, 0), (0, r - found.shape[1]))))[0])
+
+
+def _leading(gram: FloatArray, k: int) -> FloatArray:
+    """Orthonormal columns that span about the k leading eigenvectors, by falling eigenvalue."""
+    n = len(gram)
+    if k == 0:
+        return np.zeros((n, 0))
+    if n < LANCZOS or 10 * k > n:
+        vectors = eigh(gram, subset_by_index=(n - k, n - 1))[1]
+    else:
+        begin = np.random.default_rng(0).standard_normal(n)
+        vectors = eigsh(gram, k, v0=begin, tol=PRECISION)[1]
+    return np.asarray(vectors[:, ::-1])
+
+
+def _change(before: Gaussian, after: Gaussian) -> float:
+    """Relative change of the modelled covariance ``W Wᵀ + noise I``."""
+    pair = np.column_stack([after.loadings, before.loadings])
+    signs = np.repeat([1.0, -1.0], [after.loadings.shape[1], before.loadings.shape[1]])
+    triangle = np.linalg.qr(pair, mode="r")
+    root = np.sqrt(len(pair))
+    change = np.linalg.norm((triangle * signs) @ triangle.T) + root * abs(
+        after.noise - before.noise
+    )
+    size = np.linalg.norm(after.loadings.T @ after.loadings) + root * after.noise
+    return float(change / size)

@@ -20,7 +20,6 @@ from .._internal.checks import (
     FloatArray,
     as_choice,
     as_float,
-    as_float_array,
     as_fraction,
     as_int,
     is_sparse,
@@ -33,8 +32,9 @@ from .._internal.names import component_names, shortened_names
 from .base import OrthonormalPCA
 from .limits import conditions
 from .loadings import loadings_of
-from .missing import gaussian_of
+from .missing import Gaussian, gaussian_of, units_of
 from .pictures import BLUE, GREY, RED, axes_of
+from .preparation import as_samples, check_complete, check_magnitude
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,11 +300,12 @@ def choose_n_components(
     a quantile of those of data with independently permuted columns. "held_out": a tenth of the
     entries is left out and completed by probabilistic PCA (see `SparsePCA`, ``missing``); the
     choice is the smallest number whose mean squared error is within a standard error of the best.
+    Features are centred and divided by their standard deviations; constant features do not count.
 
     Parameters
     ----------
     X : array_like of shape (n_samples, n_features)
-        Data.
+        Data, dense. "held_out" takes data with missing values (NaN) too.
     method : {"parallel", "held_out"}, default "parallel"
         The method.
     most : int, default 20
@@ -341,7 +342,13 @@ def choose_n_components(
     (3,)
     """
     as_choice("method", method, ("parallel", "held_out"))
-    data = as_float_array("X", X, 2)
+    data = as_samples(X, ensure_min_samples=0)
+    if is_sparse(data):
+        raise TypeError(f"X must be a dense array, got a sparse {type(X).__name__}")
+    data = data.astype(np.float64, copy=False)
+    check_magnitude(data)
+    if method == "parallel":
+        check_complete(data, "method='held_out' takes data with some")
     m, n = data.shape
     if m < 3 or n < 2:
         raise ValueError(f"X must have at least 3 samples and 2 features, got {m} and {n}")
@@ -351,13 +358,14 @@ def choose_n_components(
     if quantile > 1.0:
         raise ValueError(f"quantile must be at most 1, got {quantile:g}")
     rng = check_random_state(random_state)
-    data = Moments(data, center=True, scale=True).data
     if method == "parallel":
+        data = Moments(data, center=True, scale=True).data
         values = _eigenvalues(data, most)
         noise = [_eigenvalues(_permuted(data, rng), most) for _ in range(repeats)]
         thresholds = np.quantile(noise, quantile, axis=0)
         below = np.flatnonzero(values <= thresholds)
         return ComponentChoice(max(1, int(below[0]) if len(below) else most), values, thresholds)
+    data, _ = units_of(data)
     errors = np.array([_errors(data, most, rng) for _ in range(max(2, repeats // 4))])
     values = errors.mean(axis=0)
     best = int(np.argmin(values))
@@ -385,25 +393,29 @@ def _permuted(data: FloatArray, rng: Any) -> FloatArray:
 
 def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
     """Mean squared error of left-out entries with 1, 2, …, ``most`` components."""
+    if not data.size:
+        return np.zeros(most)
+    known = ~np.isnan(data)
     out = np.zeros(data.shape, dtype=bool)
     while not out.any():
-        out = rng.uniform(size=data.shape) < HELD_OUT
-        # Every sample and every feature keeps at least one entry.
-        out[np.arange(len(out)), rng.randint(data.shape[1], size=len(out))] = False
-        out[rng.randint(len(out), size=data.shape[1]), np.arange(data.shape[1])] = False
+        out = known & (rng.uniform(size=data.shape) < HELD_OUT)
+        # Every sample and every feature keeps a known entry.
+        order = np.where(known, rng.uniform(size=data.shape), -1.0)
+        out[np.arange(len(out)), order.argmax(axis=1)] = False
+        out[order.argmax(axis=0), np.arange(data.shape[1])] = False
     gapped = np.where(out, np.nan, data)
     errors = []
-    begin: tuple[FloatArray, FloatArray] | None = None
+    model: Gaussian | None = None
     for r in range(1, most + 1):
-        model, mean, covariance = gaussian_of(gapped, r, begin, CHANGE)
-        begin = mean, covariance
+        model = gaussian_of(gapped, r, model, CHANGE, HELD_OUT_STEPS)
         errors.append(float(np.mean((model.completed(gapped) - data)[out] ** 2)))
     return np.array(errors)
 
 
-CHANGE = 1e-3
-"""Relative change of the second moments at which "held_out" ends the EM algorithm. Longer runs
-change the errors by less than their spread over the random sets, and often raise them."""
+CHANGE, HELD_OUT_STEPS = 1e-3, 20
+"""Relative change of the covariance at which "held_out" ends the EM algorithm, and its largest
+number of iterations. Longer runs change the errors by less than their spread over the random sets,
+and often raise them."""
 
 HELD_OUT = 0.1
 """Share of the entries that "held_out" leaves out."""
