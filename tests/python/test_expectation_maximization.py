@@ -127,15 +127,12 @@ def test_a_fit_to_complete_data_takes_gaps_later(shape, scale):
     """By every door, and completes them as the regression on the known entries does."""
     X = planted(*shape, 2)
     N = gapped(X, 0.1)
-    scores = {name: pca.transform(N) for name, pca in fitted_by_doors(X, scale=scale).items()}
-    for name, found in scores.items():
-        # Signs are of the largest loading, which two can share.
-        found = found * np.sign(np.sum(found * scores["fit"], axis=0))
-        size = np.abs(scores["fit"]).max()
-        np.testing.assert_allclose(found, scores["fit"], atol=1e-2 * size, err_msg=name)
     model = gaussian_of(X, 2)
-    pca = ob.SparsePCA(2, n_nonzero=6, missing="em", scale=scale, random_state=0).fit(X)
-    np.testing.assert_allclose(pca.transform(N), pca.transform(model.completed(N)), rtol=1e-9)
+    for name, pca in fitted_by_doors(X, scale=scale).items():
+        right = model.completed(N)
+        found = pca._model.completed(N)
+        np.testing.assert_allclose(found, right, atol=1e-2 * X.std(axis=0).max(), err_msg=name)
+        np.testing.assert_allclose(pca.transform(N), pca.transform(found), rtol=1e-9)
     assert pca.score(N) <= 1.0
 
 

@@ -76,10 +76,11 @@ class SparsePCA(OrthonormalPCA):
         the explained variance do not change. Other components stay correlated
         (``score_correlation_``), because a rotation would add loadings. Not for "l1".
     missing : {"em"}, optional
-        By default missing values (NaN) are an error. With "em" (dense data only) the EM algorithm
-        of probabilistic PCA with ``n_components`` factors (Tipping and Bishop 1999) gives the means
-        and second moments, from features divided by their standard deviations. `transform`
-        replaces a missing value by its mean given the other entries of its row.
+        By default missing values (NaN, masked entries, None, NA) are an error. With "em" (dense
+        data only) the EM algorithm of probabilistic PCA with ``n_components`` factors (Tipping and
+        Bishop 1999) gives the means and second moments, from features divided by their standard
+        deviations; it ends with ``max_time``. `transform` and `score` replace a missing value by
+        its mean given the other entries of its row, also after a fit to complete data.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
         The solver; `Auto` by default. `OBCD` solves along the regularisation path, and
         `Continuation` starts from this path too.
