@@ -370,9 +370,10 @@ class Result:
             If the file cannot be written.
         """
         header = {field.name: getattr(self, field.name) for field in fields(self)}
+        header["status"] = self.status.value
         header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
         header["starts"] = [vars(start) for start in self.starts]
-        header["path"] = [vars(point) for point in self.path]
+        header["path"] = [{**vars(point), "status": point.status.value} for point in self.path]
         if self.search is not None:
             runs = [vars(run) for run in self.search.runs]
             header["search"] = {"profile": self.search.profile, "runs": runs}

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 pytest.importorskip("pyarrow")
+pandas = pytest.importorskip("pandas")
 sparse = pytest.importorskip("scipy.sparse")
 
 import orthobcd as ob  # noqa: E402
@@ -104,6 +105,65 @@ def test_what_does_not_fit_is_refused(here, capsys):
         assert reason in capsys.readouterr().err
     assert cli.main(["transform", "data.csv", "c.npz", "--out", "s.npz"]) == 2
     assert not (here / "s.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["sparse-pca", "nonneg-pca"])
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--no-center"]])
+def test_scores_of_data_with_gaps(here, command, options, capsys):
+    """They are those of the estimator, in a file and on the standard output."""
+    gaps = pandas.DataFrame(A.copy(), columns=NAMES)
+    gaps.iloc[[3, 9], [1, 4]] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    fit = [command, "gaps.csv", "-r", "2", "--n-nonzero", "6", "--missing", "em", *options]
+    assert cli.main([*fit, "--out", "c.npz"]) == 0
+    kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
+    expected = kind.load("c.npz").transform(gaps)
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--out", "s.csv"]) == 2
+    assert "--missing em takes them into account" in capsys.readouterr().err
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--out", "s.csv", "--missing", "em"]) == 0
+    np.testing.assert_array_equal(scores_of("s.csv"), expected)
+    capsys.readouterr()
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--missing", "em"]) == 0
+    assert capsys.readouterr().out == (here / "s.csv").read_text()
+    assert cli.main(["transform", "data.csv", "c.npz"]) == 0
+    assert cli.main([command, "data.csv", "-r", "2", "--n-nonzero", "6", "--out", "d.npz"]) == 0
+    capsys.readouterr()
+    assert cli.main(["transform", "gaps.csv", "d.npz", "--missing", "em"]) == 2
+    assert "gaps.csv: X must have no missing value" in capsys.readouterr().err
+
+
+def test_messages_leave_the_scores_on_the_standard_output_alone(here, capsys):
+    assert cli.main([*FIT]) == 0
+    new = pandas.DataFrame(NEW, columns=NAMES)
+    new.to_csv("new.csv")
+    capsys.readouterr()
+    assert cli.main(["transform", "new.csv", "c.npz", "--report", "r.json"]) == 0
+    out, err = capsys.readouterr()
+    table = np.loadtxt(out.splitlines(), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(table, ob.SparsePCA.load("c.npz").transform(new))
+    assert "note: new.csv" in err
+    assert "wrote r.json" in err
+
+
+def test_files_of_any_estimator_are_applied(here, capsys):
+    put("new.csv", NEW, NAMES[::-1])
+    for estimator in (
+        ob.SparsePCA(2, n_nonzero=5, random_state=0, scale=True),
+        ob.OrthogonalNMF(2, random_state=0),
+        ob.SparsePCACV(2, n_alphas=2, cv=2, random_state=0),
+    ):
+        data = np.abs(A)
+        estimator.fit(data)
+        estimator.feature_names_in_ = np.array(NAMES, dtype=object)
+        estimator.save("c.npz")
+        put("abs.csv", data[:, ::-1], NAMES[::-1])
+        assert cli.main(["transform", "abs.csv", "c.npz", "--out", "s.csv", "--force"]) == 0
+        del estimator.feature_names_in_
+        np.testing.assert_allclose(scores_of("s.csv"), estimator.transform(data), atol=1e-9)
+    estimator.best_estimator_.loadings().save("c.npz")
+    capsys.readouterr()
+    assert cli.main(["transform", "abs.csv", "c.npz"]) == 2
+    assert "it holds a Loadings" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
+import inspect
 import json
 import os
 import types
 import typing
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
@@ -26,16 +28,12 @@ def not_ours(path: str | os.PathLike[str], kind: str, error: Exception) -> Value
     return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason_of(error)}")
 
 
-def write_npz(
-    file: str | os.PathLike[str] | BinaryIO,
-    arrays: Mapping[str, ArrayLike],
-    compression: int = zipfile.ZIP_STORED,
-) -> None:
+def write_npz(file: str | os.PathLike[str] | BinaryIO, arrays: Mapping[str, ArrayLike]) -> None:
     """Writes named arrays as `numpy.savez` does, and closes the archive after an error too.
 
     NumPy 1.23 leaves the closing to the garbage collector, which prints a traceback on a full disk.
     """
-    with zipfile.ZipFile(file, "w", compression) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
@@ -78,51 +76,135 @@ def read_json(path: str | os.PathLike[str], kind: str) -> Any:
         return json.loads(source.stream.read())
 
 
+Classes = Mapping[str, type]
+"""Classes whose instances a tree may hold, by name."""
+
+
 def portable(value: Any) -> bool:
     """True if `write_tree` can write a value."""
-    if isinstance(value, dict):
-        return all(isinstance(k, str) and portable(v) for k, v in value.items())
-    if isinstance(value, (list, tuple)):
-        return all(map(portable, value))
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "fiub"
-    return value is None or isinstance(value, (str, bool, int, float, np.number))
+    try:
+        packed(value, {}, "value", {})
+    except TypeError:
+        return False
+    return True
+
+
+def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> Any:
+    """A value as JSON types, with its arrays in ``arrays``.
+
+    Parameters
+    ----------
+    value : object
+        A number, string, array, None, a list, tuple, set or dict of such values, or an instance of
+        one of ``classes``: its constructor must take its attributes by name, or it must have a
+        ``__setstate__``.
+    arrays : dict
+        Gets the arrays, under names that begin with ``name``.
+    name : str
+        What the value is called.
+    classes : mapping of str to type
+        Allowed classes.
+
+    Raises
+    ------
+    TypeError
+        If the value, or a part of it, is of another kind; the message names it.
+    """
+
+    def parts(values: Iterable[Any]) -> list[Any]:
+        return [packed(v, arrays, f"{name}.{k}", classes) for k, v in enumerate(values)]
+
+    kind = type(value).__name__
+    if value is None or type(value) in (str, bool, int, float):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "fiubSU":
+        arrays[name] = value
+        return {"__array__": name}
+    if isinstance(value, np.ndarray) and all(type(v) is str for v in value.flat):
+        return {"__names__": value.tolist()}
+    if type(value) is dict and all(isinstance(k, str) for k in value):
+        own = {k: packed(v, arrays, f"{name}.{k}", classes) for k, v in value.items()}
+        return own if not any(k.startswith("__") for k in own) else {"__dict__": own}
+    if type(value) is list:
+        return parts(value)
+    if type(value) in (tuple, set, frozenset):
+        return {f"__{kind}__": parts(value)}
+    if classes.get(kind) is type(value):
+        with contextlib.suppress(AttributeError):
+            arguments, options, state = _state_of(value)
+            made = [packed(part, arrays, name, classes) for part in (arguments, options)]
+            later = packed(state, arrays, f"{name}.state", classes)
+            return {"__object__": [kind, [*made, later]]}
+    raise TypeError(f"{name} must be of a kind that a file can hold, got {value!r}")
+
+
+def unpacked(value: Any, arrays: Mapping[str, Any], classes: Classes) -> Any:
+    """The value that `packed` packed.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        If the value is none of `packed`, or of another class.
+    """
+    if isinstance(value, list):
+        return [unpacked(v, arrays, classes) for v in value]
+    if not isinstance(value, dict):
+        return value
+    (mark, own), *others = [*value.items()] or [("", None)]
+    if others or not mark.startswith("__"):
+        return {k: unpacked(v, arrays, classes) for k, v in value.items()}
+    if mark == "__array__":
+        return arrays[own] if arrays[own].ndim else arrays[own][()]
+    if mark == "__names__":
+        return np.array(own, dtype=object)
+    if mark == "__dict__":
+        return {k: unpacked(v, arrays, classes) for k, v in own.items()}
+    inner = unpacked(own, arrays, classes)
+    plain = {"__tuple__": tuple, "__set__": set, "__frozenset__": frozenset}
+    if mark in plain:
+        return plain[mark](inner)
+    kind, (arguments, options, state) = inner
+    made = classes[kind](*arguments, **options)
+    if state is not None:
+        made.__setstate__(state)
+    return made
+
+
+def _state_of(value: Any) -> tuple[Any, Any, Any]:
+    """Arguments and options of the constructor that make an object, and its later state or None."""
+    if isinstance(value, enum.Enum):
+        return (value.value,), {}, None
+    if isinstance(value, np.random.RandomState):
+        return (), {}, value.get_state(legacy=False)
+    if hasattr(value, "get_params"):
+        options = value.get_params(deep=False)
+        return (), options, {k: v for k, v in vars(value).items() if k not in options}
+    if hasattr(value, "__setstate__"):
+        _, arguments, state = value.__reduce__()
+        return arguments, {}, state
+    arguments, options = (), {}
+    for name, parameter in inspect.signature(type(value)).parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            arguments = getattr(value, name)
+        else:
+            options[name] = getattr(value, name)
+    return tuple(arguments), options, None
 
 
 def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) -> None:
-    """Writes a nested dict; tuples become lists, enum members their values."""
+    """Writes a nested dict."""
     arrays: dict[str, Any] = {}
-
-    def packed(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            arrays[f"array_{len(arrays)}"] = value
-            return {"__array__": f"array_{len(arrays) - 1}"}
-        if isinstance(value, enum.Enum):
-            return value.value
-        if isinstance(value, np.generic):
-            return value.item()
-        if isinstance(value, dict):
-            return {k: packed(v) for k, v in value.items()}
-        return [packed(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-    write_arrays(path, {"kind": kind, "tree": packed(tree)}, arrays)
+    header = {"kind": kind, "tree": packed(tree, arrays, "tree", {})}
+    write_arrays(path, header, arrays)
 
 
 def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Reads the nested dict from a file of `write_tree`."""
     header, arrays = read_arrays(path, kind)
-
-    def unpacked(value: Any) -> Any:
-        if isinstance(value, dict):
-            if set(value) == {"__array__"}:
-                return arrays[value["__array__"]]
-            return {k: unpacked(v) for k, v in value.items()}
-        return [unpacked(v) for v in value] if isinstance(value, list) else value
-
     with blaming(lambda error: not_ours(path, kind, error)):
         if header["kind"] != kind:
             raise ValueError(f"it holds a {header['kind']}")
-        tree: dict[str, Any] = unpacked(header["tree"])
+        tree: dict[str, Any] = unpacked(header["tree"], arrays, {})
     return tree
 
 

@@ -20,7 +20,7 @@ from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from .outputs import READING, Outputs
 from .streaming import streamed
-from .terminal import INTERRUPTED, OK, WrongArgument, in_options, plain
+from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 
 
 def sparse_pca(options: argparse.Namespace) -> int:
@@ -33,7 +33,6 @@ def sparse_pca(options: argparse.Namespace) -> int:
             alpha=options.alpha,
             alpha_scale=options.alpha_scale,
             n_features=options.n_features,
-            missing=options.missing,
             **shared,
         )
 
@@ -47,7 +46,16 @@ def nonneg_pca(options: argparse.Namespace) -> int:
     return _fit(options, lambda shared: NonnegativePCA(**shared))
 
 
-SHARED = ("center", "scale", "max_time", "random_state", "n_jobs", "verbose", "max_memory")
+SHARED = (
+    "center",
+    "scale",
+    "missing",
+    "max_time",
+    "random_state",
+    "n_jobs",
+    "verbose",
+    "max_memory",
+)
 """Options with the names of the estimators' parameters."""
 
 
@@ -57,7 +65,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     outputs = Outputs(options, [options.data])
     stream = streamed(options)
     if stream is None:
-        data, names = read_data(options, missing=getattr(options, "missing", None) is not None)
+        data, names = read_data(options)
         m, n = data.shape
     else:
         data, names, (m, n) = stream.as_blocks(), stream.names, stream.shape
@@ -107,8 +115,9 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
         "notes": _notes(caught),
         "seconds": seconds,
     }
-    carried = {"mean": pca.mean_, "scale": pca.scale_, "settings": plain(pca.get_params())}
-    outputs.components(V, names, **carried)
+    if names:
+        pca.feature_names_in_ = np.array(names, dtype=object)
+    outputs.components(pca)
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")
@@ -310,9 +319,7 @@ def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:
         say(f"gap                  {certificate.gap:.3e}")
 
 
-def read_data(
-    options: argparse.Namespace, missing: bool = False, min_rows: int = 2
-) -> tuple[Any, list[str]]:
+def read_data(options: argparse.Namespace, min_rows: int = 2) -> tuple[Any, list[str]]:
     """Reads the data with `read_matrix`; prints its notes to the standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
@@ -320,12 +327,11 @@ def read_data(
             data, names = read_matrix(
                 options.data,
                 min_rows=min_rows,
-                missing=missing,
+                missing=options.missing is not None,
                 **{name: getattr(options, name) for name in READING},
             )
         except MissingValues as error:
-            hint = "; --missing em fits such data" if hasattr(options, "missing") else ""
-            raise UnreadableFile(f"{error}{hint}") from error
+            raise UnreadableFile(f"{error}; --missing em takes them into account") from error
         except UnreadableFile:
             raise
         except ValueError as error:

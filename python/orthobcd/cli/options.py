@@ -74,6 +74,7 @@ TRANSFORM_EXAMPLES = """\
 examples:
   orthobcd sparse-pca genes.csv -r 5 --n-nonzero 100 --scale --out components.npz
   orthobcd transform new.csv components.npz --out scores.csv
+  zcat new.csv.gz | orthobcd transform - components.npz > scores.csv
 
 """
 
@@ -131,7 +132,10 @@ def parser() -> argparse.ArgumentParser:
         help=".npz as --out writes it: with mean, scale and names; features are found by name",
     )
     applied.add_argument(
-        "--out", metavar="FILE", type=Path, required=True, help="write coordinates, .csv or .npy"
+        "--out",
+        metavar="FILE",
+        type=Path,
+        help="write coordinates, .csv or .npy (default: as .csv to the standard output)",
     )
     for one in (sparse, nonnegative, pencil, proof, applied):
         _add_files(one)
@@ -224,11 +228,6 @@ def _add_sparse(one: argparse.ArgumentParser) -> None:
         choices=("relative", "absolute"),
         default="relative",
         help="relative (default): in units of the least weight with one feature per component",
-    )
-    one.add_argument(
-        "--missing",
-        choices=("em",),
-        help="em: fit data with missing values by the EM algorithm; an error by default",
     )
 
 
@@ -391,6 +390,11 @@ def _add_files(one: argparse.ArgumentParser) -> None:
         "--comment",
         metavar="C",
         help="character from which on a line is a comment (default: lines at the top with #)",
+    )
+    one.add_argument(
+        "--missing",
+        choices=("em",),
+        help="em: take missing values into account by the EM algorithm; an error by default",
     )
     one.add_argument("--report", metavar="FILE.json", type=Path, help="write a report")
     one.add_argument("--force", action="store_true", help="replace existing files")

@@ -19,7 +19,7 @@ from .._internal.names import component_names
 from .._internal.reading import reason_of
 from .._internal.terminal import complain, say
 from .._internal.writing import check_writable, is_same_file, replacing
-from ..io.components import put_components
+from ..io.components import write_components
 from .terminal import WRONG, WrongArgument, plain
 
 ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
@@ -57,6 +57,7 @@ class Outputs:
     ) -> None:
         self._options = options
         self._said: list[str] = []
+        self._tell = say
         self._failures: list[str] = []
         taken: dict[str, str] = {}
         for name, allowed in {**ENDINGS, "out": out}.items():
@@ -87,22 +88,28 @@ class Outputs:
         path: Path | None = getattr(self._options, name, None)
         return path
 
-    def components(self, components: Any, names: Sequence[str], **carried: Any) -> None:
-        """Writes the file of --out; ``carried`` are mean, scale and settings of a .npz file."""
-        self._write("out", lambda part: put_components(part, components, names, **carried))
+    def components(self, components: Any, names: Sequence[str] = ()) -> None:
+        """Writes components, or those of a fitted estimator, to the file of --out."""
+        self._write("out", lambda part: write_components(part, components, names))
 
     def scores(self, scores: Any) -> None:
-        """Writes coordinates to the file of --out: .npy, or .csv with the components as header."""
+        """Writes coordinates to the file of --out: .npy, or .csv with the components as header.
+
+        Without --out the table goes to the standard output, and messages to the standard error.
+        """
+        lines = [",".join(component_names(scores.shape[1]))]
+        lines += [",".join(map(repr, row)) for row in scores.tolist()]
 
         def put(part: Path) -> None:
             if part.suffix.lower() == ".npy":
                 np.save(part, scores)
-                return
-            with part.open("w", encoding="utf-8", newline="") as stream:
-                stream.write(",".join(component_names(scores.shape[1])) + "\n")
-                stream.writelines(",".join(map(repr, row)) + "\n" for row in scores.tolist())
+            else:
+                part.write_bytes("\n".join([*lines, ""]).encode())
 
         self._write("out", put)
+        if self._path("out") is None:
+            say("\n".join(lines))
+            self._tell = complain
 
     def report(self, shape: tuple[int, int], contents: dict[str, Any]) -> None:
         """Writes the file of --report: settings and results of the command."""
@@ -153,7 +160,7 @@ class Outputs:
     def close(self, code: int) -> int:
         """Prints which files were written and which were not; returns the exit code."""
         for line in self._said:
-            say(line)
+            self._tell(line)
         for failure in self._failures:
             complain(f"error: {failure}")
         return WRONG if self._failures else code

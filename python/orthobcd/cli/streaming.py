@@ -76,7 +76,7 @@ def streamed(options: argparse.Namespace) -> Timed | None:
                 f"{size:,} bytes; {' and '.join(STREAMED)} files are read by blocks"
             )
         return None
-    if getattr(options, "missing", None) is not None:
+    if options.missing is not None:
         raise WrongArgument("--missing must not be given with --max-memory: it needs all samples")
     for warning in caught:
         complain(f"note: {warning.message}")

@@ -3,52 +3,73 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
-from .._internal.names import listed
+from .._internal.names import feature_names, listed
 from .._internal.terminal import say
-from ..io.components import SavedComponents, load_components
+from ..io import UnreadableFile
+from ..io.components import load_components
 from .commands import read_data
 from .outputs import Outputs
-from .terminal import OK, WrongArgument
+from .terminal import OK, WrongArgument, in_options
 
 
 def transform(options: argparse.Namespace) -> int:
     """Runs ``orthobcd transform``; returns the exit code."""
+    from ..sklearn.saving import load_estimator
+
     outputs = Outputs(options, [options.data, options.components], (".csv", ".npy"))
-    saved = load_components(options.components)
+    try:
+        saved: Any = load_estimator(options.components)
+    except ValueError as error:
+        raise UnreadableFile(str(error)) from error
+    if saved is None:
+        saved = load_components(options.components)
+        features, settings = list(saved.features), saved.settings
+    else:
+        given = getattr(saved, "feature_names_in_", None)
+        features, settings = feature_names(given, saved.n_features_in_), saved.get_params()
     data, names = read_data(options, min_rows=1)
-    order = _order(options, saved, names, data.shape[1])
-    scores = saved.transform(data if order is None else data[:, order])
+    order = _order(options, features, names, data.shape[1])
+    with warnings.catch_warnings():
+        # The columns are in the order of the names of the fit.
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        try:
+            scores = saved.transform(data if order is None else data[:, order])
+        except ValueError as error:
+            raise WrongArgument(f"{options.data}: {in_options(error, options)}") from error
     outputs.scores(scores)
     report = {
         "components": options.components,
-        "feature_names": list(saved.features),
-        "settings": saved.settings,
+        "feature_names": features,
+        "settings": settings,
         "n_components": scores.shape[1],
     }
     outputs.report((scores.shape[0], data.shape[1]), report)
-    say(f"{options.data}: {scores.shape[0]} samples in {scores.shape[1]} components")
+    if options.out is not None:
+        say(f"{options.data}: {scores.shape[0]} samples in {scores.shape[1]} components")
     return outputs.close(OK)
 
 
 def _order(
-    options: argparse.Namespace, saved: SavedComponents, names: Sequence[str], n: int
+    options: argparse.Namespace, features: Sequence[str], names: Sequence[str], n: int
 ) -> list[int] | None:
     """Columns of the data with the names of the saved features; None if all are in order."""
     place = {name: k for k, name in enumerate(names)}
-    missing = [name for name in saved.features if name not in place]
-    if not names or len(missing) == len(saved.features):
+    missing = [name for name in features if name not in place]
+    if not names or len(missing) == len(features):
         # Without names, or with names of another kind, the order decides.
-        if n != len(saved.features):
+        if n != len(features):
             raise WrongArgument(
-                f"{options.data}: has {n} features, {options.components} has {len(saved.features)}"
+                f"{options.data}: has {n} features, {options.components} has {len(features)}"
             )
         return None
     if missing:
         raise WrongArgument(
-            f"{options.data}: lacks {len(missing)} of the {len(saved.features)} features of "
+            f"{options.data}: lacks {len(missing)} of the {len(features)} features of "
             f"{options.components}: {listed(missing)}"
         )
-    order = [place[name] for name in saved.features]
+    order = [place[name] for name in features]
     return None if order == list(range(n)) else order

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -93,9 +92,9 @@ class SavedComponents:
 
 
 def write_components(
-    path: str | Path,
-    components: FloatArray,
-    names: Sequence[str],
+    path: str | os.PathLike[str],
+    components: Any,
+    names: Sequence[str] = (),
     *,
     mean: FloatArray | None = None,
     scale: FloatArray | None = None,
@@ -105,14 +104,16 @@ def write_components(
 
     Parameters
     ----------
-    path : str or Path
+    path : path
         The file. ".csv": a row per component, a column per feature, feature names as header.
         ".npz": arrays ``components`` and ``feature_names``, and ``mean``, ``scale`` and
         ``settings`` (JSON) as far as they are given; `load_components` reads them.
-    components : ndarray of shape (n_components, n_features)
-        The components, written to full precision.
+    components : ndarray of shape (n_components, n_features), or fitted estimator
+        The components, written to full precision. An estimator writes a .npz file by its ``save``,
+        and knows names, mean, scale and settings itself.
     names : sequence of str
-        Names of the features; ``x0``, ``x1``, … if empty, as in scikit-learn.
+        Names of the features; those of the estimator, or ``x0``, ``x1``, … if empty, as in
+        scikit-learn.
     mean, scale : ndarray of shape (n_features,), optional
         ``mean_`` and ``scale_`` of the fit.
     settings : mapping of str to object, optional
@@ -121,7 +122,8 @@ def write_components(
     Raises
     ------
     ValueError
-        If the path has another ending, or mean or scale have another length.
+        If the path has another ending, components are no matrix, mean or scale have another
+        length, or names, mean, scale or settings are given beside an estimator.
     OSError
         If the file cannot be written.
 
@@ -138,38 +140,45 @@ def write_components(
     ending = Path(path).suffix.lower()
     if ending not in (".csv", ".npz"):
         raise ValueError(f"path must end in .csv or .npz, got {path}")
+    if hasattr(components, "get_params"):
+        if len(names) or not (mean is None and scale is None and settings is None):
+            raise ValueError("names, mean, scale and settings must not be given with an estimator")
+        if ending == ".npz":
+            components.save(path)
+            return
+        names = getattr(components, "feature_names_in_", ())
+        components = components.components_
+    arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)
     with replacing(path) as part:
-        put_components(part, components, names, mean=mean, scale=scale, settings=settings)
+        if ending == ".npz":
+            write_npz(part, arrays)
+            return
+        with part.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(arrays["feature_names"])
+            writer.writerows([repr(float(value)) for value in row] for row in arrays["components"])
 
 
-def put_components(
-    part: Path,
-    components: FloatArray,
+def component_arrays(
+    components: Any,
     names: Sequence[str],
     *,
     mean: FloatArray | None = None,
     scale: FloatArray | None = None,
     settings: Mapping[str, Any] | None = None,
-) -> None:
-    """Writes components to ``part`` directly, in the format of its ending."""
-    n = np.shape(components)[1]
-    labels = feature_names(list(names) or None, n)
-    carried: dict[str, Any] = {}
+) -> dict[str, Any]:
+    """The arrays of a file that `load_components` reads."""
+    rows = as_float_array("components", components, 2)
+    n = rows.shape[1]
+    arrays = {"components": rows, "feature_names": np.array(feature_names(list(names) or None, n))}
     for name, values in (("mean", mean), ("scale", scale)):
         if values is not None:
-            carried[name] = as_float_array(name, values, 1)
-            if len(carried[name]) != n:
-                raise ValueError(f"{name} must have {n} entries, got {len(carried[name])}")
+            arrays[name] = as_float_array(name, values, 1)
+            if len(arrays[name]) != n:
+                raise ValueError(f"{name} must have {n} entries, got {len(arrays[name])}")
     if settings is not None:
-        carried["settings"] = np.array(json.dumps(dict(settings), default=_jsonable))
-    if part.suffix.lower() == ".npz":
-        arrays = {"components": components, "feature_names": np.array(labels), **carried}
-        write_npz(part, arrays, zipfile.ZIP_DEFLATED)
-        return
-    with part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(labels)
-        writer.writerows([repr(float(value)) for value in row] for row in components)
+        arrays["settings"] = np.array(json.dumps(dict(settings), default=_jsonable))
+    return arrays
 
 
 def _jsonable(value: Any) -> Any:

@@ -34,6 +34,7 @@ from .preparation import (
     explained_squares,
     points,
 )
+from .saving import Saved
 
 if TYPE_CHECKING:
     pass
@@ -44,7 +45,7 @@ def default_components(m: int, n: int) -> int:
     return min(COMPONENTS, m, n)
 
 
-class Components(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Components(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Methods of fitted components: `transform`, `score`, `loadings` and others."""
 
     # The constructors of the subclasses set these.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from .._internal.checks import FloatArray, Integers
 from .._internal.moments import Moments, SecondMoments
@@ -40,6 +40,8 @@ class NonnegativePCA(OrthonormalPCA):
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
         Divide by the standard deviations.
+    missing : {"em"}, optional
+        Treatment of missing values, as in `SparsePCA`; an error by default.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
         The solver; `Auto` by default.
     max_time : float, optional
@@ -95,6 +97,7 @@ class NonnegativePCA(OrthonormalPCA):
         exclude: Features | None = None,
         center: bool = True,
         scale: bool = False,
+        missing: Literal["em"] | None = None,
         solver: Auto | OBCD | None = None,
         max_time: float | None = None,
         tol: float = 1e-10,
@@ -111,6 +114,7 @@ class NonnegativePCA(OrthonormalPCA):
         self.exclude = exclude
         self.center = center
         self.scale = scale
+        self.missing = missing
         self.solver = solver
         self.max_time = max_time
         self.tol = tol

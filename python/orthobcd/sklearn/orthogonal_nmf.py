@@ -32,6 +32,7 @@ from .preparation import (
     moments_of,
     problem_of,
 )
+from .saving import Saved
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,6 +81,7 @@ def _lazy_labels(data: Any, components: FloatArray) -> IntArray:
 
 # Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
 class OrthogonalNMF(
+    Saved,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]

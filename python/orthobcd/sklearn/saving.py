@@ -1,0 +1,207 @@
+"""Files of fitted estimators: one npz without pickles, which the command line writes and reads.
+
+Beside the arrays that `orthobcd.io.load_components` reads, a file has a header of JSON: the class,
+the parameters and the fitted attributes. Objects are made by their constructors, of known classes
+only, so that a file cannot run code.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import os
+import re
+from dataclasses import is_dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn import model_selection
+from sklearn.utils.validation import check_is_fitted
+
+from .. import penalties, regularization, result, solvers
+from .._core import Moments
+from .._internal.archive import conforming, not_ours, packed, read_arrays, unpacked, write_arrays
+from .._internal.reading import blaming
+from ..io.components import component_arrays
+from ..result import Result
+from .missing import Gaussian
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+FORMAT = 1
+"""Number of the format of the files; a reader refuses later ones."""
+
+FITTED = re.compile(r"[a-z][a-z0-9_]*_|_[a-z][a-z_]*")
+"""Names of fitted attributes."""
+
+
+class Saved:
+    """Methods of estimators that write themselves to a file and read themselves from one."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to a file (NumPy's npz, without pickles).
+
+        `load`, ``orthobcd transform`` and `orthobcd.io.load_components` read it.
+
+        Parameters
+        ----------
+        path : path
+            The file; an old one is replaced atomically.
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        TypeError
+            If a parameter is an object of a class outside this package, scikit-learn's splitters
+            aside; pickle or joblib can write such an estimator.
+        OSError
+            If the file cannot be written.
+        """
+        check_is_fitted(self)
+        write_arrays(path, *_parts_of(self))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fitted estimator from a file that `save` or the command line wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        estimator of this class
+            With the same parameters and the bits of the same fitted attributes.
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold an estimator of this class.
+        OSError
+            If the file cannot be read.
+        """
+        header, arrays = read_arrays(path, cls.__name__)
+        with blaming(lambda error: not_ours(path, cls.__name__, error)):
+            made: Self = _made(cls, header, arrays)
+            return made
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Any:
+    """The fitted estimator of any class in a file; None if the file is not one of `Saved.save`.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else that was saved, or a broken estimator.
+    """
+    if not os.path.isfile(path):
+        return None
+    try:
+        header, arrays = read_arrays(path, "Saved")
+    except (OSError, ValueError):
+        return None
+    found = _classes().get(str(header.get("kind")), object)
+    name = found.__name__ if issubclass(found, Saved) else "an estimator"
+    with blaming(lambda error: not_ours(path, name, error)):
+        if not issubclass(found, Saved):
+            raise ValueError(f"it holds a {header.get('kind')}")
+        return _made(found, header, arrays)
+
+
+def _parts_of(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of the file of an estimator."""
+    kind, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+    fitted = {name: v for name, v in vars(estimator).items() if name not in parameters}
+    arrays: dict[str, Any] = {}
+    try:
+        header = {
+            "kind": kind,
+            "format": FORMAT,
+            "parameters": packed(parameters, arrays, "parameters", _classes()),
+            "fitted": {k: packed(v, arrays, k.strip("_"), _classes()) for k, v in fitted.items()},
+        }
+    except TypeError as error:
+        raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
+    shared = component_arrays(
+        estimator.components_,
+        fitted.get("feature_names_in_", ()),
+        mean=fitted.get("mean_"),
+        scale=fitted.get("scale_"),
+        settings=parameters,
+    )
+    return header, {**arrays, **shared}
+
+
+def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """The estimator of a class from header and arrays of its file."""
+    if header["kind"] != cls.__name__:
+        raise ValueError(f"it holds a {header['kind']}")
+    if header["format"] > FORMAT:
+        raise ValueError("a later version of orthobcd wrote it")
+    try:
+        parameters, fitted = (
+            unpacked(header[part], arrays, _classes()) for part in ("parameters", "fitted")
+        )
+    except MemoryError as error:
+        raise ValueError(f"it declares more than there is memory for: {error}") from error
+    estimator = cls(**parameters)
+    for name in fitted:
+        if not FITTED.fullmatch(name) or callable(getattr(cls, name, None)):
+            raise ValueError(f"{name} is no fitted attribute")
+    vars(estimator).update(fitted)
+    _check(estimator, fitted)
+    return estimator
+
+
+def _check(estimator: Any, fitted: dict[str, Any]) -> None:
+    """Raises an error if fitted attributes do not fit together."""
+    value: Any
+    for name, value in fitted.items():
+        if isinstance(value, Result):
+            conforming(value)
+        is_array = isinstance(value, np.ndarray) and name != "feature_names_in_"
+        if is_array and not (value.dtype.kind in "fiub" and np.isfinite(value).all()):
+            raise ValueError(f"{name} must hold finite numbers")
+    r, n = estimator.components_.shape
+    shapes = {
+        "mean_": (n,),
+        "scale_": (n,),
+        "feature_names_in_": (n,),
+        "explained_variance_": (r,),
+        "explained_variance_ratio_": (r,),
+        "score_correlation_": (r, r),
+    }
+    for name, shape in shapes.items():
+        value = fitted.get(name)
+        is_left_out = value is None and (name == "scale_" or name not in vars(estimator))
+        if not is_left_out and np.shape(value) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {np.shape(value)}")
+    if estimator.n_features_in_ != n:
+        raise ValueError(f"n_features_in_ must be {n}, got {estimator.n_features_in_!r}")
+
+
+@cache
+def _classes() -> dict[str, type]:
+    """Classes of parameters and fitted attributes, by name."""
+    found: list[type] = [Moments, np.random.RandomState, Gaussian, *_below(Saved)]
+    for module in (penalties, solvers, result, regularization):
+        own = (c for _, c in inspect.getmembers(module, inspect.isclass))
+        kept = (c for c in own if c.__module__ == module.__name__)
+        found += (c for c in kept if is_dataclass(c) or issubclass(c, enum.Enum))
+    splitters = [c for c in vars(model_selection).values() if hasattr(c, "get_n_splits")]
+    found += filter(inspect.isclass, splitters)
+    return {c.__name__: c for c in found}
+
+
+def _below(cls: type) -> list[type]:
+    """The classes of this package that inherit from a class."""
+    package = __name__.partition(".")[0]
+    below: list[type] = []
+    one: type
+    for one in cls.__subclasses__():
+        below += [one, *_below(one)]
+    return [one for one in below if one.__module__.partition(".")[0] == package]
