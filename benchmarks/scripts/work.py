@@ -50,7 +50,7 @@ def data(folder: Path) -> Iterator[tuple[str, Any]]:
 def runs(matrix: Any, work: float) -> Iterator[tuple[str, float, float]]:
     """Name, processor seconds and counted work of each run on one matrix."""
     plain = ob.SparsePCAProblem(matrix, COMPONENTS, ob.NoPenalty())
-    least = [0.05 * ob.lam_max(matrix, COMPONENTS, name) for name in ("l0", "l1")]
+    least = [0.05 * ob.lam_max(matrix, COMPONENTS, name, center=False) for name in ("l0", "l1")]
     limits = (10 * COMPONENTS, matrix.shape[1] // 4 * COMPONENTS)
     penalties: dict[str, Any] = {
         "l0": ob.L0(least[0]),

@@ -275,7 +275,7 @@ class PCAProblem(OnStiefel):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class SparsePCAProblem(PCAProblem):
-    """Sparse PCA with exactly orthonormal components: ``min −½‖AX‖_F² + h(X)``.
+    """Sparse PCA of data that is not centred: ``min −½‖AX‖_F² + h(X)`` with ``XᵀX = I``.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ class SparsePCAProblem(PCAProblem):
     penalty : Separable, Cardinality or RowSparse
         h.
     center : bool, default False
-        Subtract the column means first (sparse data stays sparse).
+        Subtract the column means first, as the estimators do (sparse data stays sparse).
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ class SparsePCAProblem(PCAProblem):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class NonnegativePCAProblem(PCAProblem):
-    """Nonnegative PCA: ``min −½‖AX‖_F²`` with ``XᵀX = I`` and ``X ≥ 0``, both kept exactly.
+    """Nonnegative PCA of data that is not centred: ``min −½‖AX‖_F²``, ``XᵀX = I`` and ``X ≥ 0``.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ class NonnegativePCAProblem(PCAProblem):
     n_components : int
         Number of components r.
     center : bool, default False
-        Subtract the column means first (sparse data stays sparse).
+        Subtract the column means first, as the estimators do (sparse data stays sparse).
 
     Attributes
     ----------

@@ -76,9 +76,9 @@ class RegularizationPath:
     --------
     >>> import numpy as np, orthobcd as ob
     >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, lams=[0.5, 0.1])
-    >>> path.lams.tolist(), len(path)
-    ([0.5, 0.1], 2)
-    >>> path.nearest(1), path.within(1)
+    >>> path.lams.tolist(), path.n_nonzero.tolist()
+    ([0.5, 0.1], [1, 2])
+    >>> path.nearest(2), path.within(1)
     (1, 0)
     """
 
@@ -149,7 +149,7 @@ def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
 
 
 def lam_max(
-    A: DataLike, n_components: int, penalty: PenaltyName = "l0", *, center: bool = False
+    A: DataLike, n_components: int, penalty: PenaltyName = "l0", *, center: bool = True
 ) -> float:
     """Penalty weight at and above which every component is a single feature.
 
@@ -165,13 +165,13 @@ def lam_max(
         Number of components r.
     penalty : {"l0", "l1"}, default "l0"
         The penalty.
-    center : bool, default False
-        Subtract the column means first.
+    center : bool, default True
+        Subtract the column means first, as the estimators do; the problem classes do not.
 
     Returns
     -------
     float
-        In the units of ``lam`` of `L0` and `L1` in ``−½‖AX‖² + h(X)``.
+        In the units of ``lam`` of `L0` and `L1` in ``−½‖AX‖² + h(X)`` for the centred A.
 
     Raises
     ------
@@ -182,7 +182,7 @@ def lam_max(
     --------
     >>> import orthobcd as ob
     >>> round(ob.lam_max([[2.0, 1.0], [1.0, 3.0]], 1), 6)
-    1.545085
+    0.25
     """
     as_choice("penalty", penalty, ("l0", "l1"))
     return largest_lam(SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center))
@@ -197,7 +197,7 @@ def regularization_path(
     n_lams: int = 20,
     ratio: float = RATIO,
     n_nonzero: int | None = None,
-    center: bool = False,
+    center: bool = True,
     solver: OBCD | None = None,
     max_time: float | None = None,
     tol: float | None = None,
@@ -231,8 +231,9 @@ def regularization_path(
         Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
         (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros. Then λ is bisected
         towards exactly ``n_nonzero``, with starts at the sparser and at the denser point.
-    center : bool, default False
-        Subtract the column means first (sparse data stays sparse).
+    center : bool, default True
+        Subtract the column means first, as the estimators do (sparse data stays sparse). The
+        problem classes do not.
     solver : OBCD, optional
         Solver of every stage; ``OBCD()`` by default.
     max_time, tol, seed, n_threads, verbose, checkpoint, checkpoint_every

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import orthobcd as ob
 from orthobcd.sklearn.sparse_fit import _approach
@@ -66,12 +67,31 @@ def test_path_beats_a_single_start():
     A = data(1, 60, 40)
     path = ob.regularization_path(A, 5, "l0", n_lams=8)
     single = [
-        ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(lam)), "identity", solver=ob.OBCD()).objective
+        ob.solve(
+            ob.SparsePCAProblem(A, 5, ob.L0(lam), center=True), "identity", solver=ob.OBCD()
+        ).objective
         for lam in path.lams
     ]
     better = path.objective - np.array(single)
     assert better.mean() < 0.0
     assert np.all(better <= 0.02 * np.abs(single))
+
+
+@pytest.mark.parametrize("penalty", ["l0", "l1"])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, list])
+def test_data_are_centred_as_estimators_centre_them(container, penalty):
+    """By default a constant that is added to a feature changes nothing."""
+    A = data(0, 30, 12)
+    moved = A + np.arange(12.0)
+    top = ob.lam_max(A - A.mean(axis=0), 3, penalty, center=False)
+    assert ob.lam_max(container(moved), 3, penalty) == pytest.approx(top, rel=1e-9)
+    one, other = (ob.regularization_path(X, 3, penalty, n_lams=5) for X in (A, container(moved)))
+    np.testing.assert_allclose(one.lams, other.lams, rtol=1e-9)
+    np.testing.assert_allclose(one.objective, other.objective, rtol=1e-3)
+    pca = ob.SparsePCA(3, penalty=penalty, alpha=0.1, random_state=0).fit(moved)
+    assert pca.alpha_max_ == pytest.approx(top, rel=1e-9)
+    for problem in (ob.SparsePCAProblem, ob.NonnegativePCAProblem):
+        assert "not centred" in problem.__doc__.splitlines()[0]
 
 
 def test_given_lams_are_sorted():
@@ -89,7 +109,6 @@ def test_number_of_nonzeros(wanted):
 
 
 def test_sparse_data_and_dense_data_agree():
-    sparse = pytest.importorskip("scipy.sparse")
     A = np.where(np.abs(data()) > 1.0, data(), 0.0)
     dense = ob.regularization_path(A, 3, n_lams=6, center=True)
     csr = ob.regularization_path(sparse.csr_array(A), 3, n_lams=6, center=True)
