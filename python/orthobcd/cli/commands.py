@@ -15,7 +15,7 @@ from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile, read_matrix
-from ..io.components import read_components
+from ..io.components import component_arrays, read_components
 from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from .outputs import READING, Outputs
@@ -117,7 +117,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     }
     if names:
         pca.feature_names_in_ = np.array(names, dtype=object)
-    outputs.components(pca)
+    outputs.components(pca._arrays())
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")
@@ -225,7 +225,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
         "notes": _notes(caught),
         "seconds": result.seconds,
     }
-    outputs.components(result.x.T, names)
+    outputs.components(component_arrays(result.x.T, names))
     outputs.report((m, n), report)
     say(f"{options.data}: {m} samples, {n} features, {int(np.sum(signs > 0))} positive signs")
     say("eigenvalues: " + " ".join(f"{value:.6g}" for value in np.sort(values)[::-1]))

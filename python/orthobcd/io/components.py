@@ -143,20 +143,22 @@ def write_components(
     if hasattr(components, "get_params"):
         if len(names) or not (mean is None and scale is None and settings is None):
             raise ValueError("names, mean, scale and settings must not be given with an estimator")
-        if ending == ".npz":
-            components.save(path)
-            return
-        names = getattr(components, "feature_names_in_", ())
-        components = components.components_
-    arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)
+        arrays = components._arrays()
+    else:
+        arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)
     with replacing(path) as part:
-        if ending == ".npz":
-            write_npz(part, arrays)
-            return
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(arrays["feature_names"])
-            writer.writerows([repr(float(value)) for value in row] for row in arrays["components"])
+        put_components(part, ending, arrays)
+
+
+def put_components(part: Path, ending: str, arrays: Mapping[str, Any]) -> None:
+    """Writes the arrays of a file of components to ``part`` directly, in a format by its ending."""
+    if ending == ".npz":
+        write_npz(part, arrays)
+        return
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(arrays["feature_names"])
+        writer.writerows([repr(float(value)) for value in row] for row in arrays["components"])
 
 
 def component_arrays(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import inspect
+import json
 import os
 import re
 from dataclasses import is_dataclass
@@ -21,8 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import penalties, regularization, result, solvers
 from .._core import Moments
-from .._internal.archive import conforming, not_ours, packed, read_arrays, unpacked, write_arrays
+from .._internal.archive import conforming, not_ours, packed, read_arrays, unpacked, write_npz
 from .._internal.reading import blaming
+from .._internal.writing import replacing
 from ..io.components import component_arrays
 from ..result import Result
 from .missing import Gaussian
@@ -60,8 +62,9 @@ class Saved:
         OSError
             If the file cannot be written.
         """
-        check_is_fitted(self)
-        write_arrays(path, *_parts_of(self))
+        arrays = self._arrays()
+        with replacing(path) as part:
+            write_npz(part, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -89,6 +92,32 @@ class Saved:
             made: Self = _made(cls, header, arrays)
             return made
 
+    def _arrays(self) -> dict[str, Any]:
+        """The arrays of the file: those of components, and all others with a header."""
+        check_is_fitted(self)
+        estimator: Any = self
+        kind, parameters = type(self).__name__, estimator.get_params(deep=False)
+        fitted = {name: v for name, v in vars(self).items() if name not in parameters}
+        arrays: dict[str, Any] = {}
+        classes = _classes()
+        try:
+            header = {
+                "kind": kind,
+                "format": FORMAT,
+                "parameters": packed(parameters, arrays, "parameters", classes),
+                "fitted": {k: packed(v, arrays, k.strip("_"), classes) for k, v in fitted.items()},
+            }
+        except TypeError as error:
+            raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
+        shared = component_arrays(
+            estimator.components_,
+            fitted.get("feature_names_in_", ()),
+            mean=fitted.get("mean_"),
+            scale=fitted.get("scale_"),
+            settings=parameters,
+        )
+        return {"header": np.array(json.dumps(header)), **arrays, **shared}
+
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
     """The fitted estimator of any class in a file; None if the file is not one of `Saved.save`.
@@ -110,30 +139,6 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
         if not issubclass(found, Saved):
             raise ValueError(f"it holds a {header.get('kind')}")
         return _made(found, header, arrays)
-
-
-def _parts_of(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of the file of an estimator."""
-    kind, parameters = type(estimator).__name__, estimator.get_params(deep=False)
-    fitted = {name: v for name, v in vars(estimator).items() if name not in parameters}
-    arrays: dict[str, Any] = {}
-    try:
-        header = {
-            "kind": kind,
-            "format": FORMAT,
-            "parameters": packed(parameters, arrays, "parameters", _classes()),
-            "fitted": {k: packed(v, arrays, k.strip("_"), _classes()) for k, v in fitted.items()},
-        }
-    except TypeError as error:
-        raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
-    shared = component_arrays(
-        estimator.components_,
-        fitted.get("feature_names_in_", ()),
-        mean=fitted.get("mean_"),
-        scale=fitted.get("scale_"),
-        settings=parameters,
-    )
-    return header, {**arrays, **shared}
 
 
 def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any:
