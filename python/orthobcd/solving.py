@@ -78,6 +78,7 @@ def solve(
     max_time: float | None = None,
     max_sweeps: int | None = None,
     max_work: float | None = None,
+    effort: float = 1.0,
     tol: float | None = None,
     target: float | None = None,
     gap_tol: float | None = None,
@@ -109,19 +110,24 @@ def solve(
         with 0.65) or an array. A square array must satisfy XᵀJX = J up to 1e-8·‖X‖²; an array of
         another shape fixes the value of XᵀJX.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
-        The solver; ``Auto()`` by default. For a `SmoothFunction` the default is ``Auto()`` with a
-        penalty and a limit of time or work, else ``OBCD()``, because a search calls the function
-        thousands of times. With a mixed signature the default is `JOBCD` without a
+        The solver; ``Auto()`` by default, for a `SmoothFunction` without penalty ``OBCD()``. With a
+        mixed signature the default is `JOBCD` without a
         penalty and for a `SmoothFunction`, else `Auto`. A `LogisticLoss` and a structural probe
         need `VRJOBCD`, by default with full gradients. For a `FiniteSum` see its notes.
     max_time : float, optional
-        Time limit in seconds. `Auto` uses all the time, unless the point is proved optimal or
-        (except for a `Cardinality` or `RowSparse`) many improvement rounds in a row have no gain.
+        Time limit in seconds. A solve that ends by itself ends earlier, with the same bits and the
+        same status as without a limit.
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
         Limit on counted work; a unit is about a second of one core. Unlike `max_time` it gives the
-        same bits for any load and number of threads. Not for `VRJOBCD`.
+        same bits for any load and number of threads. A search that ends by itself ends earlier.
+        Not for `VRJOBCD`.
+    effort : float, default 1
+        Patience of a search (`Auto`): multiple of the work after which the search ends by itself.
+        With ``math.inf``, which needs ``max_time`` or ``max_work``, the search goes on until a
+        limit, unless the point is proved optimal or many improvement rounds in a row have no gain.
+        Other solvers end at a point that no pair improves, whatever the effort.
     tol : float, optional
         The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,
         ``|f − c| + |h|`` with c the part of f that is constant on the constraint (see
@@ -135,8 +141,9 @@ def solve(
         ``max_work``; without a limit each runs once. Needs `Auto` and a problem that `certify`
         can bound.
     seed : int, default 0
-        Seed of all random choices. Without ``max_time`` the same seed gives the same bits on the
-        same machine, for any ``n_threads``; else the result depends on the speed of the machine.
+        Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,
+        the same seed gives the same bits on the same machine, for any ``n_threads``; else the
+        result depends on the speed of the machine.
     n_threads : int, optional
         Number of threads; all cores by default.
     callback : callable, optional
@@ -184,10 +191,11 @@ def solve(
     descend by swaps of entries or rows and are perturbed. One chain starts at a given ``x0``,
     truncated if it exceeds the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds
     of all chains, which ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f
-    counts as none. Without limits the status is ``CONVERGED`` in three cases: half of the chains
-    have the best value, each from its own start, and two rounds had no gain; many perturbations in
-    a row had no gain; or f reached a bound. With the same seed a larger ``max_work`` never gives a
-    larger objective.
+    counts as none. The search ends with ``CONVERGED`` in three cases: a quarter of the chains have
+    the best value, each from its own start, after a round of perturbations without gain; many
+    perturbations in a row had no gain; or f reached a bound. It ends with ``MAX_WORK`` after the
+    work of a default search. ``effort`` scales the quarter, the number of perturbations and that
+    work. With the same seed a larger ``max_work`` or ``effort`` never gives a larger objective.
 
     Examples
     --------
@@ -210,6 +218,7 @@ def solve(
         seed=seed,
         n_threads=n_threads,
         max_work=max_work,
+        effort=effort,
         checkpoint=opened(checkpoint, checkpoint_every),
     )
     _check_callback(callback)
@@ -235,8 +244,7 @@ def solve(
             returned, error, extra = solve_mixed(problem, x0, how, run, watcher)
             return as_result(returned, error, run.seed, extra)
     free = isinstance(problem.smooth, ByFunction)
-    limited = run.max_time is not None or run.max_work is not None
-    search = not free or (limited and not isinstance(problem.penalty, NoPenalty))
+    search = not free or not isinstance(problem.penalty, NoPenalty)
     full: Solver = Auto() if search else OBCD()
     how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
     core = _core_of(how, problem)

@@ -37,12 +37,14 @@ const SHARED: usize = 400;
 ///
 /// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Within any limits the
 /// result is feasible, and no worse than an `x0` that satisfies the limit; another `x0` is truncated to it.
-/// Limits on time and work are used up, unless f reaches a lower bound.
 ///
-/// Without limits the search ends with [`Status::Converged`](crate::Status::Converged) if two rounds brought
-/// no improvement and half of the independent chains have the best value, or after many perturbations without
-/// improvement. It ends with [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search.
-/// Without a time limit the result depends only on the arguments; more work never gives a worse result.
+/// The search ends with [`Status::Converged`](crate::Status::Converged) in three cases: a round of perturbations
+/// brought no improvement and a quarter of the chains have the best value, each from a start of its own; many
+/// perturbations in a row brought no improvement; or f reached a lower bound. It ends with
+/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search.
+/// [`Options::effort`](crate::Options::effort) scales that work, the quarter and the number of perturbations.
+/// Limits on time and work end the same search earlier. Until the clock ends it, the result depends only on the
+/// arguments; more work and more effort never give a worse result.
 ///
 /// ```
 /// use ndarray::Array2;

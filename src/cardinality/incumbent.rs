@@ -70,15 +70,16 @@ impl<'a> SparseIncumbent<'a> {
         (threads, work): (&Threads, &TaskWork<'_>),
         truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
     ) -> Option<Status> {
-        let (status, none) = match self.options.max_sweeps {
-            Some(0) => (Status::MaxSweeps, true),
-            _ => (Status::MaxWork, limit == 0.0),
+        let none = match self.options.max_sweeps {
+            Some(0) => Some(Status::MaxSweeps),
+            _ => (limit == 0.0).then_some(Status::MaxWork),
         };
-        if !none && self.status.is_none() {
+        if none.is_none() && self.status.is_none() {
             let best = powered(self.problem, first, threads, work, truncated);
             self.accept(best, 0.0);
         }
-        (none || self.status.is_some() || self.clock.expired()).then_some(status)
+        let over = self.status.is_some() || self.clock.expired();
+        none.or(over.then_some(Status::MaxTime))
     }
 
     /// Returns the progress of the chains in a checkpoint, if there is one, and restores its incumbent.
@@ -180,14 +181,9 @@ impl<'a> SparseIncumbent<'a> {
         true
     }
 
-    /// Returns the incumbent; `ended` is the status unless the monitor or the clock ended the search.
+    /// Returns the incumbent; `ended` is the status unless the monitor ended the search.
     pub(super) fn finish(mut self, ended: Status, work: f64) -> AutoSolution {
-        let late = self.options.max_time.is_some() && self.clock.expired();
-        let status = match self.status {
-            Some(status) => status,
-            None if late => Status::MaxTime,
-            None => ended,
-        };
+        let status = self.status.unwrap_or(ended);
         let seconds = self.clock.seconds();
         let value = self.value();
         if matches!(status, Status::Interrupted | Status::MaxTime)

@@ -7,8 +7,9 @@
 //! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
 //! which only ends the search.
 //!
-//! Without limits a search ends after a round of perturbations without improvement if [`AGREEING`] independent
-//! chains have the best value, or after many perturbations without improvement.
+//! A search ends by itself after a round of perturbations without improvement if [`AGREEING`] independent
+//! chains have the best value, or after many perturbations without improvement. Its
+//! [effort](crate::Options::effort) scales both numbers and the work after which it ends in any case.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +34,7 @@ use crate::threads::{Threads, locked};
 /// Number of chains.
 const CHAINS: usize = 16;
 
-/// Number of independent chains with the best value that end a search without limits, after a round of
+/// Number of independent chains with the best value that end a search with an effort of 1, after a round of
 /// perturbations without improvement. Such chains do not exchange points, so all of them would have missed any
 /// better point.
 const AGREEING: usize = CHAINS / 4;
@@ -43,13 +44,13 @@ const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
-/// Number of perturbations in a row without improvement that ends a search without limits: per index of the
+/// Number of perturbations in a row without improvement that ends a search with an effort of 1: per index of the
 /// support, at least, and at most per swap of two indices (with few swaps, more perturbations repeat them).
 const PATIENCE: usize = 40;
 const LEAST_PATIENCE: usize = 800;
 const PER_SWAP: usize = 4;
 
-/// Least and largest work without limits, in multiply-adds.
+/// Least and largest work of a search with an effort of 1, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 5e10);
 
 /// Largest work of principal axes to rounding, in multiply-adds; beyond, the axes are approximate.
@@ -167,7 +168,7 @@ pub(super) fn checked_form<'a>(
     options: &Options,
 ) -> Result<&'a dyn QuadraticForm> {
     let form = problem.quadratic()?;
-    options.check(form.order())?;
+    options.check_search(form.order())?;
     if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must be all +1"));
     }
@@ -293,9 +294,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
     monitor: &mut dyn Monitor,
 ) -> AutoSolution {
     let (options, threads) = (limited.options, limited.threads);
-    let clock = Clock::with_unit(limited.started, options.max_time, options.counts_work());
-    let clock = &clock;
-    let limit = limit(clock, options, limited.form, limited.problem.components);
+    let clock = &Clock::with_unit(limited.started, options.max_time, true);
+    let limit = limit(options, limited.form, limited.problem.components);
     let mut incumbent =
         SparseIncumbent::new((limited.problem, limited.lambda), clock, options, monitor);
     let mut least = f64::NEG_INFINITY;
@@ -311,7 +311,11 @@ pub(super) fn searched<W: SearchSpace + Send>(
     }
     let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
     let Some(mut space) = made.into_iter().flatten().flatten().next() else {
-        return incumbent.finish(Status::MaxWork, work.spent());
+        let ended = match clock.expired() {
+            true => Status::MaxTime,
+            false => Status::MaxWork,
+        };
+        return incumbent.finish(ended, work.spent());
     };
     let points = pool::run(
         W::POINTS,
@@ -337,16 +341,13 @@ pub(super) fn searched<W: SearchSpace + Send>(
     incumbent.finish(status, spent)
 }
 
-/// Returns the work limit: the given one, or without limits the default of a search, within [`WORK`].
-fn limit(clock: &Clock, options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
-    match (clock.counts(), options.max_work) {
-        (true, None) => default_work(form, r).clamp(WORK.0, WORK.1),
-        (true, Some(limit)) => limit as f64,
-        (false, _) => f64::INFINITY,
-    }
+/// Returns the work limit: the given one, or the work after which a search ends by itself if that is less.
+fn limit(options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
+    let own = options.effort * default_work(form, r).clamp(WORK.0, WORK.1);
+    options.max_work.map_or(own, |limit| own.min(limit as f64))
 }
 
-/// Returns the perturbations in a row without improvement after which a search without limits ends.
+/// Returns the perturbations in a row without improvement after which a search with an effort of 1 ends.
 fn patience((chosen, all): (usize, usize)) -> usize {
     let swaps = chosen * all.saturating_sub(chosen);
     let most = PER_SWAP * swaps.max(1);
@@ -391,14 +392,15 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         progress: &Progress<W::State>,
         incumbent: &SparseIncumbent<'_>,
     ) -> Option<Status> {
-        let limited = self.options.max_time.is_some() || self.options.max_work.is_some();
         let proved = incumbent.value() <= self.bound + self.same();
-        let idle = progress.unsuccessful >= patience(self.space.choice());
-        let converged = !limited && (progress.confirmed || idle);
+        let most = self.options.effort * patience(self.space.choice()) as f64;
+        let idle = progress.unsuccessful as f64 >= most;
         let left = self.limit - progress.spent;
-        if proved || converged {
+        if proved || progress.confirmed || idle {
             Some(Status::Converged)
-        } else if incumbent.status.is_some() || self.clock.expired() || !(left >= 1.0) {
+        } else if incumbent.status.is_some() || self.clock.expired() {
+            Some(Status::MaxTime)
+        } else if !(left >= 1.0) {
             Some(Status::MaxWork)
         } else {
             let most = self.options.max_sweeps;
@@ -450,8 +452,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let agreeing =
             (0..CHAINS).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
         let perturbed = incumbent.rounds > 1;
-        progress.confirmed =
-            lowest.is_finite() && perturbed && !gained && agreeing.count() >= AGREEING;
+        let enough = agreeing.count() as f64 >= self.options.effort * AGREEING as f64;
+        progress.confirmed = lowest.is_finite() && perturbed && !gained && enough;
         let leader = locked(&chains[order[0]]).best.clone();
         for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
             let from = if place % 2 == 0 { leader.clone() } else { None };
@@ -533,11 +535,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (length, left): (f64, f64),
         perturbations: usize,
     ) {
-        let units = match self.clock.counts() {
-            true => left,
-            false => self.clock.left().unwrap_or(f64::INFINITY),
-        };
-        let work = TaskWork::strict(self.clock, units);
+        let work = TaskWork::strict(self.clock, left);
         let mut failed = 0;
         let goes_on = |chain: &Chain<W::State>, failed: usize| {
             failed < perturbations || chain.best.is_none() || chain.current.is_some()

@@ -384,6 +384,7 @@ pub(super) struct Run {
     /// Gap to a lower bound at which a solve ends; none without a bound.
     pub(super) gap_tol: Option<f64>,
     pub(super) max_work: Option<u64>,
+    effort: f64,
     pub(super) seed: u64,
     pub(super) n_threads: Option<usize>,
     checkpoint: Option<Py<PyCheckpoint>>,
@@ -424,6 +425,7 @@ impl Run {
             tol: self.tol.unwrap_or(default.tol),
             target: self.target,
             max_work: self.max_work,
+            effort: self.effort,
             seed: self.seed,
             ..default
         }

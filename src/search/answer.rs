@@ -56,7 +56,9 @@ pub(super) fn answer(
     if is_chosen(incumbent.auto) || !problem.signature.is_definite() {
         return false;
     }
-    let work = work_left(incumbent);
+    // A decomposition that the time limit interrupts yields no point.
+    let timed = clock.left().map_or(f64::INFINITY, |left| left * RATE);
+    let work = work_left(incumbent).min(timed);
     let go_on = || !clock.expired();
     let known = |_: usize| known_minimiser(problem, work, &go_on);
     let found = pool::run(1, 1, clock, known, |_| incumbent.watch(None));
@@ -110,18 +112,20 @@ fn is_chosen(auto: &Auto) -> bool {
     auto.strategies.is_some() || auto.plan.is_some() || auto.starts.is_some()
 }
 
-/// Returns the multiply-adds left until a limit is reached, or until a search without limits ends.
+/// Returns the multiply-adds left until a limit on work is reached, or until the search ends by itself; if the clock
+/// guides the search, those that the time left allows.
 pub(super) fn work_left(incumbent: &Incumbent<'_>) -> f64 {
     let problem = incumbent.problem;
-    let most = match incumbent.auto.options.max_work {
-        Some(most) => most as f64,
-        None => default_work(problem.smooth, problem.components),
+    let options = &incumbent.auto.options;
+    let own = options.patience() * default_work(problem.smooth, problem.components);
+    let most = match options.max_work {
+        Some(limit) if options.ends_by_itself() => own.min(limit as f64),
+        Some(limit) => limit as f64,
+        None => own,
     };
-    let timed = incumbent.clock.left().map(|left| left * RATE);
-    match timed {
-        Some(timed) if incumbent.clock.counts() => most.min(timed),
-        Some(timed) => timed,
-        None => most,
+    match incumbent.clock.left() {
+        Some(left) if !incumbent.clock.counts() => left * RATE,
+        _ => most,
     }
 }
 

@@ -5,10 +5,10 @@ use super::plan::Entries;
 use super::rounds::Rounds;
 use crate::heuristic::Prior;
 
-/// Mixed signatures: number of restarts in the first phase, and, without a time limit, the largest product of
+/// Mixed signatures: number of restarts in the first phase, and, for an effort of 1, the largest product of
 /// that number and n²r.
 pub(super) const MIXED_STARTS: usize = 4;
-pub(super) const MIXED_WORK: usize = 64_000;
+pub(super) const MIXED_WORK: f64 = 64e3;
 
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
@@ -118,11 +118,10 @@ pub(super) fn from_scratch(
             let mut arms = fitting(rounds, false, false);
             let profile = &rounds.whole.profile;
             if profile.mixed {
-                let affordable = MIXED_WORK / (profile.rows * profile.rows * profile.components);
-                let starts = auto.starts.unwrap_or(match rounds.clock.limit() {
-                    Some(_) => MIXED_STARTS,
-                    None => affordable.clamp(1, MIXED_STARTS),
-                });
+                let size = (profile.rows * profile.rows * profile.components) as f64;
+                let affordable = auto.options.effort * MIXED_WORK / size;
+                let affordable = affordable.clamp(1.0, MIXED_STARTS as f64) as usize;
+                let starts = auto.starts.unwrap_or(affordable);
                 return arms
                     .first()
                     .map_or(Vec::new(), |arm| vec![*arm; starts - 1]);

@@ -21,6 +21,9 @@ use crate::solver::{Monitor, Status, start_within};
 use crate::start;
 use crate::threads::Threads;
 
+/// Speed of the fastest cores, in units of the [`RATE`] of a common one.
+const FASTEST: f64 = 4.0;
+
 /// Minimises F = f + h by a search and returns the incumbent.
 ///
 /// With a mixed signature, `x0` (default: the first r columns of the identity) defines the constraint matrix
@@ -158,21 +161,30 @@ fn prepared<'a>(
     found.into_iter().flatten().flatten().next()
 }
 
-/// Returns whether work is counted, also if the time limit suffices for a search without limits.
+/// Returns whether work is counted. The clock guides the search, so that every phase gets a share of the time, if the
+/// time limit is too short for a search that ends by itself on the fastest cores; or, without such an end, on common
+/// ones.
 fn counts(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> bool {
     let options = &auto.options;
-    let is_enough = |limit: f64| {
-        let seconds = default_work(problem.smooth, problem.components) / RATE;
-        limit * threads.count().min(LANES) as f64 >= seconds
+    let Some(limit) = options.max_time else {
+        return true;
     };
-    options.counts_work()
-        || (options.max_sweeps.is_none()
-            && problem.signature.is_definite()
-            && options.max_time.is_some_and(is_enough))
+    if options.max_work.is_some() || options.max_sweeps.is_some() {
+        return true;
+    }
+    if !problem.signature.is_definite() {
+        return options.ends_by_itself();
+    }
+    let work = options.patience() * default_work(problem.smooth, problem.components);
+    let speed = match options.ends_by_itself() {
+        true => FASTEST,
+        false => 1.0,
+    };
+    limit * threads.count().min(LANES) as f64 * speed * RATE >= work
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {
-    auto.options.check(problem.smooth.rows())?;
+    auto.options.check_search(problem.smooth.rows())?;
     let mixed = !problem.signature.is_definite();
     if !mixed && problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must not be all -1 for Auto"));

@@ -15,10 +15,12 @@
 //! With thousands of rows of which only some can matter, heuristics and polish work on the screened rows, and
 //! their results are completed on all rows; see `compact.rs`.
 //!
-//! With [`max_work`](crate::Options::max_work), or without any limit, work is counted in multiply-adds. The
-//! result then depends on the seed alone, not on the number of threads or the load of the machine. Without
-//! any limit the work follows the size of the problem: some seconds for hundreds of rows, about ten for many
-//! thousands, at the rate of a common core.
+//! Work is counted in multiply-adds. The result depends on the seed alone, not on the number of threads or the load
+//! of the machine, unless a time limit ends the search. The work of a search follows the size of the problem: some
+//! seconds for hundreds of rows, about ten for many thousands, at the rate of a common core;
+//! [`effort`](crate::Options::effort) scales it. Limits on time and work end the search earlier. The clock guides the
+//! search, so that every phase gets a share of the time, in two cases: the time limit is too short for the search
+//! on any core, or the effort is infinite and the search without the clock has ended.
 
 mod answer;
 mod arms;

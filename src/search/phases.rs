@@ -10,6 +10,7 @@ use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::plan::{From, Plan};
 use super::rounds::{Job, Rounds};
+use crate::heuristic::Profile;
 use crate::objective::default_work;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
@@ -22,7 +23,7 @@ pub(super) const LANES: usize = 4;
 /// Without limits: most improvement rounds, the n²r at which one round is affordable, and, if no round is,
 /// the share of the remaining work for longer restarts. Last: most rounds for mixed signatures.
 const FREE_ROUNDS: usize = 8;
-const FREE_WORK: usize = 4_000_000;
+const FREE_WORK: f64 = 4e6;
 const FREE_SHARE: f64 = 0.9;
 const MIXED_ROUNDS: usize = 16;
 
@@ -51,9 +52,11 @@ pub(super) struct Search<'s, 'a> {
     pub(super) auto: &'s Auto,
     /// The point from which the search began.
     pub(super) first: Array2<f64>,
-    /// True for a search without limits, which a time limit may end; `work`: work limit in multiply-adds.
+    /// True for a search that ends by itself, unless a limit ends it earlier. `work`: its work, `limit`: the work
+    /// limit, both in multiply-adds.
     pub(super) free: bool,
     pub(super) work: f64,
+    limit: f64,
     pub(super) lanes: usize,
     /// The arms of the previous phase, best first, and the work of each run.
     pub(super) ranked: Vec<Arm>,
@@ -75,13 +78,19 @@ impl<'s, 'a> Search<'s, 'a> {
         incumbent: &'s mut Incumbent<'a>,
         auto: &'s Auto,
     ) -> Self {
-        let most = match rounds.whole.profile.mixed {
+        let options = &auto.options;
+        let mixed = rounds.whole.profile.mixed;
+        let default = default_work(rounds.problem.smooth, rounds.whole.profile.components);
+        let own = match mixed {
             true => f64::INFINITY,
-            false => default_work(rounds.problem.smooth, rounds.whole.profile.components),
+            false => options.patience() * default,
         };
+        let limit = options.max_work.map_or(f64::INFINITY, |limit| limit as f64);
+        let ends = limit.is_infinite() || options.ends_by_itself() && (mixed || limit >= own);
         Self {
-            free: rounds.clock.counts() && auto.options.max_work.is_none(),
-            work: auto.options.max_work.map_or(most, |limit| limit as f64),
+            free: rounds.clock.counts() && ends,
+            work: if ends { own.min(limit) } else { limit },
+            limit,
             lanes: match rounds.clock.counts() {
                 true => LANES,
                 false => rounds.threads.count(),
@@ -100,10 +109,13 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Runs the plan. If the time limit suffices for a search without limits, this search comes first, so
-    /// that no time limit gives a worse result. The remaining time is for the plan of a time limit.
+    /// Runs the plan. Without an end of its own, a search that the time limit suffices for comes first, so that
+    /// no time limit gives a worse result; the remaining time is for the plan of a time limit.
     pub(super) fn run(mut self) {
         self.run_plan();
+        if self.auto.options.ends_by_itself() {
+            return;
+        }
         let finished = matches!(
             self.incumbent.status,
             Some(Status::Converged | Status::MaxWork)
@@ -121,7 +133,6 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     fn run_plan(&mut self) {
-        let (n, r) = self.incumbent.best.x.dim();
         let profile = self.rounds.whole.profile.clone();
         let plan = match (&self.auto.plan, &self.auto.strategies) {
             (Some(plan), _) => plan.clone(),
@@ -138,10 +149,7 @@ impl<'s, 'a> Search<'s, 'a> {
             self.rounds.choose(&rotated, f64::MAX, self.incumbent);
         }
         self.incumbent.profile = Some(self.rounds.whole.profile.clone());
-        let affordable = match profile.mixed {
-            true => (MIXED_WORK * MIXED_ROUNDS / (MIXED_STARTS * n * n * r)).clamp(1, MIXED_ROUNDS),
-            false => (FREE_WORK / (n * n * r)).min(FREE_ROUNDS),
-        };
+        let affordable = self.affordable(&profile);
         let mut phases = plan.phases;
         if self.free && affordable == 0 && self.auto.plan.is_none() {
             let longer = phases.iter_mut().rfind(|phase| phase.from == From::Scratch);
@@ -169,6 +177,22 @@ impl<'s, 'a> Search<'s, 'a> {
             self.compare();
         }
         self.finish();
+    }
+
+    /// Returns the number of improvement rounds of a search that ends by itself.
+    fn affordable(&self, profile: &Profile) -> usize {
+        let patience = self.auto.options.patience();
+        let size = (profile.rows * profile.rows * profile.components) as f64;
+        let (work, most, least) = match profile.mixed {
+            true => (
+                MIXED_WORK * MIXED_ROUNDS as f64 / MIXED_STARTS as f64,
+                MIXED_ROUNDS,
+                1.0,
+            ),
+            false => (FREE_WORK, FREE_ROUNDS, 0.0),
+        };
+        let most = (patience.max(1.0) * most as f64).ceil();
+        (patience * work / size).clamp(least, most) as usize
     }
 
     /// Makes the points that need no iterations, so that a point exists however short the time limit is.
@@ -285,13 +309,18 @@ impl<'s, 'a> Search<'s, 'a> {
                 ..Job::taken(&point.name, true, true)
             })
             .collect();
-        let limit = self.auto.options.max_sweeps;
-        let n = self.incumbent.best.x.nrows() as u64;
-        let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
-        self.rounds.sweeps = limit.map(|limit| limit.saturating_sub(made));
+        self.rounds.sweeps = self.sweeps_left();
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = self.slice(units, jobs.len());
         self.rounds.run(self.incumbent, &jobs, &froms, slice);
+    }
+
+    /// Returns the sweeps left until their limit is reached.
+    fn sweeps_left(&self) -> Option<u64> {
+        let n = self.incumbent.best.x.nrows() as u64;
+        let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
+        let limit = self.auto.options.max_sweeps;
+        limit.map(|limit| limit.saturating_sub(made))
     }
 
     /// Polishes the incumbent a last time and sets the status.
@@ -305,23 +334,24 @@ impl<'s, 'a> Search<'s, 'a> {
                 true => FINAL_POLISH * self.work.min(WORK_UNIT),
                 false => 0.0,
             };
-            self.polish(&best, self.left().max(least), false);
+            let units = match self.rounds.clock.counts() {
+                true => (self.left().max(least)).min((self.limit - self.rounds.spent).max(0.0)),
+                false => self.left(),
+            };
+            self.polish(&best, units, false);
         }
         if self.incumbent.status.is_none() {
             let stationary = self.incumbent.best.stationary;
-            self.incumbent.status = Some(
-                match (
-                    stationary && (self.free || limited),
-                    self.rounds.clock.counts(),
-                ) {
-                    (true, _) => Status::Converged,
-                    (false, false) => Status::MaxTime,
-                    (false, true) if self.rounds.clock.expired() => Status::MaxTime,
-                    (false, true) if limited => Status::MaxSweeps,
-                    // The polish ran out of work or of rounds.
-                    (false, true) => Status::MaxWork,
-                },
-            );
+            self.incumbent.status = Some(match self.rounds.clock.counts() {
+                _ if stationary && (self.free || limited) => Status::Converged,
+                false => Status::MaxTime,
+                true if self.rounds.clock.expired() => Status::MaxTime,
+                true if limited && (self.limit.is_infinite() || self.sweeps_left() == Some(0)) => {
+                    Status::MaxSweeps
+                }
+                // The polish ran out of work or of rounds.
+                true => Status::MaxWork,
+            });
         }
     }
 }

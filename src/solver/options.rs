@@ -68,6 +68,7 @@ pub enum Side {
 /// | `max_time` | none | seconds |
 /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
 /// | `max_work` | none | counted work, the same on every machine |
+/// | `effort` | 1 | patience of a search |
 /// | `scored_pairs` | min(n − 1, 20) | partners of a random row that a greedy rule scores; n(n−1)/2 or more: all pairs |
 /// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
 /// | `target` | none | stop when F reaches it |
@@ -108,6 +109,10 @@ pub struct Options {
     /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second). Unlike
     /// a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a sweep.
     pub max_work: Option<u64>,
+    /// Patience of a search: multiple of the work after which a search without limits ends by itself. Limits end
+    /// the same search earlier. With ∞, which needs a limit on time or work, the search goes on until a limit or
+    /// a known optimum ends it. A single descent has no patience.
+    pub effort: f64,
     /// Decrease that counts as zero, relative to the [magnitude](crate::Problem::magnitude) of F.
     pub tol: f64,
     /// Objective at which the solve stops.
@@ -132,6 +137,7 @@ impl Default for Options {
             max_time: None,
             max_sweeps: None,
             max_work: None,
+            effort: 1.0,
             tol: 1e-10,
             target: None,
             seed: 0,
@@ -153,6 +159,7 @@ setters!(Options {
     with_max_time(max_time: impl Into<Option<f64>>);
     with_max_sweeps(max_sweeps: impl Into<Option<u64>>);
     with_max_work(max_work: impl Into<Option<u64>>);
+    with_effort(effort: f64);
     with_tol(tol: f64);
     with_target(target: impl Into<Option<f64>>);
     with_seed(seed: u64);
@@ -191,9 +198,34 @@ impl Options {
         blocks.map_or(pairs(n), |blocks| blocks * pairs(self.block_size))
     }
 
-    /// Returns whether work is counted: without a time limit, and where work is limited too.
-    pub(crate) fn counts_work(&self) -> bool {
-        self.max_time.is_none() || self.max_work.is_some()
+    /// Returns whether a search ends by itself.
+    pub(crate) fn ends_by_itself(&self) -> bool {
+        self.effort.is_finite()
+    }
+
+    /// Returns the multiple of the default work of a search that ends by itself; 1 for the part of an endless search
+    /// that comes first.
+    pub(crate) fn patience(&self) -> f64 {
+        if self.ends_by_itself() {
+            self.effort
+        } else {
+            1.0
+        }
+    }
+
+    /// Checks the options of a search with n rows.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), and if nothing ends the search.
+    pub(crate) fn check_search(&self, n: usize) -> Result<()> {
+        self.check(n)?;
+        if self.ends_by_itself() || self.max_time.is_some() || self.max_work.is_some() {
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "effort",
+            "must be finite without max_time and max_work, as nothing would end the search",
+        ))
     }
 
     /// Checks the values against a problem with n rows.
@@ -215,6 +247,10 @@ impl Options {
         nonnegative("tol", self.tol)?;
         if let Some(seconds) = self.max_time {
             nonnegative("max_time", seconds)?;
+        }
+        if !(self.effort > 0.0) {
+            let message = format!("must be positive, got {}", self.effort);
+            return Err(Error::invalid("effort", message));
         }
         if let Some(bound) = self.rapidity_bound
             && !(bound.is_finite() && bound > 0.0)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core import WORK_UNIT, Checkpoint
 from .checkpoint import identity
-from .checks import as_optional_float, as_optional_int, as_seed
+from .checks import as_float, as_optional_float, as_optional_int, as_seed
 
 MOST_WORK = 1e18
 """Largest work limit in multiply-adds, some years of work; larger limits become this one."""
 
 
-SHARED = ("max_sweeps", "tol", "target", "gap_tol", "seed")
+SHARED = ("max_sweeps", "effort", "tol", "target", "gap_tol", "seed")
 """Arguments that a solve has in common with the one that it continues, beside ``max_work``."""
 
 
@@ -55,6 +56,7 @@ class Run:
     seed: int = 0
     n_threads: int | None = None
     max_work: int | None = None
+    effort: float = 1.0
     checkpoint: Checkpoint | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
@@ -70,6 +72,7 @@ class Run:
         seed: Any = 0,
         n_threads: Any = None,
         max_work: Any = None,
+        effort: Any = 1.0,
         checkpoint: Checkpoint | None = None,
     ) -> Run:
         """Checks the arguments of `solve`; converts ``max_work`` to multiply-adds."""
@@ -83,6 +86,7 @@ class Run:
             seed=as_seed(seed),
             n_threads=as_optional_int("n_threads", n_threads, 1),
             max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),
+            effort=_effort(effort, max_time is not None or max_work is not None),
             checkpoint=checkpoint,
         )
 
@@ -92,3 +96,14 @@ class Run:
             return self
         own = {name: getattr(self, name) for name in ("max_work", *SHARED)}
         return replace(self, settings=identity(**values, **own))
+
+
+def _effort(value: Any, limited: bool) -> float:
+    """``value`` as a positive number; infinity needs a limit that ends the search."""
+    if not (isinstance(value, float) and value == math.inf):
+        return as_float("effort", value, minimum=0.0, exclusive=True)
+    if not limited:
+        raise ValueError(
+            "effort must be finite without max_time and max_work, as nothing would end the search"
+        )
+    return value

@@ -51,6 +51,7 @@ SHARED = (
     "scale",
     "missing",
     "max_time",
+    "effort",
     "random_state",
     "n_jobs",
     "verbose",

@@ -178,6 +178,16 @@ def _nonnegative(text: str) -> float:
     return value
 
 
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0.0:
+        raise argparse.ArgumentTypeError(f"must be a positive number or inf, got {text!r}")
+    return value
+
+
 def _counts(text: str) -> int | list[int]:
     """Parses one number, or numbers separated by commas."""
     counts = [_whole(1)(part) for part in text.split(",")]
@@ -259,6 +269,12 @@ def _add_estimator(one: argparse.ArgumentParser) -> None:
         type=_whole(1, or_minus_one=True),
         default=-1,
         help="threads; -1: all cores (default)",
+    )
+    one.add_argument(
+        "--effort",
+        type=_positive,
+        default=1.0,
+        help="patience of the search (default 1); inf: use all of --max-time",
     )
     one.add_argument(
         "--max-memory",

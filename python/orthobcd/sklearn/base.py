@@ -62,6 +62,7 @@ class OrthonormalPCA(Components):
     n_nonzero: Any = None
     solver: Auto | Continuation | OBCD | None
     max_time: float | None
+    effort: float = 1.0
     tol: float
     random_state: Any
     n_jobs: int | None

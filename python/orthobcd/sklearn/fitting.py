@@ -88,6 +88,7 @@ def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
     """Options of a solve of a fit; ``max_time`` is the remaining time."""
     return {
         "max_time": fitting.deadline.left(),
+        "effort": estimator.effort,
         "tol": as_float("tol", estimator.tol, minimum=0.0),
         "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
         "n_threads": threads_of(estimator),

@@ -49,6 +49,9 @@ class NonnegativePCA(OrthonormalPCA):
         moments leave. Without ``max_time`` the work is counted and bounded, the same on every
         machine: a second or two up to 1000 features, about ten seconds from 4000 on. If this bound
         ended the fit, ``result_.status`` is ``MAX_WORK``.
+    effort : float, default 1
+        Patience of the search: multiple of the work after which the search ends by itself, see
+        `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -100,6 +103,7 @@ class NonnegativePCA(OrthonormalPCA):
         missing: Literal["em"] | None = None,
         solver: Auto | OBCD | None = None,
         max_time: float | None = None,
+        effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -117,6 +121,7 @@ class NonnegativePCA(OrthonormalPCA):
         self.missing = missing
         self.solver = solver
         self.max_time = max_time
+        self.effort = effort
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs

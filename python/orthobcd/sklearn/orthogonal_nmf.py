@@ -102,6 +102,9 @@ class OrthogonalNMF(
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
         moments leave. Without ``max_time`` the work of a fit is counted and bounded, the same on
         every machine.
+    effort : float, default 1
+        Patience of the search: multiple of the work after which the search ends by itself, see
+        `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
     tol : float, default 1e-10
         Largest decrease of the objective, relative to its magnitude, that counts as none.
     random_state : int, RandomState or None, default None
@@ -164,6 +167,7 @@ class OrthogonalNMF(
         *,
         solver: Auto | OBCD | None = None,
         max_time: float | None = None,
+        effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -174,6 +178,7 @@ class OrthogonalNMF(
         self.n_components = n_components
         self.solver = solver
         self.max_time = max_time
+        self.effort = effort
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -52,13 +52,9 @@ class SparseFit:
 
     def path(self, tol: float, **which: Any) -> RegularizationPath:
         """The path, by descents from the known optimum for a large penalty weight."""
-        path = path_of(
-            self.problem,
-            self.pca.penalty,
-            solver=self.sweeps,
-            **which,
-            **{**self.options, "tol": tol},
-        )
+        options = {**self.options, "tol": tol}
+        del options["effort"]  # A path is descents, without a search.
+        path = path_of(self.problem, self.pca.penalty, solver=self.sweeps, **which, **options)
         # The points are dense and many: a fitted estimator keeps the path without them.
         self.pca.path_ = dataclasses.replace(path, results=())
         return path

@@ -84,6 +84,9 @@ class SparsePCACV(Components):
     max_time : float, optional
         Time limit in seconds, none by default: half of it for the choice of the weight, the
         remaining time for the last fit.
+    effort : float, default 1
+        Patience of the last fit: multiple of the work after which the search ends by itself, see
+        `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
     tol : float, default 1e-10
         Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
     random_state : int, RandomState or None, default None
@@ -138,6 +141,7 @@ class SparsePCACV(Components):
         center: bool = True,
         scale: bool = False,
         max_time: float | None = None,
+        effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -153,6 +157,7 @@ class SparsePCACV(Components):
         self.center = center
         self.scale = scale
         self.max_time = max_time
+        self.effort = effort
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -231,6 +236,7 @@ class SparsePCACV(Components):
             center=self.center,
             scale=self.scale,
             max_time=whole.left(),
+            effort=self.effort,
             tol=self.tol,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
