@@ -522,6 +522,7 @@ impl Walk<'_> {
                 | Status::MaxWork
                 | Status::Interrupted
                 | Status::Target
+                | Status::Contradiction
         );
         Ok(ends.then_some(status))
     }

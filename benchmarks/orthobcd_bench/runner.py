@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import multiprocessing
 import os
 import queue
@@ -328,7 +329,13 @@ def _run(name: str, task: Task, problem: Any, x0: FloatArray | None, seconds: fl
     if task.row.unbounded:
         solver = replace(solver, rapidity_bound=RAPIDITY_BOUND)
     solved: Result = ob.solve(
-        problem, x0, solver=solver, max_time=seconds, seed=task.seed, n_threads=task.threads
+        problem,
+        x0,
+        solver=solver,
+        max_time=seconds,
+        effort=math.inf,
+        seed=task.seed,
+        n_threads=task.threads,
     )
     return solved
 

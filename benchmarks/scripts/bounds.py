@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import os
 import pathlib
 import time
@@ -215,7 +216,9 @@ def correlations(seconds: float, only: str, threads: int | None) -> None:
     gaps: dict[bool, list[float]] = {True: [], False: []}
     for label, C, r, k, problem in budgets(only):
         points = [exchanges(C, [k] * r, starts=60 if len(C) <= 60 else 10)]
-        points.append(ob.solve(problem, max_time=SEARCHED * seconds, n_threads=threads).x)
+        points.append(
+            ob.solve(problem, max_time=SEARCHED * seconds, effort=math.inf, n_threads=threads).x
+        )
         x = max(points, key=lambda x: float(np.sum(x * (C @ x))))
         certificate, spent = certified(C, x, [k] * r, seconds, threads)
         row(label, k, certificate, spent)
@@ -250,7 +253,7 @@ def penalised(seconds: float, only: str, threads: int | None) -> None:
     wanted = [(name, A) for name, A in data.items() if only in name]
     for (name, A), lam, r in itertools.product(wanted, (10.0, 100.0), (1, 5, 20)):
         problem = ob.SparsePCAProblem(A, r, ob.L0(lam))
-        x = ob.solve(problem, max_time=SEARCHED * seconds, n_threads=threads).x
+        x = ob.solve(problem, max_time=SEARCHED * seconds, effort=math.inf, n_threads=threads).x
         begin = time.perf_counter()
         found = ob.certify(problem, x, bound=True, max_time=seconds, n_threads=threads)
         print(

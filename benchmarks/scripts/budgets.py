@@ -10,6 +10,7 @@ ran it), both only nearly orthonormal. ``scripts/peers.R`` runs these packages.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 from pathlib import Path
@@ -78,7 +79,9 @@ def main() -> None:
         for k in budgets:
             problem = ob.StiefelProblem(smooth, ob.Cardinality([min(k, len(matrix))] * r), r)
             found = [
-                ob.solve(problem, max_time=options.max_time, seed=seed, n_threads=1)
+                ob.solve(
+                    problem, max_time=options.max_time, effort=math.inf, seed=seed, n_threads=1
+                )
                 for seed in range(options.seeds)
             ]
             shares = sorted(-200.0 * one.objective / np.trace(matrix) for one in found)

@@ -7,6 +7,7 @@ are clustered: `python benchmarks/scripts/clustering.py --data ../shared/data --
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,11 @@ def entropy(truth: Any, labels: Any) -> float:
 def labels_of(method: str, data: Any, r: int, seed: int, seconds: float) -> Any:
     """Cluster numbers."""
     if method == "OrthogonalNMF":
-        return ob.OrthogonalNMF(r, random_state=seed, max_time=seconds).fit(data).labels_
+        return (
+            ob.OrthogonalNMF(r, random_state=seed, max_time=seconds, effort=math.inf)
+            .fit(data)
+            .labels_
+        )
     if method == "OrthogonalNMF, default":
         return ob.OrthogonalNMF(r, random_state=seed).fit(data).labels_
     if method == "EP4Orth+":

@@ -10,6 +10,7 @@ fits run at the same time. Data sets that are not in the folder are listed as ab
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import statistics
 import time
@@ -117,7 +118,8 @@ def run(row: Row) -> Outcome | None:
         return None
     seconds, objectives = [], []
     for limit in (None, row.max_time or None):
-        model = FITS[row.fit](row.components, scale=data.scale, max_time=limit, random_state=0)
+        how = {} if limit is None else {"max_time": limit, "effort": math.inf}
+        model = FITS[row.fit](row.components, scale=data.scale, random_state=0, **how)
         begun = time.process_time()
         model.fit(matrix)
         seconds.append(time.process_time() - begun)

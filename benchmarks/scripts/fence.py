@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -94,7 +95,7 @@ def validation(seed: int, options: argparse.Namespace) -> Iterator[Figure]:
     for row in [row for table in SUITES["validation"].tables for row in table.rows][::every]:
         problem = bench.problem(row)
         for seconds in VALIDATION_SECONDS:
-            found = ob.solve(problem, max_time=seconds, seed=seed, n_threads=1)
+            found = ob.solve(problem, max_time=seconds, effort=math.inf, seed=seed, n_threads=1)
             yield Figure(f"{row.id}, {seconds:g} s", "objective", found.objective)
 
 
@@ -182,7 +183,9 @@ def hyperbolic(seed: int, _: argparse.Namespace) -> Iterator[Figure]:
         data = rng.standard_normal((2 * n, n))
         signature = np.where(np.arange(n) < p, 1.0, -1.0)
         problem = ob.HyperbolicEigenvalueProblem(data, signature)
-        found, seconds = spent(lambda q=problem: ob.solve(q, max_time=4.0, seed=seed, n_threads=1))
+        found, seconds = spent(
+            lambda q=problem: ob.solve(q, max_time=4.0, effort=math.inf, seed=seed, n_threads=1)
+        )
         yield Figure(f"hyperbolic eigenvalues, n = {n}", "objective", found.objective)
         yield Figure(f"hyperbolic eigenvalues, n = {n}, s", "time", seconds)
     n = 40
@@ -190,7 +193,9 @@ def hyperbolic(seed: int, _: argparse.Namespace) -> Iterator[Figure]:
     data = rng.standard_normal((80, n))
     for name, penalty in (("l1", ob.L1(1.0)), ("l0", ob.L0(1.0))):
         mixed = ob.JOrthogonalProblem(ob.Quadratic(data.T @ data), signature, penalty)
-        found, _ = spent(lambda q=mixed: ob.solve(q, max_time=3.0, seed=seed, n_threads=1))
+        found, _ = spent(
+            lambda q=mixed: ob.solve(q, max_time=3.0, effort=math.inf, seed=seed, n_threads=1)
+        )
         yield Figure(f"mixed signs, {name}, n = {n}", "objective", found.objective)
 
 

@@ -7,6 +7,7 @@ truly feasible point. `python benchmarks/scripts/functions.py --seconds 10 --see
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -124,7 +125,9 @@ def main() -> None:
             for penalty in (ob.L1(l1), ob.L0(l0)):
                 problem = ob.StiefelProblem(ob.SmoothFunction(f, n, r), penalty, r)
                 limits = {"max_time": options.seconds, "seed": seed}
-                ours = ob.solve(problem, x0, solver=ob.Auto(), n_threads=1, **limits)
+                ours = ob.solve(
+                    problem, x0, solver=ob.Auto(), effort=math.inf, n_threads=1, **limits
+                )
                 others = {"annealed": annealed_ladmm(problem, x0, inertia=1.0, **limits).objective}
                 if isinstance(penalty, ob.L1):
                     others["manpg"] = manpg(problem, x0, **limits).objective

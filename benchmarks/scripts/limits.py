@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import json
+import math
 import os
 import random
 import select
@@ -167,7 +168,7 @@ def late(child: Child, limit: float, cap: float, **options: Any) -> tuple[float,
 
 def latency(child: Child, moment: float, cap: float) -> float | str | None:
     """Seconds from Ctrl-C to the return; the status if the solve ended before; None when killed."""
-    child.ask(max_time=ENOUGH)
+    child.ask(max_time=ENOUGH, effort=math.inf)
     answer = child.read(moment)
     if answer is not None:
         return str(answer["status"])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import time
@@ -79,7 +80,7 @@ def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
     """Objective, seconds, processor seconds per second, and the run that found the point."""
     posed = problem(data, row)
     wall, cpu = time.perf_counter(), time.process_time()
-    result = ob.solve(posed, max_time=row.seconds, seed=seed)
+    result = ob.solve(posed, max_time=row.seconds, effort=math.inf, seed=seed)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert result.feasibility < 1e-12, result.feasibility
     return result.objective, wall, cpu / wall, result.strategy

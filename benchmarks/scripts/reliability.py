@@ -19,6 +19,7 @@ import argparse
 import fnmatch
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -113,8 +114,8 @@ def solves(A: np.ndarray) -> dict[str, Callable[[float], Any]]:
     mixed = ob.HyperbolicEigenvalueProblem(A, signs, ridge=1.0)
     x = np.eye(n, 10)
     calls: dict[str, Callable[[float], Any]] = {
-        "solve, L0": lambda limit: ob.solve(problem, max_time=limit),
-        "solve, Cardinality": lambda limit: ob.solve(counted, max_time=limit),
+        "solve, L0": lambda limit: ob.solve(problem, max_time=limit, effort=math.inf),
+        "solve, Cardinality": lambda limit: ob.solve(counted, max_time=limit, effort=math.inf),
         "regularization_path": lambda limit: ob.regularization_path(A, 10, max_time=limit),
         "certify": lambda limit: ob.certify(counted, x, bound=True, max_time=limit),
     }
@@ -127,7 +128,9 @@ def fits(A: np.ndarray) -> dict[str, Callable[[float], Any]]:
     """Methods of estimators for data, by name; each takes a time limit."""
 
     def pca(limit: float, **options: Any) -> ob.SparsePCA:
-        return ob.SparsePCA(10, n_nonzero=200, max_time=limit, random_state=0, **options)
+        return ob.SparsePCA(
+            10, n_nonzero=200, max_time=limit, effort=math.inf, random_state=0, **options
+        )
 
     def blocks(limit: float) -> ob.SparsePCA:
         return pca(limit).fit(list(np.array_split(A, 10)))
@@ -142,8 +145,12 @@ def fits(A: np.ndarray) -> dict[str, Callable[[float], Any]]:
         "SparsePCA.fit, blocks": blocks,
         "SparsePCA.fit, certify": lambda limit: proved(0.5 * limit),
         "SparsePCA.partial_fit": lambda limit: pca(limit).partial_fit(A),
-        "NonnegativePCA.fit": lambda limit: ob.NonnegativePCA(10, max_time=limit).fit(A),
-        "OrthogonalNMF.fit": lambda limit: ob.OrthogonalNMF(10, max_time=limit).fit(positive),
+        "NonnegativePCA.fit": lambda limit: ob.NonnegativePCA(
+            10, max_time=limit, effort=math.inf
+        ).fit(A),
+        "OrthogonalNMF.fit": lambda limit: ob.OrthogonalNMF(
+            10, max_time=limit, effort=math.inf
+        ).fit(positive),
         "SparsePCACV.fit": lambda limit: ob.SparsePCACV(10, cv=3, max_time=limit).fit(A),
     }
     if A.shape[1] <= 1000:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import time
 import warnings
@@ -55,7 +56,8 @@ def fit(max_time: float | None) -> None:
                 limit = max(r, int(n * r * share))
                 problem = ob.SparsePCAProblem(matrix, r, ob.Cardinality(limit))
                 begun = time.process_time()
-                found = ob.solve(problem, max_time=max_time, n_threads=1, seed=0)
+                how = {} if max_time is None else {"max_time": max_time, "effort": math.inf}
+                found = ob.solve(problem, n_threads=1, seed=0, **how)
                 seconds = time.process_time() - begun
                 row = [name, n, r, limit, found.objective, seconds, found.status.name]
                 print(json.dumps(row), flush=True)

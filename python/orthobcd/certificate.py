@@ -211,7 +211,7 @@ def certify(
     bound: bool = False,
     max_time: float | None = None,
     gap_tol: float = 1e-6,
-    n_threads: int | None = None,
+    n_threads: int | None = 1,
 ) -> Certificate:
     """Certify a point: decrease over all pairs, first-order condition, optimality.
 
@@ -234,8 +234,8 @@ def certify(
         limit the work of this search is counted and bounded.
     gap_tol : float, default 1e-6
         The search for a better bound ends when ``gap`` is at most this.
-    n_threads : int, optional
-        Number of threads; all cores by default. The result does not depend on it.
+    n_threads : int or None, default 1
+        Number of threads; −1 or None for all cores. The result does not depend on it.
 
     Returns
     -------

@@ -326,10 +326,10 @@ class SmoothFunction(ByFunction):
         If an argument is not valid. During a solve a ValueError names the function if it does not
         return a finite real number and a finite real array of the shape of X. A ValueError names
         ``smooth`` if the largest magnitude of value and gradient at the start is neither 0 nor
-        between 1e-120 and 1e120, or if they contradict each other. Contradictions are found by the
-        steps, and at a start where the gradient has no tangent part by one difference quotient. An
-        exception of the function ends the solve and is raised unchanged; its attribute ``result``
-        is the result so far, if the exception can have attributes.
+        between 1e-120 and 1e120, or if differences of values disagree with the gradient where its
+        steps fail (with mere noise in the values the solve ends with `Status.NOISE`). This error,
+        and an exception of the function, which ends the solve and is raised unchanged, has the
+        result so far as its attribute ``result``, if it can have attributes.
 
     Notes
     -----

@@ -141,7 +141,7 @@ def penalty_of(name: str, lam: float) -> L0 | L1:
     return L0(lam) if name == "l0" else L1(lam)
 
 
-def largest_lam(problem: Problem, n_threads: int | None = None) -> float:
+def largest_lam(problem: Problem, n_threads: int | None = 1) -> float:
     """`lam_max` of an ℓ0 or ℓ1 problem."""
     largest = _core.largest_lam(problem, n_threads)
     assert largest is not None
@@ -202,7 +202,7 @@ def regularization_path(
     max_time: float | None = None,
     tol: float | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_threads: int | None = 1,
     verbose: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
@@ -290,7 +290,7 @@ def path_of(
     max_time: float | None = None,
     tol: float | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_threads: int | None = 1,
     verbose: bool = False,
     checkpoint: CheckpointLike | None = None,
     checkpoint_every: float = 60.0,

@@ -51,6 +51,12 @@ class Status(enum.Enum):
     """F is unbounded below: along a pair of rows or columns, or as `well_posedness` shows."""
     DIVERGED = "diverged"
     """The iterates grow without bound: the infimum is not attained."""
+    NOISE = "noise"
+    """The values of a `SmoothFunction` carry noise, which hides whether F can be lowered further.
+
+    Single precision inside the function is one cause. The result is the lowest value met; a ``tol``
+    above the noise, relative to the magnitude of F, ends the solve earlier, with ``CONVERGED``.
+    """
 
 
 MESSAGES = {
@@ -63,7 +69,21 @@ MESSAGES = {
     Status.PROVED: "the objective is proved to be within gap_tol of the optimum",
     Status.UNBOUNDED: "the objective falls without bound",
     Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
+    Status.NOISE: (
+        "the noise in the values of the function hides any further decrease; a tol above the noise, "
+        "relative to the magnitude of F, ends the solve earlier"
+    ),
 }
+
+
+CONTRADICTION = "contradiction"
+"""Status of the core where the gradient of a function is not that of its values."""
+
+WRONG_GRADIENT = (
+    "smooth must return the gradient of its value: the value does not fall as the gradient says, and "
+    "differences of values disagree with the gradient (check_gradient shows by how much), or noise as "
+    "large as they are hides them (then tol must be above the noise)"
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -415,6 +435,11 @@ class Result:
             return result
 
 
+def _status(name: str) -> Status:
+    """The status of the core; a contradiction is an error, whose result was interrupted."""
+    return Status.INTERRUPTED if name == CONTRADICTION else Status(name)
+
+
 def as_result(
     returned: dict[str, Any],
     error: BaseException | None,
@@ -423,10 +448,12 @@ def as_result(
 ) -> Result:
     """Makes a `Result` of the dict from the core; raises ``error`` of a callback, with the result
     as its attribute."""
-    returned["status"] = Status(returned["status"])
+    if returned["status"] == CONTRADICTION:
+        error = error or ValueError(WRONG_GRADIENT)
+    returned["status"] = _status(returned["status"])
     returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
     returned["search"] = Search._of(returned.pop("search", None))
-    points = ({**point, "status": Status(point["status"])} for point in returned.pop("path", ()))
+    points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
     if (bound := returned.pop("bound", None)) is not None:
         returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]

@@ -13,8 +13,8 @@ from ._internal.checks import (
     as_choice,
     as_float_array,
     as_int,
-    as_optional_int,
     as_seed,
+    as_threads,
 )
 
 __all__ = ["rotate_loadings"]
@@ -26,7 +26,7 @@ def rotate_loadings(
     *,
     n_starts: int = 10,
     seed: int = 0,
-    n_threads: int | None = None,
+    n_threads: int | None = 1,
 ) -> tuple[FloatArray, FloatArray]:
     """Rotate loadings so that they are sparse; their span and total variance do not change.
 
@@ -50,8 +50,8 @@ def rotate_loadings(
         Number of starts: V as given, the varimax rotation, and random rotations.
     seed : int, default 0
         Seed of the random rotations.
-    n_threads : int, optional
-        Number of threads, which work on different starts; all cores by default. The result does
+    n_threads : int or None, default 1
+        Number of threads, which work on different starts; −1 or None for all cores. The result does
         not depend on it.
 
     Returns
@@ -90,7 +90,7 @@ def rotate_loadings(
             f"got shape {matrix.shape}; transpose components_ of an estimator"
         )
     starts = as_int("n_starts", n_starts, 1)
-    threads = as_optional_int("n_threads", n_threads, 1)
+    threads = as_threads(n_threads)
     own_seed = as_seed(seed)
     loadings, rotation, _ = _core.rotate_loadings(
         np.ascontiguousarray(matrix), criterion, starts, own_seed, threads

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from ._internal.checkpoint import opened
-from ._internal.checks import FloatArray, as_bool, as_float_array
+from ._internal.checks import FloatArray, as_bool, as_float_array, seed_of
 from ._internal.interrupt import CtrlC
 from ._internal.progress import Line, live
 from ._internal.run import Run
@@ -83,7 +83,8 @@ def solve(
     target: float | None = None,
     gap_tol: float | None = None,
     seed: int = 0,
-    n_threads: int | None = None,
+    random_state: Any = None,
+    n_threads: int | None = 1,
     callback: Callable[[Progress], Any] | None = None,
     project_x0: bool = False,
     verbose: bool = False,
@@ -120,7 +121,8 @@ def solve(
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
-        Limit on counted work; a unit is about a second of one core. Unlike `max_time` it gives the
+        Limit on counted work; a unit is about a second of one core, for a `SmoothFunction` at most
+        10,000 calls. Unlike `max_time` it gives the
         same bits for any load and number of threads. A search that ends by itself ends earlier.
         Not for `VRJOBCD`.
     effort : float, default 1
@@ -144,8 +146,10 @@ def solve(
         Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,
         the same seed gives the same bits on the same machine, for any ``n_threads``; else the
         result depends on the speed of the machine.
-    n_threads : int, optional
-        Number of threads; all cores by default.
+    random_state : int, RandomState or Generator, optional
+        Another name of ``seed``, that of the estimators; a generator draws the seed.
+    n_threads : int or None, default 1
+        Number of threads; −1 or None for all cores.
     callback : callable, optional
         Called with a `Progress` at the start, after sweeps and about every tenth of a second;
         returning True stops the solve. Ctrl-C inside the callback ends the callback and sets the
@@ -215,7 +219,7 @@ def solve(
         tol=tol,
         target=target,
         gap_tol=gap_tol,
-        seed=seed,
+        seed=seed_of(seed, random_state),
         n_threads=n_threads,
         max_work=max_work,
         effort=effort,

@@ -138,6 +138,12 @@ pub trait Objective: Send + Sync {
         f64::EPSILON
     }
 
+    /// Returns the multiply-adds that one evaluation counts for in addition to n²r: the overhead of a call, which is most
+    /// of the time of a function of another language in small problems. Not used if f is a quadratic form.
+    fn call_work(&self) -> f64 {
+        0.0
+    }
+
     /// Returns whether f can no longer be evaluated. The solve then ends at its incumbent.
     fn has_failed(&self) -> bool {
         false

@@ -31,10 +31,11 @@ pub(crate) const DECOMPOSITION: f64 = 60.0;
 /// orders 20 to 800, accurate to a factor of 1.5.
 const EIGEN: [f64; 3] = [1e4, 500.0, 1.0];
 
-/// Work of a search without limits: `STEPS` steps, at most `WORK` per `WORK_ROWS` rows (or fewer) and at most
+/// Work of a search without limits: `STEPS` steps, `CALLS` if f is not quadratic, at most `WORK` per `WORK_ROWS` rows (or fewer) and at most
 /// `MOST_WORK`. `RATE` is 1 to 2 seconds of a 2 GHz core with shared memory, see
 /// `benchmarks/scripts/work.py`.
 const STEPS: f64 = 30_000.0;
+const CALLS: f64 = 5000.0;
 const WORK: f64 = 2.0 * RATE;
 const WORK_ROWS: f64 = 1000.0;
 const MOST_WORK: f64 = 5.0 * RATE;
@@ -69,7 +70,7 @@ pub(crate) fn pass_work(numbers: usize) -> f64 {
 pub(crate) fn gradient_work(smooth: &dyn Objective, r: usize) -> f64 {
     match smooth.quadratic() {
         Some(form) => product_work(form, r),
-        None => evaluation_work(smooth.rows(), r),
+        None => evaluation_work(smooth.rows(), r) + smooth.call_work(),
     }
 }
 
@@ -103,5 +104,9 @@ pub(crate) fn step_work(smooth: &dyn Objective, r: usize) -> f64 {
 /// Returns the work limit, in multiply-adds, of a search for r columns without a limit from the caller.
 pub fn default_work(smooth: &dyn Objective, r: usize) -> f64 {
     let most = (WORK * (smooth.rows() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-    (STEPS * step_work(smooth, r)).min(most)
+    let steps = match smooth.quadratic() {
+        Some(_) => STEPS,
+        None => CALLS,
+    };
+    (steps * step_work(smooth, r)).min(most)
 }

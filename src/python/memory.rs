@@ -11,7 +11,7 @@ use crate::search::MOST_CHOSEN;
 const NUMBER: f64 = 8.0;
 
 /// Number of arrays of the size of X in a solve, and in each of its threads: the incumbent, gradients, starts
-/// and the last steps of quasi-Newton methods. Twice the measured peaks.
+/// and the points of heuristics. Twice the measured peaks.
 const COPIES: f64 = 20.0;
 const COPIES_PER_THREAD: f64 = 10.0;
 

@@ -259,5 +259,7 @@ pub(super) fn status_name(status: Status) -> &'static str {
         Status::Proved => "proved",
         Status::Unbounded => "unbounded",
         Status::Diverged => "diverged",
+        Status::Noise => "noise",
+        Status::Contradiction => "contradiction",
     }
 }

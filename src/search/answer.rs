@@ -103,7 +103,12 @@ pub(super) fn begin(incumbent: &mut Incumbent<'_>, threads: &Threads) {
     }
     let (x, work) = (incumbent.best.x.clone(), DESCENT * work_left(incumbent));
     let status = descend(incumbent, x, (work, TIME), false, threads);
-    let ended = |status: &Status| matches!(status, Status::Interrupted | Status::Target);
+    let ended = |status: &Status| {
+        matches!(
+            status,
+            Status::Interrupted | Status::Target | Status::Contradiction
+        )
+    };
     incumbent.status = incumbent.status.or(status.filter(ended));
 }
 
@@ -180,7 +185,8 @@ fn descend(
         Ok(solution) => {
             let mut candidate = incumbent.best.clone();
             candidate.take(&solution);
-            candidate.stationary = solution.status == Status::Converged;
+            candidate.noisy = solution.status == Status::Noise;
+            candidate.stationary = candidate.noisy || solution.status == Status::Converged;
             report(incumbent, &candidate, ("polish", solution.work));
             Some(solution.status)
         }

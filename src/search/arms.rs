@@ -3,12 +3,12 @@
 use super::options::Auto;
 use super::plan::Entries;
 use super::rounds::Rounds;
-use crate::heuristic::Prior;
+use crate::heuristic::{Prior, Profile};
 
 /// Mixed signatures: number of restarts in the first phase, and, for an effort of 1, the largest product of
 /// that number and n²r.
-pub(super) const MIXED_STARTS: usize = 4;
-pub(super) const MIXED_WORK: f64 = 64e3;
+const MIXED_STARTS: f64 = 4.0;
+const MIXED_WORK: f64 = 64e3;
 
 /// Factor by which a phase may exceed its share so that every heuristic gets the least work it needs.
 pub(super) const STRETCH: f64 = 2.5;
@@ -60,6 +60,14 @@ pub(super) fn fitting(rounds: &Rounds<'_>, improve: bool, all: bool) -> Vec<Arm>
 /// Returns the units of the clock that `steps` iterations take, on all rows or on the screened rows.
 pub(super) fn units(rounds: &Rounds<'_>, steps: f64, restricted: bool) -> f64 {
     steps * rounds.profile(restricted).step / rounds.clock.rate()
+}
+
+/// Returns the number of restarts of a search with a mixed signature.
+pub(super) fn mixed_starts(profile: &Profile, effort: f64) -> f64 {
+    let size = (profile.rows * profile.rows * profile.components) as f64;
+    (effort * MIXED_WORK / size)
+        .floor()
+        .clamp(1.0, MIXED_STARTS)
 }
 
 /// Returns the least units of the clock that an arm needs.
@@ -118,10 +126,8 @@ pub(super) fn from_scratch(
             let mut arms = fitting(rounds, false, false);
             let profile = &rounds.whole.profile;
             if profile.mixed {
-                let size = (profile.rows * profile.rows * profile.components) as f64;
-                let affordable = auto.options.effort * MIXED_WORK / size;
-                let affordable = affordable.clamp(1.0, MIXED_STARTS as f64) as usize;
-                let starts = auto.starts.unwrap_or(affordable);
+                let affordable = mixed_starts(profile, auto.options.effort);
+                let starts = auto.starts.unwrap_or(affordable as usize);
                 return arms
                     .first()
                     .map_or(Vec::new(), |arm| vec![*arm; starts - 1]);

@@ -32,6 +32,8 @@ pub(super) struct Candidate {
     pub(super) updates: u64,
     /// True if neither exact pairs nor tangent steps lower F any further.
     pub(super) stationary: bool,
+    /// True if the noise of f hides whether F can be lowered.
+    pub(super) noisy: bool,
     /// Status of a descent that cannot converge, and the pair along which F falls without bound.
     pub(super) failed: Option<(Status, Option<Recession>)>,
     /// Error in the objective found by a descent.
@@ -68,6 +70,7 @@ impl Candidate {
             iterations: 0,
             updates: 0,
             stationary: false,
+            noisy: false,
             failed: None,
             error: None,
         }
@@ -249,8 +252,14 @@ pub(super) fn polish(
         done += solution.sweeps;
         oracle.work.spend(solution.work);
         best.take(&solution);
-        if matches!(solution.status, Status::Unbounded | Status::Diverged) {
+        if matches!(
+            solution.status,
+            Status::Unbounded | Status::Diverged | Status::Contradiction
+        ) {
             best.failed = Some((solution.status, solution.recession));
+        }
+        if solution.status == Status::Noise {
+            (best.stationary, best.noisy) = (true, true);
         }
         if !matches!(solution.status, Status::Converged | Status::Target) {
             break;

@@ -29,7 +29,10 @@ impl Search<'_, '_> {
     /// Runs an improvement phase.
     pub(super) fn improve(&mut self, phase: &Phase) {
         let begun = self.left();
-        let end = (1.0 - phase.share) * begun;
+        let end = match begun.is_finite() {
+            true => (1.0 - phase.share) * begun,
+            false => 0.0,
+        };
         let named = |arm: &Arm| match &phase.entries {
             Entries::Named(named) => {
                 let name = self.rounds.heuristics[arm.heuristic].name();
@@ -59,7 +62,7 @@ impl Search<'_, '_> {
         let (mut gained, mut worked) = (0.0, 0.0);
         while done < rounds && idle < idle_rounds && self.incumbent.status.is_none() {
             let left = self.left() - end;
-            if !(left > 0.25 * slice * self.lanes as f64) {
+            if left.is_finite() && !(left > 0.25 * slice * self.lanes as f64) {
                 break;
             }
             if worked > 0.0 && self.deepen(gained, worked, left) {

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::arms::{self, Arm, MIXED_STARTS, MIXED_WORK};
+use super::arms::{self, Arm};
 use super::candidate::Candidate;
 use super::incumbent::Incumbent;
 use super::options::Auto;
@@ -20,12 +20,11 @@ use crate::support::GAIN;
 /// Number of concurrent runs if work is counted.
 pub(super) const LANES: usize = 4;
 
-/// Without limits: most improvement rounds, the n²r at which one round is affordable, and, if no round is,
-/// the share of the remaining work for longer restarts. Last: most rounds for mixed signatures.
-const FREE_ROUNDS: usize = 8;
+/// With an effort of 1: most improvement rounds, the n²r at which one round is affordable, and, if no round is,
+/// the share of the remaining work for longer restarts.
+const FREE_ROUNDS: f64 = 8.0;
 const FREE_WORK: f64 = 4e6;
 const FREE_SHARE: f64 = 0.9;
-const MIXED_ROUNDS: usize = 16;
 
 /// Least work of the last polish without limits, as a fraction of the work of the search or of a work unit,
 /// whichever is smaller.
@@ -167,6 +166,7 @@ impl<'s, 'a> Search<'s, 'a> {
             }
             match phase.from {
                 From::Scratch => self.start(&phase),
+                From::Incumbent if self.free && profile.mixed && affordable == 0 => {}
                 From::Incumbent if self.auto.options.max_sweeps.is_none() => self.improve(&phase),
                 From::Incumbent => {}
             }
@@ -179,20 +179,18 @@ impl<'s, 'a> Search<'s, 'a> {
         self.finish();
     }
 
-    /// Returns the number of improvement rounds of a search that ends by itself.
+    /// Returns the number of improvement rounds of a search that ends by itself. With an effort of 1, a search with a mixed
+    /// signature has restarts alone.
     fn affordable(&self, profile: &Profile) -> usize {
         let patience = self.auto.options.patience();
-        let size = (profile.rows * profile.rows * profile.components) as f64;
-        let (work, most, least) = match profile.mixed {
-            true => (
-                MIXED_WORK * MIXED_ROUNDS as f64 / MIXED_STARTS as f64,
-                MIXED_ROUNDS,
-                1.0,
-            ),
-            false => (FREE_WORK, FREE_ROUNDS, 0.0),
+        let rounds = match profile.mixed {
+            true => (patience - 1.0) * arms::mixed_starts(profile, patience) / LANES as f64,
+            false => {
+                let size = (profile.rows * profile.rows * profile.components) as f64;
+                (patience * FREE_WORK / size).min((patience * FREE_ROUNDS).max(FREE_ROUNDS))
+            }
         };
-        let most = (patience.max(1.0) * most as f64).ceil();
-        (patience * work / size).clamp(least, most) as usize
+        rounds as usize
     }
 
     /// Makes the points that need no iterations, so that a point exists however short the time limit is.
@@ -343,7 +341,10 @@ impl<'s, 'a> Search<'s, 'a> {
         if self.incumbent.status.is_none() {
             let stationary = self.incumbent.best.stationary;
             self.incumbent.status = Some(match self.rounds.clock.counts() {
-                _ if stationary && (self.free || limited) => Status::Converged,
+                _ if stationary && (self.free || limited) => match self.incumbent.best.noisy {
+                    true => Status::Noise,
+                    false => Status::Converged,
+                },
                 false => Status::MaxTime,
                 true if self.rounds.clock.expired() => Status::MaxTime,
                 true if limited && (self.limit.is_infinite() || self.sweeps_left() == Some(0)) => {

@@ -40,8 +40,7 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// the seed apply.
 ///
 /// # Errors
-/// If the problem, the options or the shape of the start are invalid, or values and gradients of f contradict
-/// each other. All other outcomes are a [`Status`].
+/// If the problem, the options or the start are invalid. All other outcomes are a [`Status`].
 ///
 /// ```
 /// use ndarray::{Array2, array};
@@ -254,7 +253,7 @@ fn descend<'m>(
             }
             Step::Ended => return Ok(Some(Status::Interrupted)),
             Step::Contradiction if point.problem.smooth.has_failed() => continue,
-            Step::Contradiction => return Err(contradiction()),
+            Step::Contradiction => return Ok(Some(contradiction(point))),
             Step::Diverged => return Ok(Some(leave(point, ledger))),
             Step::Done | Step::Found | Step::Pass => {}
         }
@@ -317,13 +316,14 @@ fn leave(point: &Point<'_>, ledger: &mut Ledger) -> Status {
     }
 }
 
-/// The error for values and gradients of f that contradict each other.
-fn contradiction() -> Error {
-    Error::invalid(
-        "smooth",
-        "must return the gradient of its value: however short the step, the value does not fall as the gradient \
-         says (or its lipschitz constant is too small, or it is not smooth there)",
-    )
+/// Returns why steps that the gradient of f promises do not lower F.
+fn contradiction(point: &Point<'_>) -> Status {
+    let (value, gradient) = point.evaluated();
+    let problem = point.problem;
+    match problem.has_gradient_at(&point.x, (value, &gradient), point.threads) {
+        true => Status::Noise,
+        false => Status::Contradiction,
+    }
 }
 
 /// Returns the last point as a result.

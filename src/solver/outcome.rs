@@ -39,6 +39,13 @@ pub enum Status {
     /// The next move would leave the bounds, see [`DIVERGENCE`](super::DIVERGENCE), and no pair is known along
     /// which the objective is unbounded below: the infimum is not attained.
     Diverged,
+    /// The values of a nonquadratic f carry noise, which hides the decrease of F that its gradient promises. The
+    /// result is the lowest value met. A tolerance above the noise ends such a descent with
+    /// [`Converged`](Self::Converged).
+    Noise,
+    /// The gradient of a nonquadratic f is not that of its values: differences of the values at the returned point
+    /// disagree with the gradient for every step length.
+    Contradiction,
 }
 
 /// A row of the history.
@@ -89,7 +96,7 @@ pub struct Solution {
 }
 
 /// All statuses, in the order of their numbers in a file.
-const STATUSES: [Status; 9] = [
+const STATUSES: [Status; 11] = [
     Status::Converged,
     Status::MaxTime,
     Status::MaxSweeps,
@@ -99,6 +106,8 @@ const STATUSES: [Status; 9] = [
     Status::Proved,
     Status::Unbounded,
     Status::Diverged,
+    Status::Noise,
+    Status::Contradiction,
 ];
 
 impl Stored for Status {

@@ -44,6 +44,9 @@ const RADIUS: (f64, f64) = (0.5, 2.0);
 /// Cost of a multiply-add of an inner product, relative to one of a matrix product.
 const DOT: f64 = 3.0;
 
+/// Work of the calls and allocations of a step, which dominate with few entries.
+const STEP: f64 = 6e3;
+
 /// Damping of the normal equations, relative to their diagonal. They are singular if columns vanish in their
 /// shared rows.
 const DAMPING: f64 = 1e-13;
@@ -134,7 +137,7 @@ impl<'a> Joint<'a> {
         let (c, r) = (self.constraints(), self.blocks.len());
         let meeting = self.places.len() * (2 * c).div_ceil(r);
         self.work
-            .spend(DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
+            .spend(STEP + DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
     }
 
     /// Charges a product with every B_t and a projection.
@@ -143,7 +146,7 @@ impl<'a> Joint<'a> {
         let c = self.constraints();
         let scalar = 4 * self.places.len() + 8 * self.size;
         self.work
-            .spend(DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
+            .spend(STEP + DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
     }
 
     fn constraints(&self) -> usize {

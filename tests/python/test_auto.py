@@ -1,5 +1,6 @@
 """The default solver: starts, perturbation, escape, reproducibility."""
 
+import math
 import pathlib
 from typing import get_args
 
@@ -67,7 +68,7 @@ def test_time_limit_is_kept_and_used():
     # The limit ends the solve before all perturbations are tried.
     wide = np.random.default_rng(1).standard_normal((60, 150))
     problem = ob.SparsePCAProblem(wide, 12, ob.L0(5.0))
-    result = ob.solve(problem, max_time=0.5)
+    result = ob.solve(problem, max_time=0.5, effort=math.inf)
     assert result.status is ob.Status.MAX_TIME
     assert result.feasibility < 1e-12
     none = ob.solve(problem, max_time=0.0)
@@ -127,7 +128,7 @@ def test_every_strategy_alone(strategy, penalty):
 def test_dense_l1_begins_with_the_two_highest_priors():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
-    result = ob.solve(problem, max_work=0.1)
+    result = ob.solve(problem, max_work=0.1, effort=math.inf)
     assert result.search.profile["dense"]
     scratch = [s.strategy for s in result.starts if "again" not in s.strategy]
     first = ["varimax", "opening", "spectral"]  # they need no steps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import signal
 import subprocess
@@ -145,7 +146,7 @@ def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
 def test_a_time_limit_holds_for_both_calls(tmp_path):
     problem, _ = PROBLEMS["l1"]
     path = tmp_path / "solve.checkpoint"
-    options = {"max_time": 2.0, "checkpoint": path, "checkpoint_every": 0}
+    options = {"max_time": 2.0, "effort": math.inf, "checkpoint": path, "checkpoint_every": 0}
     stopped = ob.solve(problem, callback=Stopping(12), **options)
     assert stopped.status is ob.Status.INTERRUPTED
     begun = time.perf_counter()
@@ -162,6 +163,7 @@ CHANGES = {
     "shape": lambda: (ob.SparsePCAProblem(A, 2, ob.L0(8.0)), {}),
     "seed": lambda: (PROBLEMS["l0"][0], {"seed": 1}),
     "max_work": lambda: (PROBLEMS["l0"][0], {"max_work": 0.15}),
+    "effort": lambda: (PROBLEMS["l0"][0], {"effort": 2.0}),
     "tol": lambda: (PROBLEMS["l0"][0], {"tol": 1e-8}),
     "target": lambda: (PROBLEMS["l0"][0], {"target": -1.0}),
     "gap_tol": lambda: (PROBLEMS["l0"][0], {"gap_tol": 0.1}),

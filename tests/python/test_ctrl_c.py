@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import math
 import os
 import signal
 import sys
@@ -23,6 +24,7 @@ from .conftest import random_sparse
 pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
 
 LIMIT = 600.0
+ENDLESS: dict[str, Any] = {"max_time": LIMIT, "effort": math.inf}
 RNG = np.random.default_rng(0)
 X = np.abs(RNG.standard_normal((90, 60))) @ np.diag(np.linspace(0.5, 3.0, 60))
 LONG = RNG.standard_normal((400, 1200))
@@ -49,21 +51,19 @@ def orthonormal(x: np.ndarray) -> bool:
 C = X.T @ X
 MIXED = np.where(np.arange(60) < 40, 1, -1)
 SOLVES: dict[str, Callable[[], Any]] = {
-    "search": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.L0(3.0)), max_time=LIMIT),
+    "search": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.L0(3.0)), **ENDLESS),
     "descent": lambda: ob.solve(
         ob.SparsePCAProblem(LONG, 30, ob.L1(0.5)), "random", solver=ob.OBCD(), tol=0.0
     ),
     "path": lambda: ob.solve(
         ob.SparsePCAProblem(LONG, 20, ob.L0(0.5)), solver=ob.Continuation(ratio=0.95)
     ),
-    "cardinality": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.Cardinality(60)), max_time=LIMIT),
-    "rows": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.RowSparse(count=20)), max_time=LIMIT),
+    "cardinality": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.Cardinality(60)), **ENDLESS),
+    "rows": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.RowSparse(count=20)), **ENDLESS),
     "proof": lambda: ob.solve(
-        ob.SparsePCAProblem(X, 5, ob.Cardinality(60)), max_time=LIMIT, gap_tol=0.0
+        ob.SparsePCAProblem(X, 5, ob.Cardinality(60)), **ENDLESS, gap_tol=0.0
     ),
-    "mixed": lambda: ob.solve(
-        ob.JOrthogonalProblem(ob.Quadratic(C), MIXED, ob.L1(1.0)), max_time=LIMIT
-    ),
+    "mixed": lambda: ob.solve(ob.JOrthogonalProblem(ob.Quadratic(C), MIXED, ob.L1(1.0)), **ENDLESS),
 }
 
 
@@ -103,15 +103,15 @@ def test_ctrl_c_within_a_callback_is_a_status(case, place, verbose, monkeypatch)
 
 
 FITS: dict[str, Callable[[], Any]] = {
-    "weight": lambda: ob.SparsePCA(5, max_time=LIMIT),
-    "l1": lambda: ob.SparsePCA(5, penalty="l1", max_time=LIMIT),
-    "count": lambda: ob.SparsePCA(5, n_nonzero=60, max_time=LIMIT),
-    "features": lambda: ob.SparsePCA(5, n_features=20, max_time=LIMIT),
-    "nonnegative": lambda: ob.NonnegativePCA(5, max_time=LIMIT),
-    "nonnegative count": lambda: ob.NonnegativePCA(5, n_nonzero=30, max_time=LIMIT),
-    "clusters": lambda: ob.OrthogonalNMF(5, max_time=LIMIT),
-    "certified": lambda: ob.SparsePCA(5, max_time=LIMIT, certify=True),
-    "last of a choice": lambda: ob.SparsePCACV(5, alphas=[0.1], criterion="bic", max_time=LIMIT),
+    "weight": lambda: ob.SparsePCA(5, **ENDLESS),
+    "l1": lambda: ob.SparsePCA(5, penalty="l1", **ENDLESS),
+    "count": lambda: ob.SparsePCA(5, n_nonzero=60, **ENDLESS),
+    "features": lambda: ob.SparsePCA(5, n_features=20, **ENDLESS),
+    "nonnegative": lambda: ob.NonnegativePCA(5, **ENDLESS),
+    "nonnegative count": lambda: ob.NonnegativePCA(5, n_nonzero=30, **ENDLESS),
+    "clusters": lambda: ob.OrthogonalNMF(5, **ENDLESS),
+    "certified": lambda: ob.SparsePCA(5, **ENDLESS, certify=True),
+    "last of a choice": lambda: ob.SparsePCACV(5, alphas=[0.1], criterion="bic", **ENDLESS),
 }
 
 
@@ -161,7 +161,7 @@ def test_a_fit_raises_with_its_result_while_it_is_certified(monkeypatch, part):
 @pytest.mark.parametrize("how", ["fit", "partial_fit", "fit_covariance"])
 @pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
 def test_each_kind_of_fit_raises(make, how):
-    pca = make(5, max_time=LIMIT)
+    pca = make(5, **ENDLESS)
     given = np.cov(X.T) if how == "fit_covariance" else X
     error = pressed(lambda: getattr(pca, how)(given))
     assert isinstance(error, KeyboardInterrupt)
@@ -170,7 +170,7 @@ def test_each_kind_of_fit_raises(make, how):
 
 
 def test_samples_are_those_of_the_components_after_an_interruption():
-    pca = ob.SparsePCA(3, max_time=LIMIT).partial_fit(X[:30], update=False)
+    pca = ob.SparsePCA(3, **ENDLESS).partial_fit(X[:30], update=False)
     assert isinstance(pressed(lambda: pca.partial_fit(X[30:60])), KeyboardInterrupt)
     np.testing.assert_allclose(pca.mean_, X[:60].mean(axis=0))
     pca.set_params(max_time=0.1).partial_fit(X[60:])
@@ -214,10 +214,10 @@ def test_what_runs_fits_ends_with_the_first():
             fits.append(self)
             return super().fit(X, y, sample_weight)
 
-    search = GridSearchCV(Counted(3, max_time=LIMIT), {"n_nonzero": [6, 9]}, cv=2)
+    search = GridSearchCV(Counted(3, **ENDLESS), {"n_nonzero": [6, 9]}, cv=2)
     for run in (
         lambda: search.fit(X),
-        lambda: [Counted(3, max_time=LIMIT).fit(X) for _ in range(3)],
+        lambda: [Counted(3, **ENDLESS).fit(X) for _ in range(3)],
     ):
         fits.clear()
         assert isinstance(pressed(run), KeyboardInterrupt)
@@ -234,7 +234,7 @@ def test_stability_of_the_subsamples_that_are_done(n_jobs):
     assert 1 <= error.result.n_subsamples < 4000
     assert error.result.frequencies.max() <= 1.0
     assert error.result.frequencies.shape == (2, 60)
-    first = pressed(lambda: ob.support_stability(pca.set_params(max_time=LIMIT), X))
+    first = pressed(lambda: ob.support_stability(pca.set_params(**ENDLESS), X))
     assert isinstance(first.result, ob.Result)
 
 

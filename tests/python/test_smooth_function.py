@@ -222,9 +222,9 @@ def test_a_search_is_no_worse_than_a_descent(penalty):
     """Every heuristic that needs no quadratic form, the same bits for every number of threads."""
     given = problem(quartic, penalty)
     start = ob.solve(given, max_sweeps=0, seed=3)
-    descent = ob.solve(given, start.x)
+    descent = ob.solve(given, start.x, solver=ob.OBCD())
     first, second = (
-        ob.solve(given, start.x, solver=ob.Auto(), max_work=0.002, n_threads=k) for k in (1, 2)
+        ob.solve(given, start.x, solver=ob.Auto(), max_work=0.2, n_threads=k) for k in (1, 2)
     )
     np.testing.assert_array_equal(first.x, second.x)
     assert first.feasibility < 1e-12
@@ -245,6 +245,14 @@ def test_a_search_with_a_mixed_signature():
     result = ob.solve(given, descent.x, solver=ob.Auto(), max_work=0.01)
     assert result.objective <= descent.objective
     assert result.feasibility < 1e-12 * np.linalg.norm(result.x) ** 2
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05), ob.L0(0.02), ob.NonNegative()])
+def test_the_default_solver_does_not_depend_on_limits(penalty):
+    given = problem(quartic, penalty)
+    for limits in ({}, {"max_time": 600.0}, {"max_work": 600.0}, {"max_sweeps": 2}):
+        result = ob.solve(given, **limits)
+        assert (result.search is None) == isinstance(penalty, ob.NoPenalty)
 
 
 @pytest.mark.parametrize("lams", [None, [0.5, 0.2, 0.05]])
@@ -287,7 +295,7 @@ def test_the_search_never_calls_twice_at_once():
         inside.clear()
         return answer
 
-    result = ob.solve(problem(alone, ob.L1(0.05)), solver=ob.Auto(), max_work=0.002, n_threads=2)
+    result = ob.solve(problem(alone, ob.L1(0.05)), solver=ob.Auto(), max_work=0.05, n_threads=2)
     assert result.feasibility < 1e-12
 
 

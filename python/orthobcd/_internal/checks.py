@@ -406,6 +406,25 @@ def as_seed(value: Any) -> int:
     return seed
 
 
+def seed_of(seed: Any, random_state: Any) -> int:
+    """The seed that ``seed`` or, as estimators call it, ``random_state`` gives; at most one is given."""
+    if random_state is None:
+        return as_seed(seed)
+    if seed != 0:
+        raise ValueError(f"seed must not be given beside random_state, got {seed!r}")
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    return as_int("random_state", random_state, 0)
+
+
+def as_threads(value: Any) -> int | None:
+    """``n_threads`` as the core takes it: None for all cores, which −1 stands for, too."""
+    all_cores = value is None or (value == -1 and not isinstance(value, (bool, np.bool_)))
+    return None if all_cores else as_int("n_threads", value, 1)
+
+
 def as_int(name: str, value: Any, minimum: int) -> int:
     """``value`` as an integer of at least ``minimum``."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core import WORK_UNIT, Checkpoint
 from .checkpoint import identity
-from .checks import as_float, as_optional_float, as_optional_int, as_seed
+from .checks import as_float, as_optional_float, as_optional_int, as_seed, as_threads
 
 MOST_WORK = 1e18
 """Largest work limit in multiply-adds, some years of work; larger limits become this one."""
@@ -70,7 +70,7 @@ class Run:
         target: Any = None,
         gap_tol: Any = None,
         seed: Any = 0,
-        n_threads: Any = None,
+        n_threads: Any = 1,
         max_work: Any = None,
         effort: Any = 1.0,
         checkpoint: Checkpoint | None = None,
@@ -84,7 +84,7 @@ class Run:
             target=as_optional_float("target", target),
             gap_tol=as_optional_float("gap_tol", gap_tol, minimum=0.0),
             seed=as_seed(seed),
-            n_threads=as_optional_int("n_threads", n_threads, 1),
+            n_threads=as_threads(n_threads),
             max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),
             effort=_effort(effort, max_time is not None or max_work is not None),
             checkpoint=checkpoint,

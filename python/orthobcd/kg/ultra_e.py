@@ -135,8 +135,8 @@ class UltraE(Model):
         `orthobcd.load_triples`. With names every method accepts names, and predictions return them.
     seed : int, default 0
         Seed of all random choices; the same seed gives the same bits for any number of threads.
-    n_threads : int, optional
-        Number of threads; all cores by default.
+    n_threads : int or None, default 1
+        Number of threads; None for all cores.
     verbose : bool, default False
         One progress line per epoch at level INFO of the logger ``orthobcd``, on standard error if
         the logger has no handler.
@@ -230,7 +230,7 @@ class UltraE(Model):
         entity_names: Sequence[str] | None = None,
         relation_names: Sequence[str] | None = None,
         seed: int = 0,
-        n_threads: int | None = None,
+        n_threads: int | None = 1,
         verbose: bool = False,
     ) -> None:
         self.n_entities = n_entities

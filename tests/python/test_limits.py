@@ -1,0 +1,175 @@
+"""Limits of a solve: a search that ends by itself ends alike, and a status names the limit."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+RNG = np.random.default_rng(3)
+A = RNG.standard_normal((40, 12)) * np.linspace(1.0, 2.0, 12)
+SIGNS = [1] * 7 + [-1] * 5
+FAR = 600.0
+"""Seconds, or units of work, that no solve of these tests needs."""
+
+
+def away(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """``¼ Σ (x² − a)²`` with a gradient step that many points stop at."""
+    gap = x**2 - np.linspace(0.1, 0.6, x.shape[0])[:, None]
+    return 0.25 * float(np.sum(gap**2)), gap * x
+
+
+def pca(penalty: Any, r: int = 3) -> Any:
+    return ob.SparsePCAProblem(A, r, penalty)
+
+
+def mixed(penalty: Any) -> Any:
+    return ob.JOrthogonalProblem(ob.Quadratic(A.T @ A), SIGNS, penalty, 3)
+
+
+FUNCTION = ob.SmoothFunction(away, 12)
+SEARCHES: dict[str, Any] = {
+    "l0": lambda: pca(ob.L0(8.0)),
+    "l1": lambda: pca(ob.L1(4.0)),
+    "mcp": lambda: pca(ob.MCP(2.0, 3.0)),
+    "nonnegative": lambda: pca(ob.NonNegative()),
+    "box": lambda: pca(ob.Box(-0.5, 0.5)),
+    "none": lambda: pca(ob.NoPenalty()),
+    "linear": lambda: ob.StiefelProblem(
+        ob.Quadratic(A.T @ A, linear=RNG.standard_normal((12, 3))), ob.L1(0.5), 3
+    ),
+    "entries": lambda: pca(ob.Cardinality(9)),
+    "columns": lambda: pca(ob.Cardinality([5, 3, 2])),
+    "rows": lambda: pca(ob.RowSparse(count=6)),
+    "row penalty": lambda: pca(ob.RowSparse(lam=6.0)),
+    "function": lambda: ob.StiefelProblem(FUNCTION, ob.L1(0.02), 3),
+    "function l0": lambda: ob.StiefelProblem(FUNCTION, ob.L0(0.005), 3),
+    "plain function": lambda: ob.StiefelProblem(FUNCTION, ob.NoPenalty(), 3),
+    "mixed": lambda: mixed(ob.L1(0.5)),
+    "mixed l0": lambda: mixed(ob.L0(0.5)),
+    "mixed function": lambda: ob.JOrthogonalProblem(FUNCTION, SIGNS, ob.L1(0.1), 3),
+}
+
+
+def assert_same(one: ob.Result, other: ob.Result) -> None:
+    assert one.status is other.status
+    assert one.x.tobytes() == other.x.tobytes()
+    assert one.work == other.work
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_limit_that_is_not_reached_changes_nothing(name):
+    problem = SEARCHES[name]()
+    for effort in (1.0, 0.3):
+        free = ob.solve(problem, effort=effort, n_threads=1)
+        for limits in ({"max_time": FAR}, {"max_work": FAR}, {"max_time": FAR, "max_work": FAR}):
+            assert_same(ob.solve(problem, effort=effort, n_threads=2, **limits), free)
+
+
+@pytest.mark.parametrize(
+    "name", ["l0", "l1", "nonnegative", "entries", "rows", "function", "mixed"]
+)
+def test_effort_scales_the_work_of_a_search(name):
+    problem = SEARCHES[name]()
+    found = [ob.solve(problem, effort=effort, n_threads=1) for effort in (0.1, 1.0, 4.0)]
+    work = [result.work for result in found]
+    assert work == sorted(work)
+    assert all(result.feasibility < 1e-11 for result in found)
+    if name in ("entries", "rows"):
+        values = [result.objective for result in found]
+        assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["l0", "entries"])
+def test_an_endless_effort_uses_the_limit(name):
+    problem = SEARCHES[name]()
+    free = ob.solve(problem)
+    long = ob.solve(problem, effort=math.inf, max_work=3.0 * free.work)
+    assert long.status is ob.Status.MAX_WORK
+    assert long.work > 2.0 * free.work
+    timed = ob.solve(problem, effort=math.inf, max_time=0.5)
+    assert timed.status is not ob.Status.MAX_TIME or timed.seconds >= 0.4
+
+
+ESTIMATORS = {
+    "sparse": lambda **how: ob.SparsePCA(2, scale=True, random_state=0, **how),
+    "counted": lambda **how: ob.SparsePCA(2, n_nonzero=6, random_state=0, **how),
+    "l1": lambda **how: ob.SparsePCA(2, penalty="l1", alpha=0.2, random_state=0, **how),
+    "nonnegative": lambda **how: ob.NonnegativePCA(2, random_state=0, **how),
+    "clusters": lambda **how: ob.OrthogonalNMF(2, random_state=0, **how),
+    "chosen": lambda **how: ob.SparsePCACV(2, n_alphas=3, cv=2, random_state=0, **how),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_take_effort_and_a_limit(name):
+    pytest.importorskip("sklearn")
+    make, data = ESTIMATORS[name], np.abs(A)
+    free, limited = make().fit(data), make(max_time=FAR).fit(data)
+    assert_same(free.result_, limited.result_)
+    np.testing.assert_array_equal(free.components_, limited.components_)
+    assert make(effort=0.1).fit(data).result_.work <= free.result_.work
+    assert free.get_params()["effort"] == 1.0
+    with pytest.raises(ValueError, match="effort must be finite"):
+        make(effort=math.inf).fit(data)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, -math.inf])
+def test_effort_is_checked(wrong):
+    with pytest.raises(ValueError, match="effort"):
+        ob.solve(SEARCHES["l0"](), effort=wrong)
+    with pytest.raises(TypeError, match="effort"):
+        ob.solve(SEARCHES["l0"](), effort="much")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_an_endless_search_needs_a_limit(name):
+    for limits in ({}, {"max_sweeps": 3}, {"target": -1.0}):
+        with pytest.raises(ValueError, match="effort must be finite without max_time and max_work"):
+            ob.solve(SEARCHES[name](), effort=math.inf, **limits)
+
+
+SOLVES: dict[str, Any] = {
+    **{name: (problem, None) for name, problem in SEARCHES.items()},
+    "obcd": (lambda: pca(ob.L0(8.0)), ob.OBCD()),
+    "obcd pairs": (lambda: pca(ob.L1(4.0)), ob.OBCD(working_set="random")),
+    "obcd jacobi": (lambda: pca(ob.L1(4.0)), ob.OBCD(update="jacobi")),
+    "obcd columns": (lambda: pca(ob.L1(4.0)), ob.OBCD(side="both")),
+    "obcd function": (lambda: ob.StiefelProblem(FUNCTION, ob.L1(0.02), 3), ob.OBCD()),
+    "continuation": (lambda: pca(ob.L0(8.0)), ob.Continuation()),
+    "jobcd": (lambda: mixed(ob.NoPenalty()), ob.JOBCD()),
+    "jobcd l1": (lambda: mixed(ob.L1(0.5)), ob.JOBCD()),
+    "vrjobcd": (
+        lambda: ob.HyperbolicEigenvalueProblem(A, SIGNS),
+        ob.VRJOBCD(full_gradient=True),
+    ),
+}
+SMALL = {"max_time": 1e-4, "max_sweeps": 1, "max_work": 1e-5, "target": None, "callback": None}
+LARGE = {"max_time": FAR, "max_sweeps": 10**6, "max_work": FAR, "target": -1e300}
+NAMES = {
+    "max_time": ob.Status.MAX_TIME,
+    "max_sweeps": ob.Status.MAX_SWEEPS,
+    "max_work": ob.Status.MAX_WORK,
+}
+
+
+@pytest.mark.parametrize("name", SOLVES)
+@pytest.mark.parametrize("large", LARGE)
+@pytest.mark.parametrize("small", NAMES)
+def test_a_status_names_the_limit_that_ended_the_solve(name, small, large):
+    """For every pair of limits, one that is reached and one that is not."""
+    make, solver = SOLVES[name]
+    if small == large or (isinstance(solver, ob.VRJOBCD) and "max_work" in (small, large)):
+        pytest.skip("the same limit, or one that the solver does not have")
+    problem = make()
+    own = (NAMES[small], ob.Status.CONVERGED, ob.Status.DIVERGED)
+    ended = ob.solve(problem, solver=solver, **{small: SMALL[small], large: LARGE[large]})
+    assert ended.status in own
+    if small != "max_time" and large != "max_sweeps" and ended.status is NAMES[small]:
+        alone = ob.solve(problem, solver=solver, **{small: SMALL[small]})
+        assert alone.status is ended.status
+        assert alone.x.tobytes() == ended.x.tobytes()
