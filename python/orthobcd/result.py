@@ -70,8 +70,8 @@ MESSAGES = {
     Status.UNBOUNDED: "the objective falls without bound",
     Status.DIVERGED: "the infimum is not attained: the iterates grow without bound",
     Status.NOISE: (
-        "the noise in the values of the function hides any further decrease; a tol above the noise, "
-        "relative to the magnitude of F, ends the solve earlier"
+        "the noise in the values of the function hides any further decrease; a tol above the "
+        "noise, relative to the magnitude of F, ends the solve earlier"
     ),
 }
 
@@ -80,9 +80,9 @@ CONTRADICTION = "contradiction"
 """Status of the core where the gradient of a function is not that of its values."""
 
 WRONG_GRADIENT = (
-    "smooth must return the gradient of its value: the value does not fall as the gradient says, and "
-    "differences of values disagree with the gradient (check_gradient shows by how much), or noise as "
-    "large as they are hides them (then tol must be above the noise)"
+    "smooth must return the gradient of its value: the value does not fall as the gradient says, "
+    "and differences of values disagree with the gradient (check_gradient shows by how much), "
+    "unless noise as large as these differences hides them (then tol must be above the noise)"
 )
 
 

@@ -407,7 +407,7 @@ def as_seed(value: Any) -> int:
 
 
 def seed_of(seed: Any, random_state: Any) -> int:
-    """The seed that ``seed`` or, as estimators call it, ``random_state`` gives; at most one is given."""
+    """The seed that ``seed`` or ``random_state`` gives; only one of them may be given."""
     if random_state is None:
         return as_seed(seed)
     if seed != 0:
