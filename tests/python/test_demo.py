@@ -36,6 +36,7 @@ def test_ours_is_orthonormal_and_explains_more(digits):
     for i in ours:
         mine, thin, ortho = digits[i : i + 3]
         assert mine.nonzeros == thin.nonzeros == np.count_nonzero(mine.x)
+        assert mine.method == f"OBCD l0, {mine.nonzeros} loadings"
         assert mine.gap < 1e-12 < 1e-3 < thin.gap
         assert mine.explained > thin.explained
         assert mine.objective < thin.objective
@@ -45,6 +46,22 @@ def test_ours_is_orthonormal_and_explains_more(digits):
     assert nonnegative.method == "OBCD nonnegative"
     assert nonnegative.x.min() >= 0.0
     assert nonnegative.gap < 1e-12
+
+
+def test_all_rows_have_the_same_objective(digits):
+    """That of the problem without a penalty, computed in another way."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits().data
+    problem = ob.SparsePCAProblem(data, 6, ob.NoPenalty(), center=True)
+    total = float(np.sum((data - data.mean(axis=0)) ** 2))
+    for row in digits:
+        squares = np.sum(((data - data.mean(axis=0)) @ row.x) ** 2)
+        assert row.objective == pytest.approx(-0.5 * squares, rel=1e-12)
+        if row.gap < 1e-9:
+            assert row.objective == pytest.approx(ob.certify(problem, row.x).objective)
+            assert row.explained == pytest.approx(-2.0 * row.objective / total)
+        assert row.objective >= digits[0].objective
 
 
 def test_the_nonnegative_row_is_not_one_descent(digits):
