@@ -209,6 +209,40 @@ def test_missing_values(folder, capsys):
         assert "--missing em" in capsys.readouterr().err
 
 
+@short
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--no-center"]])
+@pytest.mark.parametrize("command", ["sparse-pca", "nonneg-pca"])
+def test_certificates_of_data_with_gaps_are_those_of_the_fit(command, options, folder):
+    holes = A.copy()
+    holes[[3, 9], [1, 4]] = np.nan
+    np.save("holes.npy", holes)
+    common = ["--n-nonzero", "5", "--missing", "em", *options]
+    components_of(command, "holes.npy", "-r", "2", *common)
+    penalty = ["--penalty", "nonnegative"] if command == "nonneg-pca" else []
+    report = report_of("certify", "holes.npy", "c.npz", *common, *penalty)
+    fit = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
+    assert report["objective"] == pytest.approx(fit.load("c.npz").objective_, rel=1e-9)
+    assert cli.main(["certify", "holes.npy", "c.npz", "--n-nonzero", "5"]) == 2
+
+
+@short
+def test_hyperbolic_eigenvalues_of_data_with_gaps(folder):
+    """Those of complete data without gaps, and near these with a gap in a feature of rank one."""
+    rng = np.random.default_rng(0)
+    full = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 5))
+    full += 1e-3 * rng.standard_normal(full.shape)
+    holes = full.copy()
+    holes[[7, 20, 31], [0, 3, 4]] = np.nan
+    np.save("full.npy", full)
+    np.save("holes.npy", holes)
+    options = ["--positive", "2", "--ridge", "1"]
+    plain = report_of("hyperbolic", "full.npy", *options)["eigenvalues"]
+    assert report_of("hyperbolic", "full.npy", *options, "--missing", "em")["eigenvalues"] == plain
+    found = report_of("hyperbolic", "holes.npy", *options, "--missing", "em")["eigenvalues"]
+    np.testing.assert_allclose(np.sort(found), np.sort(plain), rtol=0.01)
+    assert cli.main(["hyperbolic", "holes.npy", *options]) == 2
+
+
 def by_process(arguments: list[str], content: bytes) -> None:
     done = orthobcd(*arguments, input=content)
     assert done.returncode == 0, done.stderr

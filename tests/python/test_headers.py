@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from orthobcd import cli
-from orthobcd.io import FileNote, UnreadableFile, read_matrix
+from orthobcd.io import FileNote, UnreadableFile, read_matrix, write_components
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -223,6 +223,19 @@ def test_cells_of_words(cell, place, header, tmp_path, monkeypatch):
             data, names = read_matrix(tmp_path / "a.csv", missing=True)
         np.testing.assert_array_equal(data, values)
         assert names == (["a", "b", "c"] if header else [])
+
+
+@pytest.mark.parametrize("header", HEADERS)
+@pytest.mark.parametrize("seed", range(3))
+def test_components_are_read_as_they_were_written(header, seed, tmp_path):
+    """Names that are numbers in any order stay names."""
+    rng = np.random.default_rng(seed)
+    names = [str(name) for name in rng.permutation(np.array(HEADERS[header](5), dtype=object))]
+    components = np.where(rng.random((2, 5)) < 0.5, 0.0, rng.standard_normal((2, 5)))
+    write_components(tmp_path / "c.csv", components, names)
+    data, found = quiet(tmp_path / "c.csv")
+    np.testing.assert_array_equal(data, components)
+    assert found == names
 
 
 def test_the_command_takes_the_options(tmp_path, monkeypatch, capsys):

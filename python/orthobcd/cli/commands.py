@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._internal.checks import is_sparse
 from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import complain, say
@@ -209,6 +210,8 @@ def hyperbolic(options: argparse.Namespace) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
+            if _has_gaps(data):
+                data = _with_moments(data)
             problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
             result = solve(problem, **limits, **_saved(options))
         except (ValueError, TypeError) as error:
@@ -239,6 +242,15 @@ def hyperbolic(options: argparse.Namespace) -> int:
     return outputs.close(INTERRUPTED if result.status.value == "interrupted" else OK)
 
 
+def _with_moments(data: Any) -> Any:
+    """A matrix A for data with gaps: AᵀA are the second moments by the EM algorithm."""
+    from ..sklearn.preparation import estimated
+
+    _, moments, _ = estimated(data, max(1, min(data.shape) - 1), center=False, scale=False)
+    values, vectors = np.linalg.eigh(-moments.negative)
+    return np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T
+
+
 def certify(options: argparse.Namespace) -> int:
     """Runs ``orthobcd certify``; returns the exit code."""
     from ..certificate import certify as prove
@@ -254,15 +266,9 @@ def certify(options: argparse.Namespace) -> int:
             f"{options.components}: has {x.shape[0]} features, {options.data} has {n}"
         )
     _check_limits(options, n, x.shape[1])
-    center = options.center
     limits = {name: getattr(options, name) for name in ("bound", "max_time", "gap_tol")}
     try:
-        if options.scale:
-            from ..sklearn.preparation import prepared
-
-            moments, _ = prepared(data, center, True)
-            data, center = moments.data, moments.pending
-        certificate = prove(_problem(options, data, x.shape[1], center), x, **limits)
+        certificate = prove(_problem(options, data, x.shape[1]), x, **limits)
     except (ValueError, TypeError) as error:
         raise WrongArgument(in_options(error, options)) from error
     settings = ("penalty", "lam", "n_nonzero", "n_features", "center", "scale")
@@ -281,26 +287,41 @@ def certify(options: argparse.Namespace) -> int:
     return outputs.close(OK)
 
 
-def _problem(options: argparse.Namespace, data: Any, r: int, center: bool) -> Any:
-    """The problem of the given penalty and limits, for r components."""
-    from .. import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse, SparsePCAProblem
+def _problem(options: argparse.Namespace, data: Any, r: int) -> Any:
+    """The problem of the given penalty and limits, for r components, as the estimators have it."""
+    from .. import SparsePCAProblem
+    from ..sklearn.preparation import estimated, prepared, problem_of
+
+    penalty = _penalty(options)
+    if _has_gaps(data):
+        return problem_of(estimated(data, r, options.center, options.scale)[1], r, penalty)
+    if options.scale:
+        return problem_of(prepared(data, options.center, True)[0], r, penalty)
+    return SparsePCAProblem(data, r, penalty, center=options.center)
+
+
+def _has_gaps(data: Any) -> bool:
+    return not is_sparse(data) and bool(np.isnan(data).any())
+
+
+def _penalty(options: argparse.Namespace) -> Any:
+    """The given penalty or limit."""
+    from .. import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 
     nonnegative = options.penalty == "nonnegative"
     if options.n_nonzero is not None:
-        penalty: Any = Cardinality(options.n_nonzero, nonnegative=nonnegative)
-    elif options.n_features is not None:
+        return Cardinality(options.n_nonzero, nonnegative=nonnegative)
+    if options.n_features is not None:
         if nonnegative:
             raise WrongArgument("--n-features must not be given with --penalty nonnegative")
-        penalty = RowSparse(count=options.n_features)
-    else:
-        kinds = {
-            "l0": lambda: L0(options.lam),
-            "l1": lambda: L1(options.lam),
-            "nonnegative": NonNegative,
-            "none": NoPenalty,
-        }
-        penalty = kinds[options.penalty]()
-    return SparsePCAProblem(data, r, penalty, center=center)
+        return RowSparse(count=options.n_features)
+    kinds: dict[str, Callable[[], Any]] = {
+        "l0": lambda: L0(options.lam),
+        "l1": lambda: L1(options.lam),
+        "nonnegative": NonNegative,
+        "none": NoPenalty,
+    }
+    return kinds[options.penalty]()
 
 
 def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:

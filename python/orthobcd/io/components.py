@@ -18,6 +18,7 @@ from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
 from .._internal.writing import replacing
 from .errors import UnreadableFile
+from .headers import is_value
 from .matrices import read_matrix
 
 
@@ -156,9 +157,12 @@ def put_components(part: Path, ending: str, arrays: Mapping[str, Any]) -> None:
         write_npz(part, arrays)
         return
     with part.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(arrays["feature_names"])
-        writer.writerows([repr(float(value)) for value in row] for row in arrays["components"])
+        names = arrays["feature_names"].tolist()
+        # Numbers are names if they are quoted.
+        quoting = csv.QUOTE_ALL if all(map(is_value, names)) else csv.QUOTE_MINIMAL
+        csv.writer(stream, quoting=quoting).writerow(names)
+        rows = ([repr(float(value)) for value in row] for row in arrays["components"])
+        csv.writer(stream).writerows(rows)
 
 
 def component_arrays(

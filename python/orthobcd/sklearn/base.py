@@ -45,6 +45,7 @@ from .preparation import (
     correlation,
     decorrelated,
     described,
+    estimated,
     extended,
     moments_of,
     read,
@@ -201,13 +202,10 @@ class OrthonormalPCA(Components):
         """Fits to the moments of the EM algorithm, for data with missing values."""
         if self.precision == "exact":
             raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
-        m = len(data)
-        model = gaussian_of(data, r, deadline=fitting.deadline)
-        mean, covariance = model.moments(data)
-        moments, deviation = described(
-            m * covariance, mean, float(m), bool(self.center), bool(self.scale)
+        model, moments, deviation = estimated(
+            data, r, bool(self.center), bool(self.scale), fitting.deadline
         )
-        return self._fitted(fitting, moments, deviation, float(m), r, "fast", model=model)
+        return self._fitted(fitting, moments, deviation, float(len(data)), r, "fast", model=model)
 
     def partial_fit(
         self,

@@ -33,6 +33,7 @@ from .._internal.moments import (
     is_constant,
     squares_about,
 )
+from .._internal.run import Deadline
 from ..objectives import Quadratic
 from ..problems import (
     DENSE_COVARIANCE_LIMIT,
@@ -41,6 +42,7 @@ from ..problems import (
     is_wide,
     is_wide_shape,
 )
+from .missing import Gaussian, gaussian_of
 
 SYMMETRY = 1e-10
 """Largest difference of S and Sᵀ, relative to the largest entry of S, of a symmetric matrix."""
@@ -293,6 +295,19 @@ def described(
         matrix[rows, right] = strip / np.outer(divisor[rows], divisor[right])
         matrix[right, rows] = matrix[rows, right].T
     return SecondMoments(mean / divisor if center else np.zeros_like(mean), matrix), deviation
+
+
+def estimated(
+    data: FloatArray, r: int, center: bool, scale: bool, deadline: Deadline | None = None
+) -> tuple[Gaussian, SecondMoments, FloatArray | None]:
+    """Moments of data with missing values, by the EM algorithm with r factors, and its model.
+
+    The last value is, with ``scale``, the standard deviations.
+    """
+    m = len(data)
+    model = gaussian_of(data, r, deadline=deadline)
+    mean, covariance = model.moments(data)
+    return model, *described(m * covariance, mean, float(m), center, scale)
 
 
 def correlation(second: FloatArray) -> FloatArray:
