@@ -40,7 +40,7 @@ class Status(enum.Enum):
     MAX_SWEEPS = "max_sweeps"
     """``max_sweeps`` sweeps or ``max_epochs`` epochs are done."""
     MAX_WORK = "max_work"
-    """``max_work`` is done, or, if no limit was given, the default work of a search."""
+    """``max_work`` is done, or the work after which a search ends by itself (see ``effort``)."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or the callback returned True."""
     TARGET = "target"

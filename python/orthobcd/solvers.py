@@ -342,11 +342,10 @@ class Auto(Checked):
 
     Notes
     -----
-    Heuristics run in parallel, one per core. With ``max_work`` or without a limit, work is counted
-    and the result depends on the seed alone. With ``max_time`` the result depends on the speed of
-    the machine too. Without a limit the work grows with the size of the problem: a second or two
-    up to 1000 rows, at most about ten. ``max_sweeps`` limits the pair sweeps of all descents
-    together, and excludes improvements.
+    Heuristics run in parallel, one per thread. Work is counted: unless ``max_time`` ends a search,
+    the result depends on the seed alone. The work of a search grows with the size of the problem: a
+    second or two up to 1000 rows, at most about ten; ``effort`` of `solve` scales it. ``max_sweeps``
+    limits the pair sweeps of all descents together, and excludes improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those
     with the largest weight in the leading components. The search completes the points on all rows.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import math
 from typing import Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.cli import main
 
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((40, 12)) * np.linspace(1.0, 2.0, 12)
@@ -173,3 +176,61 @@ def test_a_status_names_the_limit_that_ended_the_solve(name, small, large):
         alone = ob.solve(problem, solver=solver, **{small: SMALL[small]})
         assert alone.status is ended.status
         assert alone.x.tobytes() == ended.x.tobytes()
+
+
+def test_random_state_is_the_seed():
+    problem = SEARCHES["l0"]()
+    assert_same(ob.solve(problem, random_state=5), ob.solve(problem, seed=5))
+    for make in (np.random.RandomState, np.random.default_rng):
+        one, other = (ob.solve(problem, random_state=make(3)) for _ in range(2))
+        assert_same(one, other)
+        assert one.seed == other.seed
+    with pytest.raises(ValueError, match="seed must not be given beside random_state"):
+        ob.solve(problem, seed=1, random_state=1)
+    for wrong in (-1, 2**64):
+        with pytest.raises(ValueError, match="random_state"):
+            ob.solve(problem, random_state=wrong)
+    with pytest.raises(TypeError, match="random_state"):
+        ob.solve(problem, random_state="mine")
+
+
+def test_one_default_of_threads():
+    """One thread; None and −1 are all cores, with the same result."""
+    given = (ob.solve, ob.certify, ob.regularization_path, ob.rotate_loadings)
+    assert {inspect.signature(function).parameters["n_threads"].default for function in given} == {
+        1
+    }
+    problem = SEARCHES["l1"]()
+    first = ob.solve(problem)
+    for count in (1, 2, None, -1):
+        assert_same(ob.solve(problem, n_threads=count), first)
+    for wrong in (0, -2):
+        with pytest.raises(ValueError, match="n_threads"):
+            ob.solve(problem, n_threads=wrong)
+    with pytest.raises(TypeError, match="n_threads"):
+        ob.solve(problem, n_threads=True)
+
+
+@pytest.mark.parametrize("options", [["--effort", "0.5"], ["--effort", "inf", "--max-time", "0.3"]])
+def test_the_command_takes_effort(options, tmp_path):
+    pytest.importorskip("sklearn")
+    table, report = tmp_path / "data.csv", tmp_path / "report.json"
+    np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
+    command = ["sparse-pca", str(table), "-r", "2", "--report", str(report), *options]
+    assert main(command) == 0
+    assert json.loads(report.read_text())["settings"]["effort"] in (0.5, math.inf, "inf", None)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "much"])
+def test_the_command_refuses_a_wrong_effort(wrong, capsys):
+    with pytest.raises(SystemExit):
+        main(["sparse-pca", "data.csv", "--effort", wrong])
+    assert "--effort" in capsys.readouterr().err
+
+
+def test_an_endless_command_needs_a_limit(tmp_path, capsys):
+    pytest.importorskip("sklearn")
+    table = tmp_path / "data.csv"
+    np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
+    assert main(["sparse-pca", str(table), "--effort", "inf"]) == 2
+    assert "effort must be finite" in capsys.readouterr().err

@@ -416,7 +416,10 @@ def seed_of(seed: Any, random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
-    return as_int("random_state", random_state, 0)
+    number = as_int("random_state", random_state, 0)
+    if number >= 2**64:
+        raise ValueError(f"random_state must be below 2**64, got {number}")
+    return number
 
 
 def as_threads(value: Any) -> int | None:

@@ -100,8 +100,8 @@ class OrthogonalNMF(
         The solver; `Auto` by default.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. Without ``max_time`` the work of a fit is counted and bounded, the same on
-        every machine.
+        moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
+        work, the same on every machine.
     effort : float, default 1
         Patience of the search: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -110,8 +110,8 @@ class OrthogonalNMF(
     random_state : int, RandomState or None, default None
         Seed of the search.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not
-        depend on it.
+        Threads; 1 by default, −1 for all cores. Unless ``max_time`` ends the fit, the result
+        does not depend on it.
     verbose : bool, default False
         Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"

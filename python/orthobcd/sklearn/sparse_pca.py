@@ -86,9 +86,9 @@ class SparsePCA(OrthonormalPCA):
         `Continuation` starts from this path too.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. Without ``max_time`` the work is counted and bounded, the same on every
-        machine: a second or two up to 1000 features, about ten seconds from 4000 on. If this bound
-        ended the fit, ``result_.status`` is ``MAX_WORK``.
+        moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
+        work, the same on every machine; a second or two up to 1000 features, about ten seconds
+        from 4000 on. If this bound ended the fit, ``result_.status`` is ``MAX_WORK``.
     effort : float, default 1
         Patience of the search: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -97,8 +97,8 @@ class SparsePCA(OrthonormalPCA):
     random_state : int, RandomState or None, default None
         Seed of all random choices of the solver.
     n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. Without ``max_time`` the result does not depend on
-        ``n_jobs``.
+        Threads; 1 by default, −1 for all cores. Unless ``max_time`` ends the fit, the result does
+        not depend on ``n_jobs``.
     warm_start : bool, default False
         Start at the components of the previous fit. For a penalty weight without ``solver`` `OBCD`
         then replaces the search of `Auto`. Ignored with "l1" and ``n_nonzero``.
