@@ -344,8 +344,8 @@ class Auto(Checked):
     -----
     Heuristics run in parallel, one per thread. Work is counted: unless ``max_time`` ends a search,
     the result depends on the seed alone. The work of a search grows with the size of the problem: a
-    second or two up to 1000 rows, at most about ten; ``effort`` of `solve` scales it. ``max_sweeps``
-    limits the pair sweeps of all descents together, and excludes improvements.
+    second or two up to 1000 rows, at most about ten; ``effort`` of `solve` scales it.
+    ``max_sweeps`` limits the pair sweeps of all descents together, and excludes improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those
     with the largest weight in the leading components. The search completes the points on all rows.
