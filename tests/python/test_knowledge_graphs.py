@@ -524,7 +524,7 @@ def test_parameters_can_be_cloned_and_set():
 def test_reprs_show_what_differs_from_the_defaults():
     assert repr(ob.UltraE()) == "UltraE()"
     names = [f"entity {k}" for k in range(40_000)]
-    text = repr(ob.UltraE(dim=8, entity_names=names, loss="logistic", n_threads=None))
+    text = repr(ob.UltraE(dim=8, entity_names=names, loss="logistic", n_threads=1))
     assert text == "UltraE(dim=8, loss='logistic', entity_names=<40000 names>)"
 
 

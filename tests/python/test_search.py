@@ -77,7 +77,7 @@ def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str, rounds: 
         ob.Phase(("varimax",), share=0.1, polish=1),
         ob.Phase((heuristic,), improve=True, max_rounds=rounds),
     ]
-    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.04)
+    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.4)
 
 
 @pytest.mark.parametrize("seed", range(4))
