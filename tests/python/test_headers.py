@@ -84,6 +84,42 @@ def test_names_of_any_kind_are_a_header(writer, header, body, tmp_path, monkeypa
             assert quiet(path, header=True)[1] == found
 
 
+SEPARATORS = {",": "a, x,0 x;1", ";": "x,0 a b", "\t": "x,0 a b x;1", " ": "x,0 x;1 a"}
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("quoting", [0, 1, 2])
+@pytest.mark.parametrize("index", [False, True])
+def test_separators_in_names_separate_nothing(separator, quoting, index, tmp_path, monkeypatch):
+    names = [f"{SEPARATORS[separator]} {k}" for k in range(7)]
+    if separator == " ":
+        names = [name.replace(" ", ",") for name in names] if quoting == 0 else names
+    frame = pandas.DataFrame(RNG.standard_normal((9, 7)).round(3), columns=names)
+    if index:
+        frame = named_rows(frame)
+    quoting = 1 if index and separator == " " else quoting
+    frame.to_csv(tmp_path / "a.txt", sep=separator, quoting=quoting, index=index)
+    for _ in parsers(monkeypatch):
+        data, found = quiet(tmp_path / "a.txt")
+        np.testing.assert_array_equal(data, frame.to_numpy())
+        assert found == names
+
+
+@pytest.mark.parametrize("rows", [2, 3, 30])
+@pytest.mark.parametrize("header", ["wavelengths", "half steps", "chemical shifts", "years"])
+def test_two_columns_far_from_the_numbers_below(rows, header, tmp_path):
+    """Two numbers always rise or fall, so that they must be ten times off."""
+    values, names = 0.5 * RNG.random((rows, 2)) + 0.2, HEADERS[header](2)
+    for scale, is_header in ((1.0, True), (names[0], False)):
+        frame = pandas.DataFrame((scale * values).round(4), columns=names)
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        data, found = quiet(tmp_path / "a.csv")
+        assert found == (list(map(str, names)) if is_header else [])
+        assert len(data) == rows + (not is_header)
+        frame.to_csv(tmp_path / "a.csv", index=True)
+        assert quiet(tmp_path / "a.csv")[1] == list(map(str, names))
+
+
 @pytest.mark.parametrize("columns", [1, 2, 3])
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("missing", [False, True])

@@ -33,12 +33,9 @@ CONSECUTIVE = 4
 EVENLY = 8
 """Least count of numbers in other even steps that are a header; by chance few rows are even."""
 
-STEADY = 3
-"""Least count of rising or falling numbers of another scale that are a header."""
-
-FACTOR = 2.0
+FACTOR, FACTOR_OF_TWO = 2.0, 10.0
 """Numbers are of the scale of a first line if they are within this factor of its smallest and its
-largest magnitude."""
+largest magnitude; the second factor is for lines of two numbers, which always rise or fall."""
 
 FEW = 0.05
 """Largest share of numbers of the scale of the first line below a header."""
@@ -96,8 +93,9 @@ def is_header(
 
 def _numbers(cells: Sequence[str], decimal: str) -> FloatArray:
     """The cells as numbers, NaN where a cell is not a number."""
+    texts = [next((number for words, number in BOOLEANS if c in words), c) for c in cells]
     return np.array(
-        [float(c.replace(decimal, ".")) if is_number(c, decimal) else np.nan for c in cells]
+        [float(t.replace(decimal, ".")) if is_number(t, decimal) else np.nan for t in texts]
     )
 
 
@@ -106,7 +104,7 @@ def _order_of(line: FloatArray, below: list[FloatArray], least: int, few: float)
     steps = np.diff(line)
     if len(line) >= least and line[0] >= 0.0 and line[0] % 1.0 == 0.0 and (steps == 1.0).all():
         return COUNTED
-    if len(line) < STEADY or not ((steps > 0.0).all() or (steps < 0.0).all()):
+    if len(line) < 2 or not ((steps > 0.0).all() or (steps < 0.0).all()):
         return NONE
     if len(line) >= EVENLY and np.ptp(steps) <= EVEN * abs(steps.mean()):
         return EVEN_STEPS
@@ -117,8 +115,10 @@ def _is_apart(line: FloatArray, below: list[FloatArray], few: float) -> bool:
     """True if at most the share ``few`` of the numbers below are of the scale of a line."""
     sizes, others = np.abs(line[line != 0.0]), np.abs(np.concatenate([[0.0], *below]))
     others = others[(others > 0.0) & (others < np.inf)]
-    near = (others >= sizes.min() / FACTOR) & (others <= sizes.max() * FACTOR)
-    return others.size > 0 and float(near.mean()) <= few
+    factor = FACTOR if len(line) > 2 else FACTOR_OF_TWO
+    near = (others >= sizes.min() / factor) & (others <= sizes.max() * factor)
+    enough = others.size > 0 and (len(line) > 2 or len(below) > 1)
+    return enough and float(near.mean()) <= few
 
 
 def is_index(cells: Sequence[str | None], decimal: str) -> bool:

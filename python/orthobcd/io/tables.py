@@ -151,9 +151,10 @@ def _layout(source: Source, selection: Selection) -> Table:
         begin, first = next(lines, (None, ""))
     if not first and not said:
         raise UnreadableFile(f"{path}: has no data")
-    separator = _separator(first or said, decimal)
+    below = list(islice(lines, 1))
+    separator = _separator(first or said, below[0][1] if below else first, decimal)
     cells, names = _split(first, separator), _split(said, separator)
-    below = list(islice(lines, max(1, min(LINES, CELLS // max(1, len(cells))))))
+    below += islice(lines, min(LINES, CELLS // max(1, len(cells))))
     following = [line for _, line in below]
     body = [_split(line, separator) for line in following]
     is_words = not all(is_value(cell, decimal) for cell in cells)
@@ -238,10 +239,16 @@ def _uncommented(line: bytes, mark: bytes) -> bytes:
     return line
 
 
-def _separator(line: str, decimal: str) -> str:
-    """The separator of the cells of a line: comma, semicolon, tab or blanks."""
-    best = max(",;\t".replace(decimal, ""), key=line.count)
-    return best if best in line else " "
+def _separator(line: str, following: str, decimal: str) -> str:
+    """The separator of the cells of two lines: comma, semicolon, tab or blanks.
+
+    It is the most frequent one outside quotes, one of equal count in both lines before others.
+    """
+    one, other = ("".join(text.split('"')[::2]) for text in (line, following))
+    marks = ",;\t".replace(decimal, "")
+    best = max(marks, key=lambda mark: (one.count(mark) == other.count(mark) > 0, one.count(mark)))
+    is_blank = best not in one or (best not in other and " " in other.strip())
+    return " " if is_blank else best
 
 
 def _split(line: str, separator: str) -> list[str]:
