@@ -90,8 +90,12 @@ def sparse_pca(
     if copy:
         adata = adata.to_memory() if adata.isbacked else adata.copy()
     chosen = _chosen(adata, mask_var)
-    data = _columns(adata.X if layer is None else adata.layers[layer], chosen)
-    pca = SparsePCA(n_components, **options)
+    values = adata.X if layer is None else adata.layers[layer]
+    if values is None:
+        raise ValueError(f"layer must name data: adata.X is None, layers are {list(adata.layers)}")
+    data = _columns(values, chosen)
+    # The annotated data takes arrays, whatever scikit-learn's transform_output is.
+    pca = SparsePCA(n_components, **options).set_output(transform="default")
     scores = pca.fit_transform(data)
     loadings = np.zeros((adata.n_vars, scores.shape[1]))
     loadings[chosen] = pca.components_.T

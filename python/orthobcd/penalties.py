@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from ._internal.checks import (
     as_int,
     as_optional_int,
     check_size,
+    items_of,
     unmasked,
 )
 
@@ -375,14 +376,15 @@ def _as_rows(name: str, value: Any) -> tuple[Any, ...]:
     """Row numbers, or a tuple of row numbers for each column."""
     if value is None:
         return ()
-    if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+    items = items_of(value)
+    if items is None:
         raise TypeError(f"{name} must be a sequence of rows, or one for each column, got {value!r}")
-    nested = [isinstance(one, (Sequence, np.ndarray)) and np.ndim(one) > 0 for one in value]
-    if any(nested) and not all(nested):
+    each = [items_of(one) for one in items]
+    if all(rows is None for rows in each):
+        return tuple(as_int(name, i, 0) for i in items)
+    if isinstance(value, Set) or None in each:
         raise TypeError(f"{name} must hold rows, or a sequence of rows for each column, not both")
-    if any(nested):
-        return tuple(tuple(as_int(name, i, 0) for i in rows) for rows in value)
-    return tuple(as_int(name, i, 0) for i in value)
+    return tuple(tuple(as_int(name, i, 0) for i in rows or ()) for rows in each)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -431,14 +433,10 @@ class Cardinality(Checked):
         include: Rows | None = None,
         exclude: Rows | None = None,
     ) -> None:
-        several = isinstance(count, (Sequence, np.ndarray)) and np.ndim(count) == 1
-        checked = (
-            tuple(as_int("count", one, 1) for one in np.asarray(unmasked(count)).tolist())
-            if several
-            else as_int("count", count, 1)
-        )
+        each = None if isinstance(count, Set) else items_of(count)
+        whole = as_int("count", count, 1) if each is None else None
         self._set(
-            count=checked,
+            count=tuple(as_int("count", one, 1) for one in each or ()) if whole is None else whole,
             nonnegative=as_bool("nonnegative", nonnegative),
             include=_as_rows("include", include),
             exclude=_as_rows("exclude", exclude),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -146,6 +146,20 @@ def _of_frame(frame: Any) -> Any:
     if all(getattr(kind, "kind", "O") in "fiub" for kind in kinds):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     return frame.to_numpy(dtype=object)
+
+
+def items_of(value: Any) -> list[Any] | None:
+    """Items of a sequence, array, set, or index or column of a table; None for other values.
+
+    Items of a set are in the order of their texts.
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Sized):
+        return None
+    if isinstance(value, Set):
+        return sorted(value, key=str)
+    if isinstance(value, np.ndarray):
+        return None if value.ndim == 0 else list(unmasked(value))
+    return list(value) if isinstance(value, Iterable) else None
 
 
 def is_missing(entry: Any) -> bool:

@@ -382,7 +382,9 @@ def _numbered(groups: Any, m: int) -> tuple[list[str], IntArray]:
 
     Samples without a group (NaN, None, NA, masked) are a last one, "missing".
     """
-    given = unmasked(groups)
+    dates = getattr(getattr(groups, "dtype", None), "kind", "") == "M"
+    # Objects keep integers beside missing labels.
+    given = unmasked(groups.astype(object) if hasattr(groups, "astype") and not dates else groups)
     listed = isinstance(given, (list, tuple))
     labels = np.array(given, dtype=object) if listed else np.asarray(given)
     if labels.dtype.kind == "M":

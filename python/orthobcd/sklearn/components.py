@@ -24,7 +24,7 @@ from .blocks import (
     blocks_of,
     checked,
 )
-from .dask import Mapped, is_lazy, mapped, totals, transformed
+from .dask import LazyOutput, Mapped, is_lazy, mapped, totals, transformed
 from .loadings import Loadings, loadings_of
 from .passes import COMPONENTS
 from .preparation import (
@@ -45,7 +45,13 @@ def default_components(m: int, n: int) -> int:
     return min(COMPONENTS, m, n)
 
 
-class Components(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Components(
+    LazyOutput,
+    Saved,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Methods of fitted components: `transform`, `score`, `loadings` and others."""
 
     # The constructors of the subclasses set these.
@@ -119,8 +125,9 @@ class Components(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         ndarray of shape (n_samples, n_components)
-            A lazy Dask array for a Dask collection. With scikit-learn's array API dispatch, an
-            array of the library, device and type of X.
+            A lazy Dask array for a Dask collection, a lazy Dask data frame with the index of X if
+            the output is set to "pandas"; there is no lazy "polars" output. With scikit-learn's
+            array API dispatch, an array of the library, device and type of X.
 
         Raises
         ------

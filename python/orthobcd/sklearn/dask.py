@@ -12,11 +12,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.utils.validation import validate_data
 
 from .._core import DATA
@@ -446,3 +448,39 @@ def totals(estimator: Any, X: Any, function: Callable[..., Any], *arguments: Any
     if not values:
         raise ValueError("X must have at least one row")
     return values
+
+
+class LazyOutput:
+    """Base class of estimators whose ``set_output`` keeps the results of Dask collections lazy.
+
+    The wrappers of scikit-learn would compute them. With "pandas" a result is a Dask data frame.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("transform", "fit_transform"):
+            method = getattr(cls, name, None)
+            if method is not None and not hasattr(method, "keeps_lazy"):
+                setattr(cls, name, _keeping_lazy(method))
+
+
+def _keeping_lazy(method: Any) -> Any:
+    """A transforming method that scikit-learn wrapped; without that wrapper for a collection."""
+    plain = getattr(method, "__wrapped__", method)
+
+    @wraps(method)
+    def kept(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if not is_lazy(X):
+            return method(self, X, *args, **options)
+        result = plain(self, X, *args, **options)
+        own = getattr(self, "_sklearn_output_config", {})
+        kind = own.get("transform", get_config()["transform_output"])
+        if kind != "pandas" or not hasattr(result, "chunks"):
+            return result
+        index = X.index if hasattr(X, "npartitions") and hasattr(X, "columns") else None
+        return need("dask", "dask.dataframe").from_dask_array(
+            result, list(self.get_feature_names_out()), index
+        )
+
+    kept.keeps_lazy = True  # type: ignore[attr-defined]
+    return kept

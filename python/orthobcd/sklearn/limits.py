@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Set
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._internal.checks import FloatArray, as_int
+from .._internal.checks import FloatArray, as_int, items_of
 from ..penalties import Cardinality
 
-Features: TypeAlias = Sequence[Any]
+Features: TypeAlias = Collection[Any]
 """Features by index or name: for all components, or a sequence for each component."""
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes))
 
 
 def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
@@ -23,6 +19,8 @@ def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
     if isinstance(feature, str):
         if names is None or feature not in names:
             raise ValueError(f"{name} must hold features of the data, got {feature!r}")
+        if (count := names.count(feature)) > 1:
+            raise ValueError(f"{name} must hold indices where {count} features are {feature!r}")
         return names.index(feature)
     index = as_int(name, feature, 0)
     if index >= n:
@@ -34,29 +32,30 @@ def _features(name: str, value: Any, estimator: Any, n: int) -> list[Any] | None
     """Indices of features, for all components or a list for each component."""
     if value is None:
         return None
-    if not _is_list(value):
+    items = items_of(value)
+    if items is None:
         raise TypeError(
             f"{name} must be a sequence of features, or one per component, got {value!r}"
         )
     known = getattr(estimator, "feature_names_in_", None)
     names = None if known is None else [str(feature) for feature in known]
-    if any(_is_list(one) for one in value):
-        return [
-            [_index(name, feature, names, n) for feature in (one if _is_list(one) else [one])]
-            for one in value
-        ]
-    return [_index(name, feature, names, n) for feature in value]
+    each = [items_of(one) for one in items]
+    if all(one is None for one in each):
+        return [_index(name, feature, names, n) for feature in items]
+    if isinstance(value, Set):
+        raise TypeError(f"{name} must have an order of the components, got {value!r}")
+    return [
+        [_index(name, feature, names, n) for feature in ([one] if features is None else features)]
+        for one, features in zip(items, each, strict=True)
+    ]
 
 
 def limit_of(estimator: Any, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
     """The constraint of an estimator's ``n_nonzero``, ``include`` and ``exclude``."""
     count = estimator.n_nonzero
-    several = _is_list(count)
-    counts = (
-        [as_int("n_nonzero", one, 1) for one in count]
-        if several
-        else [as_int("n_nonzero", count, r)]
-    )
+    each = None if isinstance(count, Set) else items_of(count)
+    several = each is not None
+    counts = [as_int("n_nonzero", one, 1 if several else r) for one in each or [count]]
     if several and len(counts) != r:
         raise ValueError(
             f"n_nonzero must be one number for each of {r} components, got {len(counts)}"

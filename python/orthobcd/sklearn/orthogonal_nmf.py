@@ -22,7 +22,7 @@ from ..solvers import OBCD, Auto
 from ..solving import solve
 from .blocks import ROWS, as_bytes, blocks_of, check_memory, checked, joined
 from .components import default_components
-from .dask import checked_chunks, example_of, is_lazy, transformed
+from .dask import LazyOutput, checked_chunks, example_of, is_lazy, transformed
 from .fitting import Fitting, run_options, threads_of
 from .preparation import (
     PrecisionName,
@@ -81,6 +81,7 @@ def _lazy_labels(data: Any, components: FloatArray) -> IntArray:
 
 # Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
 class OrthogonalNMF(
+    LazyOutput,
     Saved,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
