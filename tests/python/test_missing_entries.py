@@ -250,6 +250,9 @@ def test_masked_triples_and_limits_are_refused():
     gaps = triples == 5
     for call in (
         lambda: ob.UltraE(12, 1, 4, max_epochs=1).fit(masked(triples, gaps, np.int64)),
+        lambda: ob.UltraE(dim=4, max_epochs=1).fit(
+            np.ma.masked_array(triples.astype(str), mask=gaps)
+        ),
         lambda: ob.Cardinality(masked([3, 4], [0, 1], np.int64)),
         lambda: ob.SparsePCA(2, n_nonzero=masked([3, 4], [0, 1], np.int64)).fit(WHOLE),
     ):

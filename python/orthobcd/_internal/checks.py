@@ -112,9 +112,9 @@ def unmasked(value: Any) -> Any:
         return value
     if not np.ma.is_masked(value):
         return np.ma.getdata(value)
-    if value.dtype.kind in "iub":
-        return value.astype(np.float64).filled(np.nan)
-    return (value if value.dtype.kind in "fc" else value.astype(object)).filled(np.nan)
+    kind: Any = np.float64 if value.dtype.kind in "iub" else object
+    masked: Any = value if value.dtype.kind in "fc" else value.astype(kind)
+    return masked.filled(np.nan)
 
 
 def numbers_of(value: Any) -> Any:

@@ -150,10 +150,11 @@ def _raw(name: str, value: Any) -> NDArray[Any]:
     """Triples as an (N, 3) array, of integers or of objects."""
     if isinstance(value, TripleFiles):
         return np.concatenate(value.splits)
-    raw = np.asarray(unmasked(value))
+    given = unmasked(value)
+    raw = np.asarray(given)
     if raw.dtype.kind not in "iufbcmM":
         # Not an array of strings: numbers beside names would become strings.
-        raw = np.array(value, dtype=object)
+        raw = np.array(given, dtype=object)
         bad = [entry for entry in raw.flat if not isinstance(entry, (str, int, np.integer))]
         if bad:
             raise TypeError(f"{name} must hold numbers or names, got {bad[0]!r}")

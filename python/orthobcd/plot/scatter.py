@@ -389,8 +389,9 @@ def _numbered(groups: Any, m: int) -> tuple[list[str], IntArray]:
     labels = np.array(given, dtype=object) if listed else np.asarray(given)
     if labels.dtype.kind == "M":
         # With no more digits than the dates need.
-        texts = np.datetime_as_string(labels, unit="auto")
-        labels = np.where(np.isnat(labels), None, texts.astype(object))
+        texts = np.datetime_as_string(labels, unit="auto").astype(object)
+        texts[np.isnat(labels)] = None
+        labels = texts
     if labels.shape != (m,):
         raise ValueError(f"groups must have shape ({m},), a group per sample; got {labels.shape}")
     known = [label for label in labels if not is_missing(label)]

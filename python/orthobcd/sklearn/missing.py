@@ -281,7 +281,7 @@ def _maximised(
         """m times the expected covariance times v."""
         return np.asarray(about.T @ (about @ v) + model.unsure(parts, v))
 
-    basis = np.linalg.qr(np.column_stack([vectors, product(vectors)]))[0]
+    basis: FloatArray = np.linalg.qr(np.column_stack([vectors, product(vectors)]))[0]
     values, turn = np.linalg.eigh(basis.T @ product(basis) / m)
     values, turn = values[::-1][:r], turn[:, ::-1][:, :r]
     total = (float(np.sum(about**2)) + model.unsure_total(parts)) / m
@@ -319,7 +319,7 @@ def _change(before: Gaussian, after: Gaussian) -> float:
     """Relative change of the modelled covariance ``W Wᵀ + noise I``."""
     pair = np.column_stack([after.loadings, before.loadings])
     signs = np.repeat([1.0, -1.0], [after.loadings.shape[1], before.loadings.shape[1]])
-    triangle = np.linalg.qr(pair, mode="r")
+    triangle: Any = np.linalg.qr(pair, mode="r")
     root = np.sqrt(len(pair))
     change = np.linalg.norm((triangle * signs) @ triangle.T) + root * abs(
         after.noise - before.noise

@@ -359,9 +359,10 @@ def choose_n_components(
         raise ValueError(f"quantile must be at most 1, got {quantile:g}")
     rng = check_random_state(random_state)
     if method == "parallel":
-        data = Moments(data, center=True, scale=True).data
-        values = _eigenvalues(data, most)
-        noise = [_eigenvalues(_permuted(data, rng), most) for _ in range(repeats)]
+        features = np.ascontiguousarray(Moments(data, center=True, scale=True).data.T)
+        values = _eigenvalues(features, most)
+        draw = np.random.default_rng(rng.randint(2**31 - 1))
+        noise = [_eigenvalues(draw.permuted(features, axis=1), most) for _ in range(repeats)]
         thresholds = np.quantile(noise, quantile, axis=0)
         below = np.flatnonzero(values <= thresholds)
         return ComponentChoice(max(1, int(below[0]) if len(below) else most), values, thresholds)
@@ -381,14 +382,12 @@ def choose_n_components(
     return ComponentChoice(number, values, np.full(most, limit))
 
 
-def _eigenvalues(data: FloatArray, most: int) -> FloatArray:
-    singular = np.linalg.svd(data, compute_uv=False)[:most]
-    return np.asarray(singular**2 / (len(data) - 1))
-
-
-def _permuted(data: FloatArray, rng: Any) -> FloatArray:
-    """Data with every column permuted independently."""
-    return np.column_stack([rng.permutation(column) for column in data.T])
+def _eigenvalues(features: FloatArray, most: int) -> FloatArray:
+    """Leading eigenvalues of the correlations of standardized features, which are rows."""
+    n, m = features.shape
+    gram = features @ features.T if n <= m else features.T @ features
+    values = np.linalg.eigvalsh(gram)[::-1][:most] / (m - 1)
+    return np.asarray(np.maximum(values, 0.0))
 
 
 def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
