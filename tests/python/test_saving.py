@@ -16,6 +16,7 @@ sparse = pytest.importorskip("scipy.sparse")
 
 from sklearn import model_selection  # noqa: E402
 from sklearn.datasets import load_wine  # noqa: E402
+from sklearn.decomposition import PCA  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 
 import orthobcd as ob  # noqa: E402
@@ -158,6 +159,8 @@ def test_the_file_is_one_of_components(kind, tmp_path):
     assert (tmp_path / "pca.csv").read_text().splitlines()[0].split(",")[0] == names[0]
     with pytest.raises(ValueError, match="with an estimator"):
         write_components(path, pca, ["a"])
+    with pytest.raises(TypeError, match="components must be a matrix or an estimator of orthobcd"):
+        write_components(path, PCA())
     with pytest.raises(ValueError, match=r"^components must "):
         write_components(path, np.ones(3), ["a"])
 

@@ -125,6 +125,8 @@ def write_components(
     ValueError
         If the path has another ending, components are no matrix, mean or scale have another
         length, or names, mean, scale or settings are given beside an estimator.
+    TypeError
+        If components are an estimator of another package, or not numeric.
     OSError
         If the file cannot be written.
 
@@ -142,6 +144,9 @@ def write_components(
     if ending not in (".csv", ".npz"):
         raise ValueError(f"path must end in .csv or .npz, got {path}")
     if hasattr(components, "get_params"):
+        if not hasattr(components, "_arrays"):
+            kind = type(components).__name__
+            raise TypeError(f"components must be a matrix or an estimator of orthobcd, got {kind}")
         if len(names) or not (mean is None and scale is None and settings is None):
             raise ValueError("names, mean, scale and settings must not be given with an estimator")
         arrays = components._arrays()

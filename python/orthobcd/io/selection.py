@@ -54,10 +54,8 @@ class Selection:
         for name in ("header", "index"):
             value = getattr(self, name)
             if not (isinstance(value, bool) or (isinstance(value, str) and value == "auto")):
-                raise ValueError(
-                    f"{name} must be 'auto', True or False, got {value!r}; "
-                    "drop leaves out a column by name or index"
-                )
+                hint = "; drop leaves out a column by its name" if name == "index" else ""
+                raise ValueError(f"{name} must be 'auto', True or False, got {value!r}{hint}")
         if not (self.comment is None or (isinstance(self.comment, str) and len(self.comment) == 1)):
             raise ValueError(f"comment must be None or one character, got {self.comment!r}")
         if self.columns is not None and self.drop is not None:

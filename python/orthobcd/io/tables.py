@@ -29,7 +29,7 @@ WIDE = 4096
 BLOCK = 1 << 23
 """Bytes of a table that are parsed at once."""
 
-LINES, CELLS = 20, 1 << 16
+LINES, CELLS = 20, 1 << 14
 """Largest numbers of lines and of cells that are searched for a header and an index."""
 
 BOM = b"\xef\xbb\xbf"
