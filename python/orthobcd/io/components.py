@@ -164,8 +164,9 @@ def put_components(part: Path, ending: str, arrays: Mapping[str, Any]) -> None:
     with part.open("w", encoding="utf-8", newline="") as stream:
         names = arrays["feature_names"].tolist()
         # Numbers are names if they are quoted.
-        quoting = csv.QUOTE_ALL if all(map(is_value, names)) else csv.QUOTE_MINIMAL
-        csv.writer(stream, quoting=quoting).writerow(names)
+        are_numbers = all(map(is_value, names))
+        quoted = csv.writer(stream, quoting=csv.QUOTE_ALL)
+        (quoted if are_numbers else csv.writer(stream)).writerow(names)
         rows = ([repr(float(value)) for value in row] for row in arrays["components"])
         csv.writer(stream).writerows(rows)
 
