@@ -205,6 +205,14 @@ def test_objects_survive(value, tmp_path):
     assert_same(unpacked(json.loads(text), kept, saving._classes()), value)
 
 
+def test_sequences_of_pandas_become_lists(tmp_path):
+    columns = frame().columns[:2]
+    for value in (columns, columns.to_series(), columns.array):
+        pca = fits("names").set_params(exclude=value)
+        pca.save(tmp_path / "a.npz")
+        assert ob.SparsePCA.load(tmp_path / "a.npz").exclude == list(columns)
+
+
 class Mine(ob.SparsePCA):
     """A class of a user."""
 

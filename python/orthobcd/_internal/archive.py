@@ -135,6 +135,9 @@ def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> A
             made = [packed(part, arrays, name, classes) for part in (arguments, options)]
             later = packed(state, arrays, f"{name}.state", classes)
             return {"__object__": [kind, [*made, later]]}
+    if hasattr(value, "tolist"):
+        # An index or a series of pandas.
+        return packed(value.tolist(), arrays, name, classes)
     raise TypeError(f"{name} must be of a kind that a file can hold, got {value!r}")
 
 
