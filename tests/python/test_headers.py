@@ -238,6 +238,28 @@ def test_a_mark_in_quotes_is_no_comment(tmp_path):
     assert names == ["a#1", 'b "#" 2']
 
 
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+@pytest.mark.parametrize("blank", ["", " ", "    "])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_are_no_samples(separator, blank, end, tmp_path, monkeypatch):
+    rows = [separator.join(row) for row in (["a", "b", "c"], ["1", "2", "3"], ["4", "5", "6.5"])]
+    for place in range(4):
+        lines = [*rows[:place], blank, *rows[place:], blank, blank]
+        (tmp_path / "a.txt").write_bytes(end.join(lines).encode())
+        for _ in parsers(monkeypatch):
+            data, names = quiet(tmp_path / "a.txt", missing=True)
+            np.testing.assert_array_equal(data, [[1, 2, 3], [4, 5, 6.5]])
+            assert names == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("text", ["höhe,b\n1,2\n3,4\n", "a,b\n1,2\nö,4\n"])
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_text_of_another_encoding_is_named(text, encoding, tmp_path):
+    (tmp_path / "a.csv").write_bytes(text.encode(encoding))
+    with pytest.raises(UnreadableFile, match=r"not UTF-8 text, at b|is not numeric"):
+        read_matrix(tmp_path / "a.csv")
+
+
 GAPS = ("", " ", "  ", "NA", " NA ", "#N/A", "<NA>", ".", "NaN", "nan", "NULL", "N/A", "?", '""')
 TRUTHS = ("TRUE", "FALSE", "True", "False", "true", "false")
 

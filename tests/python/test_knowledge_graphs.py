@@ -427,6 +427,15 @@ def test_wrong_lists_of_names_are_refused(content, reason, tmp_path):
         ob.load_triples(path, entities=tmp_path / "names.txt")
 
 
+@pytest.mark.parametrize("place", range(3))
+def test_triples_that_are_not_utf8_are_named(place, tmp_path):
+    lines = [b"a\tr\tb\n"] * 3
+    lines[place] = "K\u00f6ln\tr\tb\n".encode("latin-1")
+    (tmp_path / "graph.tsv").write_bytes(b"".join(lines))
+    with pytest.raises(ValueError, match=rf"graph\.tsv: line {place + 1} is not UTF-8"):
+        ob.load_triples(tmp_path / "graph.tsv")
+
+
 SPELLINGS = ("1", "01", "001", "10", "010", "00", "0", "+1", "1.0", " 1", "-1", "1_0", "\u0661")
 
 

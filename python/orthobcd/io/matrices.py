@@ -143,6 +143,9 @@ def read_matrix(
         raise UnreadableFile(f"{name}: {error}") from error
     except FileNotFoundError as error:
         raise UnreadableFile(f"{name}: no such file") from error
+    except UnicodeDecodeError as error:
+        wrong = error.object[max(0, error.start - 10) : error.start + 10]
+        raise UnreadableFile(f"{name}: not UTF-8 text, at {wrong!r}; convert it first") from error
     except ImportError as error:
         raise UnreadableFile(f"{name}: reading a {kind} file: {error}") from error
     except Exception as error:

@@ -11,7 +11,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from re import search
+from re import MULTILINE, compile, search
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,9 @@ LINES, CELLS = 20, 1 << 14
 
 BOM = b"\xef\xbb\xbf"
 """UTF-8 byte order mark, which some programs write at the beginning of a text."""
+
+BLANK = compile(rb"^ +\r?(?:\n|\Z)", MULTILINE)
+"""Lines of blanks, which pyarrow's CSV reader does not skip."""
 
 HEADER = "header=False (--no-header) reads it as a sample"
 INDEX = "index=True or False (--index, --no-index) decides"
@@ -278,6 +281,11 @@ def _parse_by_column(
     try:
         columns = _columns(table, texts, numbers, table.words)
     except pyarrow.ArrowInvalid as error:
+        table.stream.seek(table.begin)
+        content = table.stream.read()
+        filled = BLANK.sub(b"", content)
+        if len(filled) < len(content):
+            return replace(table, stream=io.BytesIO(filled), begin=0).parse(texts, numbers)
         if found := search(r"Expected \d+ columns, got (\d+)", str(error)):
             raise table.changed(int(found[1])) from error
         # A cell is neither a number nor missing, such as TRUE and a blank.
@@ -327,7 +335,7 @@ def _parse_by_row(
     written: list[Texts] = [[] for _ in texts]
     parts = [np.zeros((0, len(numbers)))]
     for lines in iter(lambda: table.stream.readlines(BLOCK), []):
-        rows = [row for line in lines if (row := line.decode().strip("\r\n"))]
+        rows = [row for line in lines if (row := line.decode().strip("\r\n")).strip(" ")]
         cells = _cells(rows, table.separator)
         lengths = compute.list_value_length(cells).to_numpy()
         if (lengths != table.width).any():

@@ -170,7 +170,8 @@ def _wrong_line(source: Source, error: Exception, separator: str, counted: bool)
     """Message about the first wrong line of a file of triples that pyarrow cannot read."""
     source.stream.seek(0)
     word = "tab" if separator == "\t" else "blank"
-    for number, line in enumerate(_lines(source), 1):
+    for number, raw in enumerate(source.stream, 1):
+        line = _decoded(number, raw)
         fields = line.count(separator) + 1
         if line and fields != 3 and not (counted and number == 1):
             return f"line {number} must have 3 {word}-separated fields, got {fields}"
@@ -268,6 +269,14 @@ def _names(what: str, given: str | os.PathLike[str] | Sequence[str] | None) -> l
     return names
 
 
+def _decoded(number: int, line: bytes) -> str:
+    """A line of a file as text, without its end."""
+    try:
+        return line.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"line {number} is not UTF-8: {line[:40]!r}") from error
+
+
 def _listed(content: bytes) -> list[str]:
     """The names of a file, by number.
 
@@ -279,14 +288,10 @@ def _listed(content: bytes) -> list[str]:
     lines = content.removeprefix(BOM).split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()
-    texts = []
-    for number, line in enumerate(lines, 1):
-        try:
-            texts.append(line.decode("utf-8").rstrip("\r"))
-        except UnicodeDecodeError as error:
-            raise ValueError(f"line {number} is not UTF-8: {line[:40]!r}") from error
-        if not texts[-1].strip():
-            raise ValueError(f"line {number} is blank, and names follow")
+    texts = [_decoded(number, line) for number, line in enumerate(lines, 1)]
+    blank = next((number for number, text in enumerate(texts, 1) if not text.strip()), None)
+    if blank is not None:
+        raise ValueError(f"line {blank} is blank, and names follow")
     if not any("\t" in text for text in texts):
         return texts
     # OpenKE's files begin with the count and have the number behind the name.
