@@ -139,7 +139,7 @@ def numbers_of(value: Any) -> Any:
 def _of_frame(frame: Any) -> Any:
     """A pandas data frame or series; of types that NumPy lacks, as an array or sparse matrix."""
     kinds = np.atleast_1d(np.asarray(frame.dtypes, dtype=object))
-    if frame.ndim == 2 and hasattr(frame, "sparse"):
+    if frame.ndim == 2 and all(getattr(kind, "fill_value", None) == 0 for kind in kinds):
         return frame.sparse.to_coo().tocsc()
     if all(isinstance(kind, np.dtype) and kind.kind != "O" for kind in kinds):
         return frame
