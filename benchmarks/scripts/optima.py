@@ -80,7 +80,7 @@ def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
     """Objective, seconds, processor seconds per second, and the run that found the point."""
     posed = problem(data, row)
     wall, cpu = time.perf_counter(), time.process_time()
-    result = ob.solve(posed, max_time=row.seconds, effort=math.inf, seed=seed)
+    result = ob.solve(posed, max_time=row.seconds, effort=math.inf, seed=seed, n_threads=-1)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert result.feasibility < 1e-12, result.feasibility
     return result.objective, wall, cpu / wall, result.strategy

@@ -121,7 +121,7 @@ def solve(
     max_sweeps : int, optional
         Limit on sweeps, of all descents together; a sweep is n(n−1)/2 pair visits.
     max_work : float, optional
-        Limit on counted work; a unit is about a second of one core, for a `SmoothFunction` at most
+        Limit on counted work; a unit is about a second of one core, for a `SmoothFunction` about
         10,000 calls. Unlike `max_time` it gives the
         same bits for any load and number of threads. A search that ends by itself ends earlier.
         Not for `VRJOBCD`.

@@ -61,7 +61,7 @@ impl Search<'_, '_> {
         let (mut idle, mut done) = (0, 0);
         let (mut gained, mut worked) = (0.0, 0.0);
         while done < rounds && idle < idle_rounds && self.incumbent.status.is_none() {
-            let left = self.left() - end;
+            let left = (self.left() - end).min(self.limit_left());
             if left.is_finite() && !(left > 0.25 * slice * self.lanes as f64) {
                 break;
             }
@@ -95,7 +95,7 @@ impl Search<'_, '_> {
         let least = GAIN * self.incumbent.size();
         let begun = self.rounds.clock.seconds();
         let from = vec![&best.x; jobs.len()];
-        let found = self.rounds.run(self.incumbent, &jobs, &from, slice);
+        let found = self.run_jobs(&jobs, &from, slice);
         let mut largest = 0.0f64;
         for (&k, found) in chosen.iter().zip(&found) {
             let Some(found) = found else { continue };
@@ -139,9 +139,7 @@ impl Search<'_, '_> {
             .map(|_| self.job(deepest.arm, false, true))
             .collect();
         let from = self.incumbent.best.x.clone();
-        let found = self
-            .rounds
-            .run(self.incumbent, &jobs, &vec![&from; jobs.len()], slice);
+        let found = self.run_jobs(&jobs, &vec![&from; jobs.len()], slice);
         let reached = found.iter().flatten().map(|f| f.candidate.objective);
         let objective = reached.fold(f64::INFINITY, f64::min);
         self.deepest = Some(Deepest {

@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::arms::{self, Arm};
-use super::candidate::Candidate;
+use super::candidate::{Candidate, JobResult};
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::plan::{From, Plan};
@@ -25,6 +25,9 @@ pub(super) const LANES: usize = 4;
 const FREE_ROUNDS: f64 = 8.0;
 const FREE_WORK: f64 = 4e6;
 const FREE_SHARE: f64 = 0.9;
+
+/// Share of its work that a search which ends by itself needs at least: a limit on less work is shared by the phases.
+const USUAL: f64 = 0.8;
 
 /// Least work of the last polish without limits, as a fraction of the work of the search or of a work unit,
 /// whichever is smaller.
@@ -51,8 +54,8 @@ pub(super) struct Search<'s, 'a> {
     pub(super) auto: &'s Auto,
     /// The point from which the search began.
     pub(super) first: Array2<f64>,
-    /// True for a search that ends by itself, unless a limit ends it earlier. `work`: its work, `limit`: the work
-    /// limit, both in multiply-adds.
+    /// True for a search that ends by itself, unless a limit ends it earlier. `work`: the multiply-adds that its phases
+    /// share, and `limit`: those of the limit on work.
     pub(super) free: bool,
     pub(super) work: f64,
     limit: f64,
@@ -85,10 +88,11 @@ impl<'s, 'a> Search<'s, 'a> {
             false => options.patience() * default,
         };
         let limit = options.max_work.map_or(f64::INFINITY, |limit| limit as f64);
-        let ends = limit.is_infinite() || options.ends_by_itself() && (mixed || limit >= own);
+        let suffices = mixed || limit >= USUAL * own;
+        let ends = limit.is_infinite() || options.ends_by_itself() && suffices;
         Self {
             free: rounds.clock.counts() && ends,
-            work: if ends { own.min(limit) } else { limit },
+            work: if ends && !mixed { own } else { limit },
             limit,
             lanes: match rounds.clock.counts() {
                 true => LANES,
@@ -240,7 +244,7 @@ impl<'s, 'a> Search<'s, 'a> {
             ..Job::taken("descent", true, false)
         };
         self.rounds.sweeps = None;
-        self.rounds.run(self.incumbent, &[job], &[&from], units);
+        self.run_jobs(&[job], &[&from], units);
     }
 
     /// Returns whether the incumbent is a known optimum.
@@ -310,7 +314,26 @@ impl<'s, 'a> Search<'s, 'a> {
         self.rounds.sweeps = self.sweeps_left();
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = self.slice(units, jobs.len());
-        self.rounds.run(self.incumbent, &jobs, &froms, slice);
+        self.run_jobs(&jobs, &froms, slice);
+    }
+
+    /// Runs jobs, each for `slice` units of the clock, but not beyond the limit on work.
+    pub(super) fn run_jobs(
+        &mut self,
+        jobs: &[Job],
+        from: &[&Array2<f64>],
+        slice: f64,
+    ) -> Vec<Option<JobResult>> {
+        let slice = slice.min(self.limit_left() / jobs.len().max(1) as f64);
+        self.rounds.run(self.incumbent, jobs, from, slice)
+    }
+
+    /// Returns the units left until the limit on work ends a search that ends by itself.
+    pub(super) fn limit_left(&self) -> f64 {
+        match self.free {
+            true => (self.limit - self.rounds.spent).max(0.0),
+            false => f64::INFINITY,
+        }
     }
 
     /// Returns the sweeps left until their limit is reached.
@@ -332,11 +355,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 true => FINAL_POLISH * self.work.min(WORK_UNIT),
                 false => 0.0,
             };
-            let units = match self.rounds.clock.counts() {
-                true => (self.left().max(least)).min((self.limit - self.rounds.spent).max(0.0)),
-                false => self.left(),
-            };
-            self.polish(&best, units, false);
+            self.polish(&best, self.left().max(least), false);
         }
         if self.incumbent.status.is_none() {
             let stationary = self.incumbent.best.stationary;

@@ -73,7 +73,7 @@ impl Search<'_, '_> {
         self.rounds.sweeps = sweeps.map(|limit| (limit / (count as u64 + 2)).max(1));
         let from = given.unwrap_or_else(|| self.incumbent.best.x.clone());
         let froms = vec![&from; jobs.len()];
-        let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
+        let found = self.run_jobs(&jobs, &froms, slice);
         self.before = slice;
         let mut order: Vec<usize> = (0..jobs.len()).filter(|&k| found[k].is_some()).collect();
         let objective = |found: &JobResult| found.candidate.objective;

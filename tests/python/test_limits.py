@@ -234,3 +234,32 @@ def test_an_endless_command_needs_a_limit(tmp_path, capsys):
     np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
     assert main(["sparse-pca", str(table), "--effort", "inf"]) == 2
     assert "effort must be finite" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 2.0])
+def test_a_search_keeps_its_limit_on_work(name, share):
+    """But for the last step of a run; a limit of twice the work changes nothing."""
+    problem = SEARCHES[name]()
+    free = ob.solve(problem)
+    limited = ob.solve(problem, max_work=share * free.work)
+    assert limited.work <= 1.25 * share * free.work + 1e-4
+    if share == 2.0 and name not in ("box", "mixed", "mixed l0"):
+        assert_same(limited, free)
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.02), ob.L0(0.005)], ids=repr)
+@pytest.mark.parametrize("solver", [None, ob.OBCD(), ob.OBCD(working_set="random")], ids=repr)
+@pytest.mark.parametrize("n", [4, 12])
+def test_a_unit_is_about_ten_thousand_calls(penalty, solver, n):
+    calls = []
+
+    def counted(x: np.ndarray) -> tuple[float, np.ndarray]:
+        calls.append(1)
+        return away(x)
+
+    problem = ob.StiefelProblem(ob.SmoothFunction(counted, n), penalty, 2)
+    result = ob.solve(problem, solver=solver)
+    # The first and the last point are evaluated beside the work of a search.
+    assert len(calls) <= 1.25e4 * result.work + 100
+    assert solver is not None or len(calls) <= 7000
