@@ -91,7 +91,8 @@ class Table:
     def not_numeric(self, k: int, cell: str) -> UnreadableFile:
         """The error for a cell of column k that is not a number."""
         name = self.names[k] if self.names else str(k)
-        return UnreadableFile(f"{self.path}: column {name!r} is not numeric: {cell!r}")
+        hint = "" if k or self.index else "; index=True (--index) leaves the first column out"
+        return UnreadableFile(f"{self.path}: column {name!r} is not numeric: {cell!r}{hint}")
 
     def changed(self, width: int) -> UnreadableFile:
         """The error for a line with another number of cells."""
