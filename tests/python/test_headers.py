@@ -231,6 +231,22 @@ def test_comments(mark, where, separator, tmp_path, monkeypatch):
             np.testing.assert_array_equal(quiet(tmp_path / "a.txt")[0], data)
 
 
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+def test_a_commented_header_above_words(separator, tmp_path, monkeypatch):
+    """The words of samples are no header; a line of words alone is."""
+    for text, rows in (
+        ("#name,x,y\nr1,1,2\nr2,3,4\n", [[1, 2], [3, 4]]),
+        ("# of May\n#name,x,y\nr1,1,2\nr2,NA,4\n", [[1, 2], [np.nan, 4]]),
+        ("# of May\nname,x,y\nr1,1,2\nr2,3,4\n", [[1, 2], [3, 4]]),
+        ("# 1 of 3\nname,x,y\nr1,1,2\nr2,3,4\n", [[1, 2], [3, 4]]),
+    ):
+        (tmp_path / "a.txt").write_text(text.replace(",", separator))
+        for _ in parsers(monkeypatch):
+            data, names = quiet(tmp_path / "a.txt", drop=["name"], missing=True)
+            np.testing.assert_array_equal(data, rows)
+            assert names == ["x", "y"]
+
+
 def test_a_mark_in_quotes_is_no_comment(tmp_path):
     (tmp_path / "a.csv").write_text('"a#1","b ""#"" 2"\n1,2 # "so"\n3,4\n')
     data, names = quiet(tmp_path / "a.csv", comment="#")

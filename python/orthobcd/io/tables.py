@@ -161,8 +161,13 @@ def _layout(source: Source, selection: Selection) -> Table:
     below += islice(lines, min(LINES, CELLS // max(1, len(cells))))
     following = [line for _, line in below]
     body = [_split(line, separator) for line in following]
-    is_words = not all(is_value(cell, decimal) for cell in cells)
-    fits = not first or (not is_words and len(names) == len(cells))
+    values, below_values = (
+        [is_value(cell, decimal) for cell in row] for row in (cells, body[0] if body else cells)
+    )
+    is_words = not all(values)
+    # Words in the same columns as in the next line, beside numbers, are a sample.
+    is_sample = not is_words or (any(values) and values == below_values)
+    fits = not first or (is_sample and len(names) == len(cells))
     if said and fits and selection.header is not False:
         # The header of numpy.savetxt.
         body, following = [cells, *body], [first, *following]
