@@ -1,7 +1,7 @@
 //! Dense factorizations, from `faer`, in `ndarray` terms; and the few matrix products we need.
 
 use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::{DenseSolveCore, Llt, Solve};
+use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
 
@@ -277,11 +277,25 @@ pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     from_faer(solved.as_ref())
 }
 
-/// A⁻¹B for a square A, by an LU decomposition; not finite if A is singular.
-pub(crate) fn solved(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<f64> {
-    let right = Mat::from_fn(b.nrows(), b.ncols(), |i, k| b[[i, k]]);
-    let x = in_faer(a, |a| a.partial_piv_lu().solve(&right));
-    from_faer(x.as_ref())
+/// LU decomposition of a square matrix; what it solves is not finite if the matrix is singular.
+pub(crate) struct Lu(PartialPivLu<f64>);
+
+impl Lu {
+    pub(crate) fn new(a: ArrayView2<'_, f64>) -> Self {
+        Self(in_faer(a, |a| a.partial_piv_lu()))
+    }
+
+    /// Overwrites b with A⁻¹b.
+    pub(crate) fn solve(&self, b: &mut [f64]) {
+        let rows = b.len();
+        (self.0).solve_in_place(MatMut::from_column_major_slice_mut(b, rows, 1));
+    }
+
+    /// Overwrites b with A⁻ᵀb.
+    pub(crate) fn solve_transposed(&self, b: &mut [f64]) {
+        let rows = b.len();
+        (self.0).solve_transpose_in_place(MatMut::from_column_major_slice_mut(b, rows, 1));
+    }
 }
 
 #[cfg(test)]

@@ -48,18 +48,23 @@ const FLAT: f64 = 1e-4;
 const LEAST: f64 = 1e-9;
 const SWEEPS: usize = 30;
 
-/// Number of perturbations of each start's local minimum: up to `SMALL` entries and `FEW` columns, for more
-/// entries, and for more columns, where a move between vertices costs as much as a descent. They suffice for
-/// the best of ten starts to reach the values of a subgradient method on all matrices of
-/// `benchmarks/scripts/rotation.py`.
-const TRIALS: (usize, usize, usize) = (160, 48, 2);
-const SMALL: usize = 5000;
+/// Least and largest number of perturbations of each start's local minimum up to `FEW` columns, and the number of
+/// entries of V that all perturbations together visit in a pass; and the number of perturbations for more columns,
+/// where a move between vertices costs as much as a descent. They suffice for the best of ten starts to reach the
+/// values of a subgradient method on all matrices of `benchmarks/scripts/rotation.py`.
+const TRIALS: (usize, usize) = (48, 160);
+const VISITED: usize = 320_000;
 const FEW: usize = 12;
+const TRIALS_OF_MANY: usize = 2;
 
 /// Root mean square angles of perturbations of all columns, in turn. Every second perturbation is instead a
 /// random rotation of a few random columns; `CHOSEN` lists their numbers, in turn.
 const ANGLES: [f64; 4] = [0.3, 0.03, 0.1, 0.01];
 const CHOSEN: [usize; 3] = [3, 4, 2];
+
+/// A descent is given up where the ℓ1 norm exceeds the lowest one by more than `HOPE` times the mean fall of
+/// earlier descents from the same ε to their ends. For a given matrix these falls differ by a tenth.
+const HOPE: f64 = 1.5;
 
 /// First ε after a perturbation by an angle, relative to the angle; a larger ε would undo the perturbation.
 const FOLLOWED: f64 = 0.35;
@@ -88,6 +93,7 @@ impl Criterion {
     }
 
     /// Returns the smooth function of width ε at x, and its derivative.
+    #[inline(always)]
     fn smooth(self, x: f64, width: f64) -> (f64, f64) {
         match self {
             Self::L1 => {
@@ -101,6 +107,52 @@ impl Criterion {
             }
         }
     }
+}
+
+/// Number of running sums, which the compiler may not reorder.
+const LANES: usize = 8;
+
+/// Replaces entries by the derivative of the smooth function of width ε; returns the sum of the function and
+/// the sum of squares of the derivative.
+fn smooth_slopes(criterion: Criterion, width: f64, x: &mut [f64]) -> (f64, f64) {
+    #[inline(always)]
+    fn add(criterion: Criterion, width: f64, x: &mut [f64], sums: &mut [[f64; LANES]; 2]) {
+        for (k, entry) in x.iter_mut().enumerate() {
+            let (own, slope) = criterion.smooth(*entry, width);
+            sums[0][k] += own;
+            sums[1][k] += slope * slope;
+            *entry = slope;
+        }
+    }
+    #[inline(always)]
+    fn over(criterion: Criterion, width: f64, x: &mut [f64]) -> (f64, f64) {
+        let mut sums = [[0.0; LANES]; 2];
+        let mut chunks = x.chunks_exact_mut(LANES);
+        for chunk in &mut chunks {
+            add(criterion, width, &mut chunk[..LANES], &mut sums);
+        }
+        add(criterion, width, chunks.into_remainder(), &mut sums);
+        (sums[0].iter().sum(), sums[1].iter().sum())
+    }
+    // Each criterion has a loop of its own, for vectors.
+    crate::simd::arch().dispatch(
+        #[inline(always)]
+        || match criterion {
+            Criterion::L1 => over(Criterion::L1, width, x),
+            Criterion::L0 => over(Criterion::L0, width, x),
+        },
+    )
+}
+
+/// Returns the ℓ1 norm of X.
+fn sum_of_magnitudes(x: &Array2<f64>) -> f64 {
+    let mut sums = [0.0; LANES];
+    for chunk in x.as_slice().unwrap_or_default().chunks(LANES) {
+        for (sum, entry) in sums.iter_mut().zip(chunk) {
+            *sum += entry.abs();
+        }
+    }
+    sums.iter().sum()
 }
 
 /// Loadings after a rotation.
@@ -226,6 +278,25 @@ impl Turned {
     }
 }
 
+/// Number and sum of the falls of the ℓ1 norm from the minimum for an ε to the end of the descent, for each ε.
+#[derive(Default)]
+struct Falls(Vec<(f64, f64, f64)>);
+
+impl Falls {
+    fn learn(&mut self, width: f64, fall: f64) {
+        match self.0.iter_mut().find(|(known, ..)| *known == width) {
+            Some((_, count, sum)) => (*count, *sum) = (*count + 1.0, *sum + fall),
+            None => self.0.push((width, 1.0, fall)),
+        }
+    }
+
+    /// Returns the mean fall from an ε; infinite before the first one.
+    fn mean(&self, width: f64) -> f64 {
+        let known = self.0.iter().find(|(known, ..)| *known == width);
+        known.map_or(f64::INFINITY, |(_, count, sum)| sum / count)
+    }
+}
+
 /// Row and column of an entry of X.
 type Entry = (usize, usize);
 
@@ -279,12 +350,16 @@ struct Search<'a> {
 impl Search<'_> {
     /// Returns the lowest local minimum from the rotation `start` and from perturbations of the lowest one.
     fn from(&self, start: Array2<f64>, seed: u64) -> Turned {
-        let mut best = self.settled(&start, WIDTHS);
+        let mut falls = Falls::default();
+        let given = Turned::new(self.v, start, self.criterion);
+        let mut best = match self.settled(&given.rotation, WIDTHS, f64::INFINITY, &mut falls) {
+            Some(end) => lower(given, end),
+            None => given,
+        };
         let (n, r) = self.v.dim();
         let trials = match r <= FEW {
-            true if n * r <= SMALL => TRIALS.0,
-            true => TRIALS.1,
-            false => TRIALS.2,
+            true => (VISITED / (n * r)).clamp(TRIALS.0, TRIALS.1),
+            false => TRIALS_OF_MANY,
         };
         for trial in 0..trials {
             if !(self.go_on)() {
@@ -292,7 +367,10 @@ impl Search<'_> {
             }
             let (turn, width) = perturbation(r, trial, seed.wrapping_add(trial as u64));
             let rotation = product(best.rotation.view(), turn.view());
-            best = lower(best, self.settled(&rotation, (width, NARROW.1)));
+            let widths = (width, NARROW.1);
+            if let Some(end) = self.settled(&rotation, widths, best.value, &mut falls) {
+                best = lower(best, end);
+            }
         }
         match self.criterion {
             Criterion::L1 => self.beside(best),
@@ -300,54 +378,74 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation.
-    fn settled(&self, start: &Array2<f64>, widths: (f64, f64)) -> Turned {
+    /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation; None if the
+    /// ℓ1 norm is not expected to fall below `lowest`. `falls` learns from every end.
+    fn settled(
+        &self,
+        start: &Array2<f64>,
+        widths: (f64, f64),
+        lowest: f64,
+        falls: &mut Falls,
+    ) -> Option<Turned> {
         let order = start.nrows() * (start.nrows() - 1) / 2;
-        let widths = (
-            widths.0,
-            if order > vertices::LARGEST {
-                FINE
-            } else {
-                widths.1
-            },
-        );
-        let mut best = self.over_vertices(self.descended(start, Criterion::L1, widths));
+        let least = match order > vertices::LARGEST {
+            true => FINE,
+            false => widths.1,
+        };
+        let widths = (widths.0, least);
         if self.criterion == Criterion::L0 {
-            let other = self.descended(start, Criterion::L0, widths);
-            best = lower(self.swept(best), self.swept(other));
+            let first = self.descended(start, Criterion::L1, widths, |_, _| true)?;
+            let first = self.swept(self.over_vertices(first));
+            let second = self.descended(start, Criterion::L0, widths, |_, _| true)?;
+            return Some(self.swept(lower(first, self.swept(second))));
         }
-        let swept = self.swept(best);
-        match self.criterion {
-            Criterion::L1 => self.over_vertices(swept),
-            Criterion::L0 => swept,
+        let mut passed = Vec::new();
+        let point = self.descended(start, Criterion::L1, widths, |width, value| {
+            passed.push((width, value));
+            value <= lowest + HOPE * falls.mean(width)
+        })?;
+        let end = self.over_vertices(point);
+        let value = end.value;
+        let mut end = self.swept(end);
+        if end.value < value {
+            end = self.over_vertices(end);
         }
+        for (width, value) in passed {
+            falls.learn(width, value - end.value);
+        }
+        Some(end)
     }
 
-    /// Returns the end of gradient descents for decreasing ε.
-    fn descended(&self, start: &Array2<f64>, criterion: Criterion, widths: (f64, f64)) -> Turned {
+    /// Returns the end of gradient descents for decreasing ε; None if `hopeful` says so of an ε and the ℓ1 norm.
+    fn descended(
+        &self,
+        start: &Array2<f64>,
+        criterion: Criterion,
+        widths: (f64, f64),
+        mut hopeful: impl FnMut(f64, f64) -> bool,
+    ) -> Option<Turned> {
         let typical = self.size / (self.v.len() as f64).sqrt();
         let (mut width, least) = (widths.0 * typical, widths.1 * typical);
         let mut rotation = start.clone();
         while width >= least && width > 0.0 && (self.go_on)() {
             rotation = self.descent(rotation, criterion, width);
+            let norm = sum_of_magnitudes(&product(self.v.view(), rotation.view()));
+            if !hopeful(width, norm) {
+                return None;
+            }
             width *= RATIO;
         }
-        Turned::new(self.v, rotation, self.criterion)
+        Some(Turned::new(self.v, rotation, self.criterion))
     }
 
     /// Returns the end of a descent for one ε.
     fn descent(&self, start: Array2<f64>, criterion: Criterion, width: f64) -> Array2<f64> {
         let evaluate = |rotation: &Array2<f64>| {
             let mut x = product(self.v.view(), rotation.view());
-            let (mut value, mut slopes) = (0.0, 0.0);
-            x.mapv_inplace(|entry| {
-                let (own, slope) = criterion.smooth(entry, width);
-                value += own;
-                slopes += slope * slope;
-                slope
-            });
+            let entries = x.as_slice_mut().unwrap_or_default();
+            let (value, squares) = smooth_slopes(criterion, width, entries);
             let gradient = product(self.v.t(), x.view());
-            (value, tangent(rotation, &gradient), slopes.sqrt())
+            (value, tangent(rotation, &gradient), squares.sqrt())
         };
         let (value, direction, mut slopes) = evaluate(&start);
         let length = width / self.size.max(width);

@@ -38,8 +38,8 @@ assert parts.components_.min() == 0.0
 
 # [start:path]
 paths = {
-    "l0": ob.regularization_path(X, 10, "l0", n_lams=18),
-    "l1": ob.regularization_path(X, 10, "l1", n_lams=9, ratio=0.85),
+    "l0": ob.regularization_path(X, 10, "l0", n_alphas=18),
+    "l1": ob.regularization_path(X, 10, "l1", n_alphas=9, ratio=0.85),
 }
 path_ax = plot.path(paths, mark=120)
 # [end:path]

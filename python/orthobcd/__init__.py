@@ -5,7 +5,6 @@ changes two rows and solves their problem to global optimality: every iterate is
 objective never rises.
 """
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ._core import __version__
@@ -82,6 +81,7 @@ __all__ = [
     "CappedL1",
     "Cardinality",
     "Certificate",
+    "ComponentChoice",
     "Continuation",
     "FiniteSum",
     "GramQuadratic",
@@ -89,10 +89,13 @@ __all__ = [
     "HyperbolicPCAProblem",
     "HyperbolicStructuralProbeProblem",
     "JOrthogonalProblem",
+    "Loadings",
     "LogisticLoss",
     "NoPenalty",
     "NonNegative",
+    "NonnegativePCA",
     "NonnegativePCAProblem",
+    "OrthogonalNMF",
     "PathPoint",
     "Phase",
     "PiecewiseQuadratic",
@@ -107,11 +110,14 @@ __all__ = [
     "SearchRun",
     "Separable",
     "SmoothFunction",
+    "SparsePCA",
+    "SparsePCACV",
     "SparsePCAProblem",
     "StartReport",
     "Status",
     "StiefelProblem",
     "Sum",
+    "SupportStability",
     "TripleFiles",
     "UltraE",
     "WellPosedness",
@@ -120,6 +126,7 @@ __all__ = [
     "certify",
     "check_gradient",
     "check_hessian",
+    "choose_n_components",
     "dense_core",
     "hyperbolic_cs",
     "hyperbolic_qr",
@@ -127,10 +134,12 @@ __all__ = [
     "indefinite_polar",
     "lam_max",
     "load_triples",
+    "plot",
     "random_j_orthogonal",
     "regularization_path",
     "rotate_loadings",
     "solve",
+    "support_stability",
     "well_posedness",
 ]
 
@@ -152,29 +161,22 @@ use."""
 SUBMODULES = ("anndata", "hyperbolic", "io", "kg", "sklearn")
 """Public modules that are not in ``__all__``."""
 
-if find_spec("sklearn") is not None:
-    __all__ += [
-        "ComponentChoice",
-        "Loadings",
-        "NonnegativePCA",
-        "OrthogonalNMF",
-        "SparsePCA",
-        "SparsePCACV",
-        "SupportStability",
-        "choose_n_components",
-        "support_stability",
-    ]
-if find_spec("matplotlib") is not None:
-    __all__ += ["plot"]
+NEEDED = {"sklearn": "sklearn", "plot": "matplotlib"}
+"""Packages that the modules of `LAZY` need."""
 
 
 def __getattr__(name: str) -> Any:
-    from importlib import import_module
+    from importlib import import_module, util
 
     if name in SUBMODULES:
         return import_module(f".{name}", __name__)
     if name not in LAZY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if util.find_spec(NEEDED[LAZY[name]]) is None:
+        # ``from orthobcd import *`` works without the package; the first use names its extra.
+        from ._internal.extras import Absent
+
+        return Absent(LAZY[name], NEEDED[LAZY[name]])
     module = import_module(f".{LAZY[name]}", __name__)
     return module if name == LAZY[name] else getattr(module, name)
 

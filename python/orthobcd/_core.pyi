@@ -40,6 +40,7 @@ __all__ = [
     "inverse_double_projection",
     "largest_lam",
     "lower_bound",
+    "penalty_value",
     "random_j_orthogonal",
     "rotate_loadings",
     "solve_auto",
@@ -126,6 +127,7 @@ def solve_continuation(
 WORK_UNIT: float
 
 def implies_nonnegative(penalty: Any) -> bool: ...
+def penalty_value(penalty: Any, x: _Matrix) -> float: ...
 def default_work(problem: Problem) -> float: ...
 def heuristics() -> list[str]: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
@@ -149,7 +151,12 @@ def solve_finite_sum(
 ) -> _Returned: ...
 def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
 def rotate_loadings(
-    v: _Matrix, criterion: str, n_starts: int, seed: int, n_threads: int | None
+    v: _Matrix,
+    criterion: str,
+    n_starts: int,
+    seed: int,
+    n_threads: int | None,
+    max_time: float | None,
 ) -> tuple[_Matrix, _Matrix, NDArray[np.float64]]: ...
 def hyperbolic_cs(
     x: _Matrix, signature: NDArray[np.int8]

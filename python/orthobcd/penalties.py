@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,9 @@ __all__ = [
 class Separable(Checked):
     """A separable penalty ``h(X) = Σ h_ij(X_ij)``; ``h1 + h2`` is the sum of two.
 
+    A subclass of a penalty is that penalty. A subclass of `Separable` itself has the attributes
+    ``breakpoints`` and ``pieces`` of a `PiecewiseQuadratic`.
+
     Examples
     --------
     >>> import orthobcd as ob
@@ -53,6 +56,9 @@ class Separable(Checked):
     >>> isinstance(ob.L1(0.1), ob.Separable)
     True
     """
+
+    # The fields by which the core reads the penalty; subclasses inherit them.
+    _kind: ClassVar[str] = "pieces"
 
     def __add__(self, other: Separable) -> Separable:
         """The sum of two penalties; `NoPenalty` is the neutral element."""
@@ -65,6 +71,19 @@ class Separable(Checked):
     def nonnegative(self) -> bool:
         """True if h is infinite at every negative entry, and finite at 0."""
         return implies_nonnegative(self)
+
+
+class _Parametric(Separable):
+    """A penalty whose fields are numbers, which the core checks for their ranges."""
+
+    def __post_init__(self) -> None:
+        # A dataclass that is a subclass of a penalty may have other fields of its own.
+        own = next(one for one in type(self).__mro__ if "_kind" in vars(one))
+        for field in fields(own):
+            value = getattr(self, field.name)
+            infinite = isinstance(self, Box) and isinstance(value, float) and np.isinf(value)
+            self._set(**{field.name: value if infinite else as_float(field.name, value)})
+        implies_nonnegative(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -89,6 +108,7 @@ class L0(Separable):
     L0(lam=2.0)
     """
 
+    _kind: ClassVar[str] = "l0"
     lam: float | FloatArray
 
     def __init__(self, lam: float | ArrayLike) -> None:
@@ -117,6 +137,7 @@ class L1(Separable):
     L1(lam=<array 5x2>)
     """
 
+    _kind: ClassVar[str] = "l1"
     lam: float | FloatArray
 
     def __init__(self, lam: float | ArrayLike) -> None:
@@ -134,6 +155,8 @@ class NonNegative(Separable):
     NonNegative()
     """
 
+    _kind: ClassVar[str] = "nonnegative"
+
 
 @dataclass(frozen=True, repr=False)
 class NoPenalty(Separable):
@@ -146,9 +169,11 @@ class NoPenalty(Separable):
     NoPenalty()
     """
 
+    _kind: ClassVar[str] = "none"
+
 
 @dataclass(frozen=True, repr=False)
-class CappedL1(Separable):
+class CappedL1(_Parametric):
     """The penalty ``Σ lam · min(|X_ij|, threshold)``: ℓ1 that does not shrink large entries.
 
     Parameters
@@ -175,15 +200,13 @@ class CappedL1(Separable):
     CappedL1(lam=2.0, threshold=0.1)
     """
 
+    _kind: ClassVar[str] = "capped_l1"
     lam: float
     threshold: float
 
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 @dataclass(frozen=True, repr=False)
-class MCP(Separable):
+class MCP(_Parametric):
     """The minimax concave penalty: ``lam·|x| − x²/(2·gamma)`` up to ``gamma·lam``, then constant.
 
     Parameters
@@ -210,15 +233,13 @@ class MCP(Separable):
     MCP(lam=0.2, gamma=2.0)
     """
 
+    _kind: ClassVar[str] = "mcp"
     lam: float
     gamma: float
 
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 @dataclass(frozen=True, repr=False)
-class SCAD(Separable):
+class SCAD(_Parametric):
     """Smoothly clipped absolute deviation: ℓ1 up to ``lam``, constant beyond ``a·lam``.
 
     In between h is ``(2·a·lam·|x| − x² − lam²)/(2(a − 1))``, which joins both parts smoothly.
@@ -247,15 +268,13 @@ class SCAD(Separable):
     SCAD(lam=0.1, a=3.7)
     """
 
+    _kind: ClassVar[str] = "scad"
     lam: float
     a: float = 3.7
 
-    def __post_init__(self) -> None:
-        _check(self)
-
 
 @dataclass(frozen=True, repr=False)
-class Box(Separable):
+class Box(_Parametric):
     """The constraint ``lower ≤ X ≤ upper``, kept exactly.
 
     Parameters
@@ -282,11 +301,9 @@ class Box(Separable):
     Box(lower=-0.5, upper=0.5)
     """
 
+    _kind: ClassVar[str] = "interval"
     lower: float
     upper: float
-
-    def __post_init__(self) -> None:
-        _check(self)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -355,6 +372,7 @@ class Sum(Separable):
     (L0(lam=0.2) + NonNegative(), True)
     """
 
+    _kind: ClassVar[str] = "sum"
     terms: tuple[Separable, ...]
 
     def __init__(self, *terms: Separable) -> None:
@@ -561,35 +579,17 @@ Penalty: TypeAlias = Separable | Cardinality | RowSparse
 """Any of the penalties."""
 
 
-def check_shape(penalty: Separable, shape: tuple[int, int]) -> None:
-    """Raises a ValueError if an array of weights does not have the shape of X."""
-    for term in _terms(penalty):
-        lam = getattr(term, "lam", None)
-        if isinstance(lam, np.ndarray) and lam.shape != shape:
-            raise ValueError(f"lam must be a number or have shape {shape}, got shape {lam.shape}")
-
-
 def _terms(penalty: Separable) -> tuple[Separable, ...]:
     """The terms of a sum; any other penalty is its only term."""
     return penalty.terms if isinstance(penalty, Sum) else (penalty,)
-
-
-def _check(penalty: CappedL1 | MCP | SCAD | Box) -> None:
-    """Converts the fields to floats; the core checks their ranges."""
-    for field in fields(penalty):
-        value = getattr(penalty, field.name)
-        infinite = isinstance(penalty, Box) and isinstance(value, float) and np.isinf(value)
-        penalty._set(**{field.name: value if infinite else as_float(field.name, value)})
-    implies_nonnegative(penalty)
 
 
 def _weight(name: str, value: Any) -> float | FloatArray:
     """A checked penalty weight, or an array of weights."""
     weights: float | FloatArray
     if np.ndim(value) == 0:
-        weights = as_float(
-            name, value if not isinstance(value, np.ndarray) else value[()], minimum=0.0
-        )
+        scalar = value[()] if isinstance(value, np.ndarray) else value
+        weights = as_float(name, scalar, minimum=0.0)
     else:
         weights = as_float_array(name, value, 2)
         if (weights < 0.0).any():

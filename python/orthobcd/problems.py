@@ -10,7 +10,7 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import Cardinality, NonNegative, Penalty, RowSparse, Separable, check_shape
+from .penalties import Cardinality, NonNegative, Penalty, RowSparse, Separable, Sum
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -119,7 +119,12 @@ def check_problem(
     if isinstance(penalty, Cardinality):
         penalty.check(n, r)
     elif isinstance(penalty, Separable):
-        check_shape(penalty, (n, r))
+        for term in penalty.terms if isinstance(penalty, Sum) else (penalty,):
+            lam = getattr(term, "lam", None)
+            if isinstance(lam, np.ndarray) and lam.shape != (n, r):
+                raise ValueError(
+                    f"lam must be a number or have shape {(n, r)}, got shape {lam.shape}"
+                )
     elif not r <= (penalty.count or r) <= n:
         raise ValueError(f"count must be between r = {r} and n = {n}, got {penalty.count}")
     return r

@@ -58,7 +58,7 @@ class RegularizationPath:
 
     Attributes
     ----------
-    lams : ndarray of shape (k,)
+    alphas : ndarray of shape (k,)
         Penalty weights, decreasing; ``lam`` of `L0` or `L1`.
     n_nonzero : ndarray of shape (k,)
         Number of nonzero entries of every point.
@@ -69,35 +69,35 @@ class RegularizationPath:
         ``−½‖AX‖² + h(X)`` of every point.
     results : tuple of PathPoint
         The points; empty in the ``path_`` of a fitted estimator.
-    lam_max : float
+    alpha_max : float
         See `orthobcd.lam_max`.
 
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, lams=[0.5, 0.1])
-    >>> path.lams.tolist(), path.n_nonzero.tolist()
+    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, alphas=[0.5, 0.1])
+    >>> path.alphas.tolist(), path.n_nonzero.tolist()
     ([0.5, 0.1], [1, 2])
     >>> path.nearest(2), path.within(1)
     (1, 0)
     """
 
-    lams: FloatArray
+    alphas: FloatArray
     n_nonzero: IntArray
     explained_variance_ratio: FloatArray
     objective: FloatArray
     results: tuple[PathPoint, ...]
-    lam_max: float
+    alpha_max: float
 
     def __len__(self) -> int:
-        return len(self.lams)
+        return len(self.alphas)
 
     def __repr__(self) -> str:
         if not len(self):
             return "RegularizationPath(0 points)"
         return (
-            f"RegularizationPath({len(self)} points, λ from {self.lams[0]:.4g} to "
-            f"{self.lams[-1]:.4g}, {self.n_nonzero[0]} to {self.n_nonzero[-1]} nonzeros)"
+            f"RegularizationPath({len(self)} points, λ from {self.alphas[0]:.4g} to "
+            f"{self.alphas[-1]:.4g}, {self.n_nonzero[0]} to {self.n_nonzero[-1]} nonzeros)"
         )
 
     def nearest(self, n_nonzero: int) -> int:
@@ -111,7 +111,7 @@ class RegularizationPath:
         Returns
         -------
         int
-            Index into ``lams`` and the other arrays.
+            Index into ``alphas`` and the other arrays.
         """
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
@@ -130,7 +130,7 @@ class RegularizationPath:
         Returns
         -------
         int
-            Index into ``lams`` and the other arrays.
+            Index into ``alphas`` and the other arrays.
         """
         counts = np.where(self.n_nonzero <= n_nonzero, self.n_nonzero, -self.n_nonzero)
         return int(np.lexsort((-self.explained_variance_ratio, -counts))[0])
@@ -193,8 +193,8 @@ def regularization_path(
     n_components: int,
     penalty: PenaltyName = "l0",
     *,
-    lams: ArrayLike | None = None,
-    n_lams: int = 20,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
     ratio: float = RATIO,
     n_nonzero: int | None = None,
     center: bool = True,
@@ -221,15 +221,15 @@ def regularization_path(
         Number of components r.
     penalty : {"l0", "l1"}, default "l0"
         The penalty.
-    lams : array_like of shape (k,), optional
+    alphas : array_like of shape (k,), optional
         Penalty weights, nonnegative, in any order. By default ``lam_max · ratio^i``.
-    n_lams : int, default 20
+    n_alphas : int, default 20
         Length of the default sequence.
     ratio : float, default 0.6
         Ratio of consecutive default weights, strictly between 0 and 1.
     n_nonzero : int, optional
         Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
-        (beyond ``n_lams``) to a point with at least ``n_nonzero`` nonzeros. Then λ is bisected
+        (beyond ``n_alphas``) to a point with at least ``n_nonzero`` nonzeros. Then λ is bisected
         towards exactly ``n_nonzero``, with starts at the sparser and at the denser point.
     center : bool, default True
         Subtract the column means first, as the estimators do (sparse data stays sparse). The
@@ -254,8 +254,8 @@ def regularization_path(
     --------
     >>> import numpy as np, orthobcd as ob
     >>> A = np.random.default_rng(0).standard_normal((50, 30))
-    >>> path = ob.regularization_path(A, 3, n_lams=5)
-    >>> int(path.n_nonzero[0]), bool((np.diff(path.lams) < 0.0).all())
+    >>> path = ob.regularization_path(A, 3, n_alphas=5)
+    >>> int(path.n_nonzero[0]), bool((np.diff(path.alphas) < 0.0).all())
     (3, True)
     """
     as_choice("penalty", penalty, ("l0", "l1"))
@@ -263,8 +263,8 @@ def regularization_path(
     return path_of(
         base,
         penalty,
-        lams=lams,
-        n_lams=n_lams,
+        alphas=alphas,
+        n_alphas=n_alphas,
         ratio=ratio,
         n_nonzero=n_nonzero,
         solver=solver,
@@ -282,8 +282,8 @@ def path_of(
     base: SparsePCAProblem | StiefelProblem,
     penalty: PenaltyName,
     *,
-    lams: ArrayLike | None = None,
-    n_lams: int = 20,
+    alphas: ArrayLike | None = None,
+    n_alphas: int = 20,
     ratio: float = RATIO,
     n_nonzero: int | None = None,
     solver: OBCD | None = None,
@@ -296,7 +296,7 @@ def path_of(
     checkpoint_every: float = 60.0,
 ) -> RegularizationPath:
     """`regularization_path` for the objective of ``base``, without copying the data."""
-    n_lams = as_int("n_lams", n_lams, 1)
+    n_alphas = as_int("n_alphas", n_alphas, 1)
     ratio = as_fraction("ratio", ratio)
     run = Run.checked(
         max_time=max_time,
@@ -312,20 +312,20 @@ def path_of(
         if n_nonzero > n * r:
             raise ValueError(f"n_nonzero must be at most {n * r}, got {n_nonzero}")
     top = largest_lam(base, run.n_threads)
-    if lams is not None:
-        given = as_float_array("lams", lams, 1)
+    if alphas is not None:
+        given = as_float_array("alphas", alphas, 1)
         if (given < 0.0).any():
-            raise ValueError(f"lams must be nonnegative, the smallest is {given.min():g}")
+            raise ValueError(f"alphas must be nonnegative, the smallest is {given.min():g}")
         values = sorted(map(float, given), reverse=True)
     elif n_nonzero is None:
-        values = [top * ratio**k for k in range(n_lams)]
+        values = [top * ratio**k for k in range(n_alphas)]
     else:
         # With lam_max = 0 every λ has the same solution: one point suffices.
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
         values = [top * ratio**k for k in range(count)]
     follower = _Follower(base, penalty, OBCD() if solver is None else solver, run, bool(verbose))
     # A given sequence is followed to its end, for any number of nonzeros.
-    points = follower.follow(values, None, None if lams is not None else n_nonzero)
+    points = follower.follow(values, None, None if alphas is not None else n_nonzero)
     if n_nonzero is not None:
         points = _refined(points, n_nonzero, follower)
     return _collect(points, top)
@@ -425,10 +425,10 @@ def _refined(points: list[PathPoint], wanted: int, follower: _Follower) -> list[
 
 def _collect(points: Sequence[PathPoint], top: float) -> RegularizationPath:
     return RegularizationPath(
-        lams=np.array([point.lam for point in points]),
+        alphas=np.array([point.lam for point in points]),
         n_nonzero=np.array([point.n_nonzero for point in points], dtype=np.int64),
         explained_variance_ratio=np.array([point.explained_variance for point in points]),
         objective=np.array([point.objective for point in points]),
         results=tuple(points),
-        lam_max=top,
+        alpha_max=top,
     )

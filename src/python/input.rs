@@ -209,37 +209,48 @@ impl AnySmooth<'_> {
 impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
     type Error = PyErr;
 
+    /// Reads a penalty by its `_kind`, which subclasses inherit, and by the fields of this kind.
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let name = object.get_type().name()?.to_string();
-        let number = |field: &str| object.getattr(field)?.extract::<f64>();
+        let field = |field: &str| object.getattr(field);
+        let number = |name: &str| field(name)?.extract::<f64>();
         let weights = || {
-            let lam = object.getattr("lam")?;
+            let lam = field("lam")?;
             PyResult::Ok(match lam.extract::<PyReadonlyArray2<'_, f64>>() {
                 Ok(array) => Weights::from(array.as_array().to_owned()),
                 Err(_) => Weights::from(lam.extract::<f64>()?),
             })
         };
-        Ok(match name.as_str() {
-            "NoPenalty" => Self::NONE,
-            "NonNegative" => Self::NONNEGATIVE,
-            "L0" => Self::l0(weights()?),
-            "L1" => Self::l1(weights()?),
-            "CappedL1" => Self::capped_l1(number("lam")?, number("threshold")?)?,
-            "MCP" => Self::mcp(number("lam")?, number("gamma")?)?,
-            "SCAD" => Self::scad(number("lam")?, number("a")?)?,
-            "Box" => Self::interval(number("lower")?, number("upper")?)?,
-            "PiecewiseQuadratic" => Self::pieces(
-                object.getattr("breakpoints")?.extract()?,
-                object.getattr("pieces")?.extract()?,
-            )?,
-            "Sum" => {
-                let terms: Vec<Self> = object.getattr("terms")?.extract()?;
+        let kind = object
+            .getattr("_kind")
+            .and_then(|kind| Ok(kind.extract::<String>()?));
+        Ok(match kind.as_deref() {
+            Ok("none") => Self::NONE,
+            Ok("nonnegative") => Self::NONNEGATIVE,
+            Ok("l0") => Self::l0(weights()?),
+            Ok("l1") => Self::l1(weights()?),
+            Ok("capped_l1") => Self::capped_l1(number("lam")?, number("threshold")?)?,
+            Ok("mcp") => Self::mcp(number("lam")?, number("gamma")?)?,
+            Ok("scad") => Self::scad(number("lam")?, number("a")?)?,
+            Ok("interval") => Self::interval(number("lower")?, number("upper")?)?,
+            Ok("pieces") => {
+                let pieces = (field("breakpoints"), field("pieces"));
+                let (Ok(breakpoints), Ok(pieces)) = pieces else {
+                    return Err(PyTypeError::new_err(format!(
+                        "penalty {} must have breakpoints and pieces, as PiecewiseQuadratic has",
+                        object.get_type().name()?
+                    )));
+                };
+                Self::pieces(breakpoints.extract()?, pieces.extract()?)?
+            }
+            Ok("sum") => {
+                let terms: Vec<Self> = field("terms")?.extract()?;
                 let mut terms = terms.iter();
                 terms.try_fold(Self::NONE, |sum, term| sum.plus(term))?
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(
-                    "penalty must be a separable penalty such as L0 or L1, got {name}"
+                    "penalty must be a separable penalty such as L0 or L1, got {}",
+                    object.get_type().name()?
                 )));
             }
         })
@@ -250,6 +261,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
 #[pyfunction]
 pub(super) fn implies_nonnegative(penalty: Penalty) -> bool {
     penalty.nonnegative()
+}
+
+/// Returns h(X); infinite where X violates a constraint.
+#[pyfunction]
+pub(super) fn penalty_value(penalty: Penalty, x: PyReadonlyArray2<'_, f64>) -> f64 {
+    penalty.value(x.as_array())
 }
 
 /// The `count` of `orthobcd.Cardinality`.

@@ -306,7 +306,7 @@ mod _core {
     };
 
     #[pymodule_export]
-    use super::input::implies_nonnegative;
+    use super::input::{implies_nonnegative, penalty_value};
 
     #[pymodule_export]
     use super::checkpoint::PyCheckpoint;

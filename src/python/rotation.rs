@@ -1,5 +1,7 @@
 //! Sparse rotation of loadings.
 
+use std::time::Instant;
+
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray2};
 use pyo3::prelude::*;
 
@@ -32,12 +34,16 @@ pub(super) fn rotate_loadings<'py>(
     n_starts: usize,
     seed: u64,
     n_threads: Option<usize>,
+    max_time: Option<f64>,
 ) -> PyResult<Rotated<'py>> {
+    let called = Instant::now();
     let (v, criterion) = (v.as_array().to_owned(), criterion_of(criterion)?);
     let threads = Threads::new(n_threads)?;
     let mut watch = Watch::new(None, 0.0);
     let found = watch.during(py, |go_on| {
-        rotate(v.view(), criterion, n_starts, seed, &threads, go_on)
+        let late = || max_time.is_some_and(|limit| called.elapsed().as_secs_f64() >= limit);
+        let go_on = || go_on() && !late();
+        rotate(v.view(), criterion, n_starts, seed, &threads, &go_on)
     });
     watch.raise()?;
     let Some(found) = found else {

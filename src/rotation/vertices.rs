@@ -1,13 +1,15 @@
 //! Moves between vertices, where r(r − 1)/2 entries of VR vanish, as in the simplex method.
+//!
+//! A move costs two LU decompositions of order r(r − 1)/2 and three products of n × r with r × r.
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 
-use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, pairs_of};
-use crate::linalg::{self, product, square};
+use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, sum_of_magnitudes};
+use crate::linalg::{self, Lu, product};
 use crate::manifold::polar;
 
-/// Largest number of Newton steps to a vertex, and of moves between vertices.
-const NEWTON: usize = 8;
+/// Largest number of Newton steps to a vertex, with one decomposition, and of moves between vertices.
+const NEWTON: usize = 12;
 const MOVES: usize = 500;
 
 /// Largest number r(r − 1)/2 of entries that vanish at a vertex: the order of the equations of a move.
@@ -19,52 +21,103 @@ const NEIGHBOURS: usize = 200;
 /// A multiplier may exceed 1 by this much at a local minimum.
 const SLACK: f64 = 1e-9;
 
-/// Point where r(r − 1)/2 entries vanish, and these entries.
+/// Number of kinks that are sorted at once.
+const SORTED: usize = 16;
+
+/// Point where r(r − 1)/2 entries vanish, these entries, and the equations of the directions there.
 struct Vertex {
     point: Turned,
     zeros: Vec<Entry>,
+    equations: Lu,
 }
 
 /// Direction from a vertex in which one zero is given up and the others stay.
 struct Edge {
     given_up: usize,
     skew: Array2<f64>,
-    /// Kinks in ascending order of their length.
+    /// Kinks in no particular order.
     kinks: Vec<Kink>,
 }
 
 /// Point of an edge where an entry vanishes: the slope of the ℓ1 norm rises by `rise`.
+#[derive(Clone, Copy)]
 struct Kink {
     length: f64,
     rise: f64,
-    entry: Entry,
+    /// Position of the entry in the rows of X, one after the other.
+    place: usize,
 }
 
-/// Returns the rates of the entries `at` for each pair of columns: turning columns p and q by ω changes
-/// column q by ω x_p and column p by −ω x_q.
-fn slopes(x: &Array2<f64>, at: &[Entry], pairs: &[(usize, usize)]) -> Array2<f64> {
-    Array2::from_shape_fn((at.len(), pairs.len()), |(equation, pair)| {
-        let ((i, j), (p, q)) = (at[equation], pairs[pair]);
-        if j == q {
-            x[[i, p]]
-        } else if j == p {
-            -x[[i, q]]
-        } else {
-            0.0
+impl Kink {
+    /// Returns the entry of X with r columns.
+    fn entry(self, r: usize) -> Entry {
+        (self.place / r, self.place % r)
+    }
+}
+
+/// Returns the position of the columns p < q among the pairs of r columns.
+fn pair_index(p: usize, q: usize, r: usize) -> usize {
+    p * (2 * r - p - 1) / 2 + q - p - 1
+}
+
+/// Returns the rates of the entries `at` of X for each pair of columns: turning columns p and q by ω changes
+/// column q by ω x_p and column p by −ω x_q. `row` returns a row of X.
+fn slopes(r: usize, at: &[Entry], row: impl Fn(usize, usize) -> f64) -> Array2<f64> {
+    let mut slopes = Array2::zeros((at.len(), r * (r - 1) / 2));
+    for (equation, &(i, j)) in at.iter().enumerate() {
+        for k in 0..j {
+            slopes[[equation, pair_index(k, j, r)]] = row(i, k);
         }
-    })
+        for k in j + 1..r {
+            slopes[[equation, pair_index(j, k, r)]] = -row(i, k);
+        }
+    }
+    slopes
 }
 
-fn skew_of(angles: &Array2<f64>, pairs: &[(usize, usize)], r: usize) -> Array2<f64> {
+/// Returns the skew-symmetric matrix of the angles of all pairs of columns.
+fn skew_of(angles: &[f64], r: usize) -> Array2<f64> {
     let mut skew = Array2::zeros((r, r));
-    for (&(p, q), &angle) in pairs.iter().zip(angles) {
-        (skew[[p, q]], skew[[q, p]]) = (angle, -angle);
+    let mut angles = angles.iter();
+    for p in 0..r {
+        for (q, &angle) in (p + 1..r).zip(&mut angles) {
+            (skew[[p, q]], skew[[q, p]]) = (angle, -angle);
+        }
     }
     skew
 }
 
 fn sign(x: f64) -> f64 {
     if x == 0.0 { 0.0 } else { x.signum() }
+}
+
+/// Returns the first kink, in the order of their lengths, at which a slope is not negative any more.
+fn turning(mut kinks: &mut [Kink], mut slope: f64) -> Option<Kink> {
+    let by_length = |a: &Kink, b: &Kink| a.length.total_cmp(&b.length);
+    while kinks.len() > SORTED {
+        let half = kinks.len() / 2;
+        kinks.select_nth_unstable_by(half, by_length);
+        let (near, far) = kinks.split_at_mut(half);
+        let rise: f64 = near.iter().map(|kink| kink.rise).sum();
+        if slope + rise >= 0.0 {
+            kinks = near;
+        } else {
+            slope += rise;
+            kinks = far;
+        }
+    }
+    kinks.sort_unstable_by(by_length);
+    kinks.iter().copied().find(|kink| {
+        slope += kink.rise;
+        slope >= 0.0
+    })
+}
+
+impl Edge {
+    fn first(&self) -> Option<Kink> {
+        let kinks = self.kinks.iter().copied();
+        kinks.min_by(|a, b| a.length.total_cmp(&b.length))
+    }
 }
 
 impl Search<'_> {
@@ -90,17 +143,18 @@ impl Search<'_> {
         let Some(mut here) = self.nearest(&point) else {
             return point;
         };
-        let pairs = pairs_of(here.point.rotation.nrows());
         let (mut tried, mut next) = (0, 0);
         while tried < NEIGHBOURS && next < 2 * here.zeros.len() && (self.go_on)() {
             let (given_up, way) = (next / 2, if next % 2 == 0 { 1.0 } else { -1.0 });
             (tried, next) = (tried + 1, next + 1);
-            let slopes = slopes(&here.point.x, &here.zeros, &pairs);
-            let edge = self.edge(&here, &slopes, given_up, way);
-            let Some(beside) = self.along(&here, &edge, 0) else {
+            let edge = self.edge(&here, given_up, way);
+            let Some(kink) = edge.first() else {
                 continue;
             };
-            let end = self.downhill(beside, Some(edge.kinks[0].entry));
+            let Some(beside) = self.along(&here, &edge, kink) else {
+                continue;
+            };
+            let end = self.downhill(beside, Some(kink.entry(self.v.ncols())));
             let end = self.downhill(end, None);
             if end.point.value < here.point.value * (1.0 - LEAST) {
                 (here, next) = (end, 0);
@@ -118,15 +172,16 @@ impl Search<'_> {
             return None;
         }
         let floor = ROUNDING * self.size;
-        let mut zeros: Vec<Entry> = (0..n)
+        let mut zeros: Vec<(f64, Entry)> = (0..n)
             .filter(|&i| self.norms[i] > floor)
-            .flat_map(|i| (0..r).map(move |k| (i, k)))
+            .flat_map(|i| (0..r).map(move |k| (point.x[[i, k]].abs() / self.norms[i], (i, k))))
             .collect();
-        let size = |&at: &Entry| point.x[at].abs() / self.norms[at.0];
         if count < zeros.len() {
-            zeros.select_nth_unstable_by(count - 1, |a, b| size(a).total_cmp(&size(b)));
+            zeros.select_nth_unstable_by(count - 1, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             zeros.truncate(count);
+            zeros.sort_unstable_by_key(|zero| zero.1);
         }
+        let zeros = zeros.into_iter().map(|(_, entry)| entry).collect();
         self.vertex(point.rotation.clone(), zeros)
     }
 
@@ -151,55 +206,50 @@ impl Search<'_> {
     /// zero instead, as in the simplex method.
     fn neighbour(&self, here: &Vertex, kept: Option<Entry>) -> Option<Vertex> {
         let x = &here.point.x;
-        let pairs = pairs_of(x.ncols());
-        let slopes = slopes(x, &here.zeros, &pairs);
+        let r = x.ncols();
         let along = product(x.t(), x.mapv(sign).view());
-        let gradient = Array2::from_shape_fn((pairs.len(), 1), |(k, _)| {
-            let (p, q) = pairs[k];
-            along[[q, p]] - along[[p, q]]
-        });
-        let multipliers = linalg::solved(slopes.t(), gradient.view());
+        let mut multipliers: Vec<f64> = (0..r)
+            .flat_map(|p| (p + 1..r).map(move |q| (p, q)))
+            .map(|(p, q)| along[[q, p]] - along[[p, q]])
+            .collect();
+        here.equations.solve_transposed(&mut multipliers);
         let (given_up, &multiplier) = (multipliers.iter().enumerate())
             .filter(|(k, _)| kept != Some(here.zeros[*k]))
             .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
         if !(multiplier.abs() > 1.0 + SLACK) {
             return None;
         }
-        let edge = self.edge(here, &slopes, given_up, multiplier.signum());
-        let mut slope = 1.0 - multiplier.abs();
-        let last = edge.kinks.iter().position(|kink| {
-            slope += kink.rise;
-            slope >= 0.0
-        })?;
+        let mut edge = self.edge(here, given_up, multiplier.signum());
+        let last = turning(&mut edge.kinks, 1.0 - multiplier.abs())?;
         // Edges are curved: if the kink at the minimum of the tangent fails, the first one may succeed.
-        [last, 0].into_iter().find_map(|k| {
-            let next = self.along(here, &edge, k)?;
+        let better = |kink| {
+            let next = self.along(here, &edge, kink)?;
             (next.point.value < here.point.value * (1.0 - f64::EPSILON)).then_some(next)
-        })
+        };
+        better(last).or_else(|| better(edge.first()?))
     }
 
     /// Returns the edge along which the zero `given_up` gets the sign `way`.
-    fn edge(&self, here: &Vertex, slopes: &Array2<f64>, given_up: usize, way: f64) -> Edge {
+    fn edge(&self, here: &Vertex, given_up: usize, way: f64) -> Edge {
         let x = &here.point.x;
-        let pairs = pairs_of(x.ncols());
-        let mut rates = Array2::zeros((pairs.len(), 1));
-        rates[[given_up, 0]] = way;
-        let angles = linalg::solved(slopes.view(), rates.view());
-        let skew = skew_of(&angles, &pairs, x.ncols());
+        let r = x.ncols();
+        let mut angles = vec![0.0; here.zeros.len()];
+        angles[given_up] = way;
+        here.equations.solve(&mut angles);
+        let skew = skew_of(&angles, r);
         let change = product(x.view(), skew.view());
-        let mut kinks: Vec<Kink> = (x.indexed_iter())
-            .filter_map(|(entry, &x)| {
-                let length = -x / change[entry];
-                let rise = 2.0 * change[entry].abs();
-                let ahead = x != 0.0 && length > 0.0 && length.is_finite();
-                ahead.then_some(Kink {
+        let mut kinks = Vec::with_capacity(x.len() / 2);
+        for (place, (&x, &change)) in x.iter().zip(&change).enumerate() {
+            let length = -x / change;
+            if length > 0.0 && length.is_finite() {
+                let rise = 2.0 * change.abs();
+                kinks.push(Kink {
                     length,
                     rise,
-                    entry,
-                })
-            })
-            .collect();
-        kinks.sort_unstable_by(|a, b| a.length.total_cmp(&b.length));
+                    place,
+                });
+            }
+        }
         Edge {
             given_up,
             skew,
@@ -208,38 +258,53 @@ impl Search<'_> {
     }
 
     /// Returns the vertex at a kink of an edge.
-    fn along(&self, here: &Vertex, edge: &Edge, kink: usize) -> Option<Vertex> {
-        let kink = edge.kinks.get(kink)?;
+    fn along(&self, here: &Vertex, edge: &Edge, kink: Kink) -> Option<Vertex> {
         let mut zeros = here.zeros.clone();
-        zeros[edge.given_up] = kink.entry;
+        zeros[edge.given_up] = kink.entry(self.v.ncols());
         let turn = linalg::cayley((&edge.skew * kink.length).view());
         self.vertex(product(here.point.rotation.view(), turn.view()), zeros)
     }
 
-    /// Returns the vertex next to the given rotation where these entries vanish, by Newton's method.
+    /// Returns the vertex next to the given rotation where these entries vanish, by Newton's method with the
+    /// equations of the given rotation.
     fn vertex(&self, mut rotation: Array2<f64>, zeros: Vec<Entry>) -> Option<Vertex> {
         let r = rotation.nrows();
-        let pairs = pairs_of(r);
-        if zeros.len() < pairs.len() {
+        if zeros.len() < r * (r - 1) / 2 {
             return None;
         }
+        let equations = self.equations(&rotation, &zeros);
+        let mut before = 1.0;
         for _ in 0..NEWTON {
-            let mut x = product(self.v.view(), rotation.view());
-            let wanted = Array2::from_shape_fn((zeros.len(), 1), |(k, _)| -x[zeros[k]]);
-            let angles = linalg::solved(slopes(&x, &zeros, &pairs).view(), wanted.view());
-            let size = square(&angles).sqrt();
-            if !(size <= 1.0) {
+            let mut angles: Vec<f64> = (zeros.iter())
+                .map(|&(i, k)| -self.v.row(i).dot(&rotation.column(k)))
+                .collect();
+            equations.solve(&mut angles);
+            let size = angles.iter().map(|angle| angle * angle).sum::<f64>().sqrt();
+            if !(size <= before) {
                 return None;
             }
+            before = size;
             if size <= f64::EPSILON * (r * r) as f64 {
+                let mut x = product(self.v.view(), rotation.view());
                 zeros.iter().for_each(|&at| x[at] = 0.0);
-                let value = x.iter().map(|v| v.abs()).sum();
-                let point = Turned { x, rotation, value };
-                return Some(Vertex { point, zeros });
+                let value = sum_of_magnitudes(&x);
+                let equations = Lu::new(slopes(r, &zeros, |i, k| x[[i, k]]).view());
+                return Some(Vertex {
+                    point: Turned { x, rotation, value },
+                    zeros,
+                    equations,
+                });
             }
-            let turn = linalg::cayley(skew_of(&angles, &pairs, r).view());
+            let turn = linalg::cayley(skew_of(&angles, r).view());
             rotation = polar(&product(rotation.view(), turn.view()));
         }
         None
+    }
+
+    /// Returns the equations of the directions at a rotation.
+    fn equations(&self, rotation: &Array2<f64>, zeros: &[Entry]) -> Lu {
+        let v: ArrayView2<'_, f64> = self.v.view();
+        let entry = |i: usize, k: usize| v.row(i).dot(&rotation.column(k));
+        Lu::new(slopes(rotation.nrows(), zeros, entry).view())
     }
 }

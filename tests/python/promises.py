@@ -24,7 +24,7 @@ ROUNDING = 1e-14
 """Error allowed in an entry of (A − mean) X, relative to (|A| + |mean|) |X|."""
 
 ARGUMENTS = re.compile(
-    r"A|C|D|X|adaptive|alpha|alpha_scale|batch_size|block_size|callback|center|curvature|effort|"
+    r"A|C|D|X|adaptive|alpha|alphas|alpha_scale|batch_size|block_size|callback|center|curvature|effort|"
     r"full_gradient|random_state|"
     r"lam|lams|labels|linear|matchings|matrix|max_epochs|max_sweeps|max_time|mean|n_components|n_nonzero|"
     r"n_starts|n_threads|penalty|problem|project_x0|proximal|rapidity_bound|ratio|ridge|scale|seed|"

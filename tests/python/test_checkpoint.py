@@ -311,7 +311,7 @@ if what == "pca":
     ob.SparsePCA(3, n_nonzero=9, max_time=None, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
 elif what == "path":
-    ob.regularization_path(X, 4, n_lams=30, checkpoint=sys.argv[1], checkpoint_every=0)
+    ob.regularization_path(X, 4, n_alphas=30, checkpoint=sys.argv[1], checkpoint_every=0)
 elif what == "cv":
     ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(
         X, checkpoint=sys.argv[1], checkpoint_every=0)
@@ -351,8 +351,8 @@ def test_killed_estimators_end_alike(what, tmp_path):
         if what == "pca":
             return ob.SparsePCA(3, n_nonzero=9, random_state=0).fit(X, **saved).components_
         if what == "path":
-            path = ob.regularization_path(X, 4, n_lams=30, **saved)
-            return [path.lams, *(one.x for one in path.results)]
+            path = ob.regularization_path(X, 4, n_alphas=30, **saved)
+            return [path.alphas, *(one.x for one in path.results)]
         if what == "cv":
             cv = ob.SparsePCACV(3, n_alphas=6, cv=3, random_state=0).fit(X, **saved)
             return np.vstack([cv.scores_.ravel()[:1], [cv.alpha_]]), cv.components_
@@ -428,7 +428,7 @@ def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch, sho
             random_state=0,
             **saved,
         ),
-        "path": lambda **saved: ob.regularization_path(X, 2, n_lams=3, **saved),
+        "path": lambda **saved: ob.regularization_path(X, 2, n_alphas=3, **saved),
         "pca": lambda **saved: ob.SparsePCA(2, n_nonzero=8, random_state=0).fit(X, **saved),
     }
     for name, fit in fits.items():

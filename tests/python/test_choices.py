@@ -28,7 +28,7 @@ def test_a_number_on_the_path_has_the_weight_of_the_path(r):
         if count in pca.path_.n_nonzero:
             met += 1
             at = list(pca.path_.n_nonzero).index(count)
-            assert pca.alpha_ in pca.path_.lams[pca.path_.n_nonzero == count], at
+            assert pca.alpha_ in pca.path_.alphas[pca.path_.n_nonzero == count], at
         assert pca.n_nonzero_ == count
     assert met > 0
 

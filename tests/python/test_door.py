@@ -315,8 +315,8 @@ def test_a_fitted_estimator_keeps_no_points_of_its_path():
         pca = ob.SparsePCA(3, solver=ob.OBCD(), random_state=0, **options).fit(X)
         path = pca.path_
         assert path.results == ()
-        assert len(path) == len(path.lams) == len(path.objective) > 1
+        assert len(path) == len(path.alphas) == len(path.objective) > 1
         assert path.n_nonzero[0] <= path.n_nonzero[-1]
         assert len(pickle.dumps(path)) < 8 * 40 * 3 * len(path)
-    explicit = ob.regularization_path(X, 3, n_lams=3)
+    explicit = ob.regularization_path(X, 3, n_alphas=3)
     assert len(explicit.results) == len(explicit) == 3

@@ -169,7 +169,7 @@ FLOATS: dict[str, Callable[[Any], Any]] = {
     ),
     "mean": lambda w: ob.SparsePCA(2, random_state=0).fit_covariance(np.eye(40), mean=w),
     "mean of data": lambda w: ob.GramQuadratic(np.eye(40), mean=w),
-    "lams": lambda w: ob.regularization_path(WHOLE, 2, lams=w),
+    "weights of a path": lambda w: ob.regularization_path(WHOLE, 2, alphas=w),
     "alphas": lambda w: ob.SparsePCACV(2, alphas=w, cv=2, random_state=0).fit(WHOLE),
     "labels": lambda w: ob.LogisticLoss(WHOLE, WHOLE, w),
     "signature": lambda w: ob.HyperbolicEigenvalueProblem(WHOLE.T, w),
@@ -191,7 +191,7 @@ def parts(value: Any) -> Any:
     """Arrays and numbers of a result."""
     if isinstance(value, (list, tuple)):
         return [part for one in value for part in parts(one)]
-    for name in ("components_", "x", "lam", "lams", "C", "A", "smooth", "values", "objective"):
+    for name in ("components_", "x", "lam", "C", "A", "smooth", "values", "objective"):
         if getattr(value, name, None) is not None:
             return parts(getattr(value, name))
     return [value]

@@ -71,7 +71,7 @@ def test_feasibility(results):
 
 
 def test_path():
-    path = ob.regularization_path(A, 3, n_lams=6)
+    path = ob.regularization_path(A, 3, n_alphas=6)
     ax = plot.path({"l0": path}, mark=10)
     rendered(ax)
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), path.n_nonzero)

@@ -15,7 +15,7 @@ PROBLEM = ob.SparsePCAProblem(A, 3, ob.L0(3.0))
 
 def test_silence_is_the_default(capfd):
     ob.solve(PROBLEM, max_sweeps=3)
-    ob.regularization_path(A, 3, n_lams=3)
+    ob.regularization_path(A, 3, n_alphas=3)
     out, err = capfd.readouterr()
     assert out == err == ""
 
@@ -33,7 +33,7 @@ def test_the_line_of_a_solve(capfd):
 
 def test_time_left_and_stages(capfd):
     pytest.importorskip("tqdm")
-    ob.regularization_path(A, 3, n_lams=4, verbose=True)
+    ob.regularization_path(A, 3, n_alphas=4, verbose=True)
     err = capfd.readouterr().err
     assert "path 4 of 4" in err.split("\r")[-1]
     assert err.count("\n") == 1

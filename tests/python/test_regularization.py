@@ -45,30 +45,30 @@ def test_lam_max(penalty, center, seed):
 
 def test_path_starts_sparse_and_goes_on_from_each_point():
     A = data()
-    path = ob.regularization_path(A, 3, "l0", n_lams=12, center=True)
+    path = ob.regularization_path(A, 3, "l0", n_alphas=12, center=True)
     assert len(path) == 12
-    assert np.all(np.diff(path.lams) < 0.0)
-    assert path.lams[0] == pytest.approx(path.lam_max)
+    assert np.all(np.diff(path.alphas) < 0.0)
+    assert path.alphas[0] == pytest.approx(path.alpha_max)
     assert path.n_nonzero[0] == 3
     assert path.n_nonzero[-1] > 10
     C = A - A.mean(axis=0)
     # A point is never worse than the one before it, at its own λ.
-    before = path.objective[:-1] + path.n_nonzero[:-1] * np.diff(path.lams)
+    before = path.objective[:-1] + path.n_nonzero[:-1] * np.diff(path.alphas)
     assert np.all(path.objective[1:] <= before + 1e-9 * np.abs(before))
     for k, result in enumerate(path.results):
         assert np.linalg.norm(result.x.T @ result.x - np.eye(3)) < 1e-12
         share = np.sum((C @ result.x) ** 2) / np.sum(C**2)
         assert path.explained_variance_ratio[k] == pytest.approx(share)
-        expected = -0.5 * np.sum((C @ result.x) ** 2) + path.lams[k] * result.n_nonzero
+        expected = -0.5 * np.sum((C @ result.x) ** 2) + path.alphas[k] * result.n_nonzero
         assert path.objective[k] == pytest.approx(expected)
 
 
 def test_path_beats_a_single_start():
     A = data(1, 60, 40)
-    path = ob.regularization_path(A, 5, "l0", n_lams=8, center=False)
+    path = ob.regularization_path(A, 5, "l0", n_alphas=8, center=False)
     single = [
         ob.solve(ob.SparsePCAProblem(A, 5, ob.L0(lam)), "identity", solver=ob.OBCD()).objective
-        for lam in path.lams
+        for lam in path.alphas
     ]
     better = path.objective - np.array(single)
     assert better.mean() < 0.0
@@ -83,8 +83,8 @@ def test_data_are_centred_as_estimators_centre_them(container, penalty):
     moved = A + np.arange(12.0)
     top = ob.lam_max(A - A.mean(axis=0), 3, penalty, center=False)
     assert ob.lam_max(container(moved), 3, penalty) == pytest.approx(top, rel=1e-9)
-    one, other = (ob.regularization_path(X, 3, penalty, n_lams=5) for X in (A, container(moved)))
-    np.testing.assert_allclose(one.lams, other.lams, rtol=1e-9)
+    one, other = (ob.regularization_path(X, 3, penalty, n_alphas=5) for X in (A, container(moved)))
+    np.testing.assert_allclose(one.alphas, other.alphas, rtol=1e-9)
     np.testing.assert_allclose(one.objective, other.objective, rtol=1e-3)
     pca = ob.SparsePCA(3, penalty=penalty, alpha=0.1, random_state=0).fit(moved)
     assert pca.alpha_max_ == pytest.approx(top, rel=1e-9)
@@ -92,9 +92,9 @@ def test_data_are_centred_as_estimators_centre_them(container, penalty):
         assert "not centred" in problem.__doc__.splitlines()[0]
 
 
-def test_given_lams_are_sorted():
-    path = ob.regularization_path(data(), 2, "l1", lams=[1.0, 30.0, 10.0])
-    assert path.lams.tolist() == [30.0, 10.0, 1.0]
+def test_given_alphas_are_sorted():
+    path = ob.regularization_path(data(), 2, "l1", alphas=[1.0, 30.0, 10.0])
+    assert path.alphas.tolist() == [30.0, 10.0, 1.0]
 
 
 @pytest.mark.parametrize("wanted", [3, 7, 12, 20, 30])
@@ -103,21 +103,21 @@ def test_number_of_nonzeros(wanted):
     index = path.nearest(wanted)
     assert abs(path.n_nonzero[index] - wanted) <= 1
     assert abs(path.n_nonzero - wanted).min() == abs(path.n_nonzero[index] - wanted)
-    assert np.all(np.diff(path.lams) <= 0.0)
+    assert np.all(np.diff(path.alphas) <= 0.0)
 
 
 def test_sparse_data_and_dense_data_agree():
     A = np.where(np.abs(data()) > 1.0, data(), 0.0)
-    dense = ob.regularization_path(A, 3, n_lams=6, center=True)
-    csr = ob.regularization_path(sparse.csr_array(A), 3, n_lams=6, center=True)
-    assert csr.lam_max == pytest.approx(dense.lam_max)
-    np.testing.assert_allclose(csr.lams, dense.lams)
+    dense = ob.regularization_path(A, 3, n_alphas=6, center=True)
+    csr = ob.regularization_path(sparse.csr_array(A), 3, n_alphas=6, center=True)
+    assert csr.alpha_max == pytest.approx(dense.alpha_max)
+    np.testing.assert_allclose(csr.alphas, dense.alphas)
     C = A - A.mean(axis=0)
     for path in (dense, csr):
         # The first point of a path is the known optimum; every value is that of its point.
         chosen = np.sort(np.sum(C**2, axis=0))[-3:].sum()
-        assert path.objective[0] == pytest.approx(3 * path.lam_max - 0.5 * chosen, rel=1e-9)
-        for lam, value, result in zip(path.lams, path.objective, path.results, strict=True):
+        assert path.objective[0] == pytest.approx(3 * path.alpha_max - 0.5 * chosen, rel=1e-9)
+        for lam, value, result in zip(path.alphas, path.objective, path.results, strict=True):
             assert result.feasibility < 1e-12
             at = -0.5 * np.sum((C @ result.x) ** 2) + lam * np.count_nonzero(result.x)
             assert value == pytest.approx(at, rel=1e-9)
@@ -140,11 +140,11 @@ def test_time_limit_keeps_what_is_there():
     ("name", "arguments"),
     [
         ("penalty", {"penalty": "l2"}),
-        ("n_lams", {"n_lams": 0}),
+        ("n_alphas", {"n_alphas": 0}),
         ("ratio", {"ratio": 1.0}),
         ("ratio", {"ratio": 0.0}),
-        ("lams", {"lams": [-1.0]}),
-        ("lams", {"lams": []}),
+        ("alphas", {"alphas": [-1.0]}),
+        ("alphas", {"alphas": []}),
         ("n_nonzero", {"n_nonzero": 2}),
         ("n_nonzero", {"n_nonzero": 1000}),
         ("max_time", {"max_time": -1.0}),

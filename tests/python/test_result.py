@@ -124,4 +124,4 @@ def test_a_missing_package_names_its_extra(monkeypatch, tmp_path):
     with pytest.raises(ImportError, match=r"pyarrow.*orthobcd\[files\]"):
         ob.load_triples(path)
     with pytest.raises(ImportError, match=r"matplotlib.*orthobcd\[plot\]"):
-        ob.plot.path(ob.regularization_path(A, 2, n_lams=2))
+        ob.plot.path(ob.regularization_path(A, 2, n_alphas=2))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -47,8 +49,19 @@ STRIP = 64
 
 Order: TypeAlias = Literal["C", "A"]
 
+OWN = (f"{__name__.partition('.')[0]}.", "sklearn.")
+"""Begins of the names of modules at which no warning points."""
+
 PIECE = 256
 """Rows and columns of a block that is read or transposed at once: it fits into the cache."""
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warns at the line of the caller of this package, or of scikit-learn's wrapper around it."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(OWN):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level + 1)
 
 
 class Checked:

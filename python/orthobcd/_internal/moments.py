@@ -212,7 +212,7 @@ class SecondMoments:
     @property
     def total(self) -> float:
         """Squared Frobenius norm of A."""
-        return max(-float(np.trace(self.negative)), np.finfo(np.float64).tiny)
+        return max(float(self.variances.sum()), np.finfo(np.float64).tiny)
 
     def second(self, x: FloatArray) -> FloatArray:
         """``XᵀAᵀAX``."""

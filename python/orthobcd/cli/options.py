@@ -24,7 +24,7 @@ exit codes:
 
 EXAMPLES = """\
 examples:
-  orthobcd sparse-pca genes.csv -r 5 --n-nonzero 100 --out components.csv --plot components.png
+  orthobcd sparse-pca genes.csv -r 5 --n-nonzero 100 --scale --out components.csv
   orthobcd nonneg-pca images.npy -r 10 --image-shape 28x28 --plot parts.png
   orthobcd hyperbolic data.npz --positive 8 --report report.json
   orthobcd certify genes.csv components.csv --lam 12.5
@@ -37,7 +37,7 @@ examples:
 
 SPARSE_EXAMPLES = """\
 examples:
-  orthobcd sparse-pca genes.csv -r 5 --n-nonzero 100 --out components.csv
+  orthobcd sparse-pca data.csv -r 5 --n-nonzero 100 --scale --out components.csv
   orthobcd sparse-pca genes.csv.gz --n-nonzero 20,20,10 --drop patient,age --exclude batch
   orthobcd sparse-pca words.mtx.gz -r 20 --alpha 0.05 --max-time 60 -v --report report.json
   orthobcd sparse-pca digits.npy -r 8 --image-shape 8x8 --plot components.png

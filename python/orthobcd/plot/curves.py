@@ -207,7 +207,7 @@ def path(
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, n_lams=3)
+    >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, n_alphas=3)
     >>> ob.plot.path(path).get_xlabel()
     'nonzero loadings'
     """

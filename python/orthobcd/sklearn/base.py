@@ -18,6 +18,7 @@ from .._internal.checks import (
     as_float,
     as_float_array,
     is_sparse,
+    warn,
 )
 from .._internal.moments import Moments, Precision, SecondMoments
 from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
@@ -54,6 +55,10 @@ from .preparation import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+UNITS = 100.0
+"""Ratio of the largest variance to that which three quarters of the features exceed, above which
+the features count as of different units."""
+
 
 class OrthonormalPCA(Components):
     """Base class of the PCA estimators: fits to data, blocks, weights and covariances."""
@@ -73,6 +78,8 @@ class OrthonormalPCA(Components):
     max_memory: float | str | None = None
     # Work limit of a search; a unit is about a second of one core.
     _work: float | None = None
+    # Whether fits of many subsamples warn: the fit to all samples does.
+    _quiet: bool = False
 
     def fit(
         self,
@@ -360,16 +367,16 @@ class OrthonormalPCA(Components):
         x: FloatArray = np.ones((1, 1))
         result: Result | None = None
         if moments.mean.shape[0] > 1:
+            if not self._quiet:
+                self._advise(moments.variances, r)
             fitting.stage("solve")
             result = fitting.result = self._solve(fitting, moments, r)
             x = result.x
         if self.uncorrelated:
             x = decorrelated(x, moments.second(x), self.n_nonzero)
-        # The largest loading of every component is made positive.
         variances = np.maximum(np.diag(moments.second(x)), 0.0) / (weight - 1.0)
         order = self._order(variances)
-        x = x[:, order]
-        x = x * np.where(x[np.argmax(np.abs(x), axis=0), np.arange(r)] < 0.0, -1.0, 1.0)
+        x = self._signed(x[:, order])
         self._sums = sums
         if model is None and self.missing is not None:
             model = gaussian_from(moments, deviation, weight, r)
@@ -379,6 +386,7 @@ class OrthonormalPCA(Components):
         self.scale_: FloatArray | None = deviation
         self.result_ = result
         self.components_ = np.ascontiguousarray(x.T) + 0.0
+        self.n_components_ = r
         self.explained_variance_ = variances[order]
         # Both variances are rounding if all samples are equal.
         share = variances[order] * (weight - 1.0) / moments.total
@@ -389,6 +397,28 @@ class OrthonormalPCA(Components):
         self.n_iter_ = 1 if result is None else max(1, result.n_sweeps)
         fitting.end()
         return self
+
+    def _advise(self, variances: FloatArray, r: int) -> None:
+        """Warns of a fit that is hardly meant: all components, or features of different units."""
+        if r == len(variances):
+            warn(
+                f"n_components={r} is the number of features: any orthonormal basis explains all "
+                "of the variance, the sparsest one has single features"
+            )
+        squares = np.sort(variances[variances > 0.0])
+        if self.scale or not len(squares):
+            return
+        if squares[-1] > UNITS * squares[(len(squares) - 1) // 4]:
+            warn(
+                f"variances of the features differ by more than a factor {UNITS:g}, as for several "
+                "units, and the components follow the largest ones; scale=True divides features by "
+                "their standard deviations"
+            )
+
+    def _signed(self, x: FloatArray) -> FloatArray:
+        """Components with signs by which the largest loading of each is positive."""
+        largest = x[np.argmax(np.abs(x), axis=0), np.arange(x.shape[1])]
+        return x * np.where(largest < 0.0, -1.0, 1.0)
 
     def _threads(self) -> int | None:
         return threads_of(self)
@@ -404,6 +434,7 @@ class OrthonormalPCA(Components):
         If the estimator searches, the search starts at the components of ``whole``, with the work
         limit ``work``. Otherwise the estimator stays unchanged.
         """
+        self._quiet = True
         if self.solver is None or isinstance(self.solver, Auto):
             self.warm_start, self._work, self.solver = True, work, self.solver or Auto()
             self.components_ = whole.components_

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._internal.checks import (
-    DataLike,
-    FloatArray,
-    is_sparse,
-)
+from .._internal.checks import DataLike, FloatArray, is_sparse
 from .array_api import coordinates as coordinates_there
 from .array_api import explained_squares as squares_there
 from .array_api import namespace_of
@@ -36,13 +32,10 @@ from .preparation import (
 )
 from .saving import Saved
 
-if TYPE_CHECKING:
-    pass
-
 
 def default_components(m: int, n: int) -> int:
-    """Default number of components for m samples and n features."""
-    return min(COMPONENTS, m, n)
+    """Default number of components for m samples and n features: at most half of the features."""
+    return min(COMPONENTS, m, max(1, n // 2))
 
 
 class Components(

@@ -26,7 +26,8 @@ class NonnegativePCA(OrthonormalPCA):
     Parameters
     ----------
     n_components : int, optional
-        Number of components; min(10, n_samples, n_features) by default.
+        Number of components. By default at most 10, at most n_samples and at most half of the
+        features.
     n_nonzero : int or sequence of int, optional
         Largest number of nonzero loadings, in all components together or per component, as in
         `SparsePCA`.

@@ -14,6 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from .._core import default_work
 from .._internal.checks import DataLike, FloatArray, IntArray, as_int, is_sparse
 from ..penalties import NonNegative
 from ..problems import DENSE_COVARIANCE_LIMIT
@@ -36,6 +37,11 @@ from .saving import Saved
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+WORK = 1.5
+"""Largest work of a search with the effort 1, about seconds of a core. A tenth of it suffices for
+the 1797 samples of the digits."""
 
 
 def likeness(data: Any, components: FloatArray) -> FloatArray:
@@ -96,7 +102,8 @@ class OrthogonalNMF(
     Parameters
     ----------
     n_components : int, optional
-        Number of clusters; min(10, n_samples, n_features) by default.
+        Number of clusters. By default at most 10, at most n_samples and at most half of the
+        features.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
         The solver; `Auto` by default.
     max_time : float, optional
@@ -139,6 +146,8 @@ class OrthogonalNMF(
         ``‖A − XY‖_F``.
     result_ : Result or None
         Result of the solve; its columns are not ordered. None for a single sample.
+    n_components_ : int
+        Number of clusters.
     n_iter_ : int
         Sweeps of the solve.
     precision_ : {"fast", "exact"}
@@ -245,6 +254,8 @@ class OrthogonalNMF(
                 solver = self.solver or Auto()
                 start: Any = "spectral" if isinstance(solver, OBCD) else None
                 options = run_options(self, fitting)
+                if isinstance(solver, Auto):
+                    options["effort"] *= min(1.0, WORK / default_work(problem))
                 result = fitting.result = solve(problem, start, solver=solver, **options)
                 x = result.x
             self.result_, self.precision_ = result, precision
@@ -258,6 +269,7 @@ class OrthogonalNMF(
         profiles = np.maximum(products.T, 0.0)
         order = np.argsort(-np.linalg.norm(profiles, axis=1), kind="stable")
         self.components_ = profiles[order]
+        self.n_components_ = len(profiles)
         self.membership_: FloatArray = x[:, order]
         absent = ~self.membership_.any(axis=1)
         self.labels_: IntArray = np.argmax(self.membership_, axis=1)

@@ -419,5 +419,5 @@ and often raise them."""
 HELD_OUT = 0.1
 """Share of the entries that "held_out" leaves out."""
 
-WORK = 0.1
+WORK = 0.02
 """Work limit of a search on a subsample, about seconds of a core: a few descents per chain."""

@@ -1,4 +1,4 @@
-"""The solves of one `SparsePCA` fit: for a penalty weight, or a number of nonzeros."""
+"""The solves of one `SparsePCA` fit: for a penalty, its weight, or a number of nonzeros."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from .._internal.checks import FloatArray
 from .._internal.progress import live
-from ..penalties import L1, Cardinality, RowSparse
+from ..penalties import L1, Cardinality, Penalty, RowSparse
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import RegularizationPath, path_of, penalty_of
 from ..result import PathPoint, Result, Status
@@ -46,10 +46,6 @@ class SparseFit:
         self.sweeps = pca.solver if isinstance(pca.solver, OBCD) else OBCD()
         self.searches = pca.solver is None or isinstance(pca.solver, Auto)
 
-    def penalized(self, alpha: float) -> StiefelProblem:
-        """The problem with the penalty weight ``alpha``."""
-        return self.problem.with_penalty(penalty_of(self.pca.penalty, alpha))
-
     def path(self, tol: float, **which: Any) -> RegularizationPath:
         """The path, by descents from the known optimum for a large penalty weight."""
         options = {**self.options, "tol": tol}
@@ -59,34 +55,41 @@ class SparseFit:
         self.pca.path_ = dataclasses.replace(path, results=())
         return path
 
-    def solve(self, alpha: float, start: FloatArray | None, solver: Any, **limits: Any) -> Result:
-        """Solves the problem with the penalty weight ``alpha``."""
+    def solve(self, penalty: Penalty, start: Any, solver: Any, **limits: Any) -> Result:
+        """Solves the problem with a penalty."""
         options = {**self.options, "max_time": self.deadline.left(), **limits}
         with live(options["verbose"], None) as line:
             if line is not None:
                 line.stage(type(solver).__name__)
-            return solve(self.penalized(alpha), start, solver=solver, **options)
+            return solve(self.problem.with_penalty(penalty), start, solver=solver, **options)
 
-    def at_penalty(self, alpha: float) -> Result:
-        """The components for the penalty weight ``alpha``."""
+    def at_penalty(self, penalty: Penalty) -> Result:
+        """The components for a penalty object."""
         if self.warm is not None:
-            return self.solve(alpha, self.warm, self.pca.solver or OBCD())
-        if self.searches and alpha < self.pca.alpha_max_:
-            return self.solve(alpha, None, self.pca.solver or Auto())
+            return self.solve(penalty, self.warm, self.pca.solver or OBCD())
+        start = "spectral" if isinstance(self.pca.solver, OBCD) else None
+        return self.solve(penalty, start, self.pca.solver or Auto())
+
+    def at_alpha(self, alpha: float) -> Result:
+        """The components for the penalty weight ``alpha``."""
+        penalty = penalty_of(self.pca.penalty, alpha)
+        if self.warm is not None or (self.searches and alpha < self.pca.alpha_max_):
+            return self.at_penalty(penalty)
         loose = max(self.options["tol"], STAGE_TOLERANCE)
-        path = self.path(loose, lams=_approach(self.pca.alpha_max_, alpha))
+        path = self.path(loose, alphas=_approach(self.pca.alpha_max_, alpha))
         last = path.results[-1]
         if last.status is Status.INTERRUPTED:
             return self.as_result(alpha, last)
         if isinstance(self.pca.solver, Continuation) and last.lam == alpha < self.pca.alpha_max_:
-            return self.solve(alpha, None, self.pca.solver)
-        return self.solve(alpha, last.x, self.sweeps)
+            return self.solve(penalty, None, self.pca.solver)
+        return self.solve(penalty, last.x, self.sweeps)
 
     def at_count(self, limit: Cardinality | RowSparse) -> Result:
         """The components under a limit on nonzero loadings or on features."""
         start = self.warm
         problem = self.problem.with_penalty(limit)
-        if start is None and not self.searches and isinstance(limit, Cardinality):
+        path = not self.searches and isinstance(limit, Cardinality) and not limit.nonnegative
+        if start is None and path and isinstance(limit, Cardinality):
             total = limit.count if isinstance(limit.count, int) else sum(limit.count)
             near = self.within(total)[1]
             start = near.x
@@ -126,13 +129,15 @@ class SparseFit:
             options["max_time"] = self.deadline.left()
             here = solve(self.problem.with_penalty(weights), best.x, solver=self.sweeps, **options)
             if here.n_nonzero == count or here.status is Status.INTERRUPTED:
-                point = self.solve(lam, here.x, self.sweeps, max_sweeps=0)
+                at_lam = penalty_of(self.pca.penalty, lam)
+                point = self.solve(at_lam, here.x, self.sweeps, max_sweeps=0)
                 return lam, dataclasses.replace(point, status=here.status)
         return sparser.lam, self.as_result(sparser.lam, sparser)
 
     def as_result(self, alpha: float, point: PathPoint) -> Result:
         """A point of a path as a result."""
-        here = self.solve(alpha, point.x, self.sweeps, max_sweeps=0)
+        penalty = penalty_of(self.pca.penalty, alpha)
+        here = self.solve(penalty, point.x, self.sweeps, max_sweeps=0)
         return dataclasses.replace(here, status=point.status)
 
 

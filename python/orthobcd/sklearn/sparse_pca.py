@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._internal.checks import FloatArray, Integers, as_bool, as_choice, as_int, as_optional_float
+from .._core import penalty_value
+from .._internal.checks import (
+    FloatArray,
+    Integers,
+    as_bool,
+    as_choice,
+    as_int,
+    as_optional_float,
+    warn,
+)
 from .._internal.moments import Moments, SecondMoments
-from ..certificate import certify
-from ..penalties import Cardinality, RowSparse
+from ..certificate import certify, check_bounded
+from ..penalties import Cardinality, Penalty, RowSparse, Separable, Sum
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
@@ -36,14 +45,19 @@ class SparsePCA(OrthonormalPCA):
     Parameters
     ----------
     n_components : int, optional
-        Number of components; min(10, n_samples, n_features) by default.
-    penalty : {"l0", "l1"}, default "l0"
-        Penalty on the number of nonzero loadings, or on their absolute values.
+        Number of components. By default at most 10, at most n_samples and at most half of the
+        features. As many components as features explain all of the variance with any basis, of
+        which a fit warns.
+    penalty : {"l0", "l1"} or a penalty object, default "l0"
+        Penalty on the number of nonzero loadings, or on their absolute values, with the weight
+        ``alpha``; or any penalty of `orthobcd` with weights of its own, in the units of
+        ``−½‖AX‖_F² + h(X)``, such as ``orthobcd.MCP(10.0, gamma=2.0)``. Components with an array of
+        weights keep the order of its columns.
     alpha : float, optional
         Weight of the penalty, 0.1 by default. With ``alpha_scale="relative"`` in units of
         ``alpha_max_``; from ``alpha_max_`` on every component is a single feature, because no pair
         of features lowers the objective. With "absolute" the λ of `orthobcd.L0` or `orthobcd.L1`.
-        None with ``n_nonzero`` or ``n_features``, which replace the weight.
+        None with ``n_nonzero``, ``n_features`` or a penalty object, which replace the weight.
     alpha_scale : {"relative", "absolute"}, default "relative"
         Units of ``alpha``.
     n_nonzero : int or sequence of int, optional
@@ -69,12 +83,14 @@ class SparsePCA(OrthonormalPCA):
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
-        Divide by the standard deviations.
+        Divide by the standard deviations. Features of different units need it: without it a fit
+        warns if the largest variance is above 100 times that which three quarters of the features
+        exceed.
     uncorrelated : bool, default False
         Rotate components that share features so that their coordinates are uncorrelated, where the
         rotation keeps the number of nonzero loadings or stays within ``n_nonzero``. The span and
         the explained variance do not change. Other components stay correlated
-        (``score_correlation_``), because a rotation would add loadings. Not for "l1".
+        (``score_correlation_``), because a rotation would add loadings. Only for "l0".
     missing : {"em"}, optional
         By default missing values (NaN, masked entries, None, NA) are an error. With "em" (dense
         data only) the EM algorithm of probabilistic PCA with ``n_components`` factors (Tipping and
@@ -126,6 +142,12 @@ class SparsePCA(OrthonormalPCA):
     ValueError, TypeError
         By `fit`, if a parameter is not valid; the message names it.
 
+    Warns
+    -----
+    UserWarning
+        By `fit`, for as many components as features, and for features of different units without
+        ``scale``.
+
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
@@ -142,12 +164,15 @@ class SparsePCA(OrthonormalPCA):
         ``explained_variance_`` over the total variance.
     score_correlation_ : ndarray of shape (n_components, n_components)
         Correlations of the coordinates: orthogonal components can be correlated.
+    n_components_ : int
+        Number of components.
     n_nonzero_ : int
         Number of nonzero loadings.
     alpha_ : float or None
-        The λ of the fit, absolute; None with ``n_features`` and with ``n_nonzero`` and "l0".
-    alpha_max_ : float
-        `orthobcd.lam_max` of the data.
+        The λ of the fit, absolute; None with ``n_features``, a penalty object, and with
+        ``n_nonzero`` and "l0".
+    alpha_max_ : float or None
+        `orthobcd.lam_max` of the data; None with a separable penalty object.
     path_ : RegularizationPath or None
         Penalty weights, nonzeros and objectives along the path of the fit, without its points. Only
         with "l1" and ``n_nonzero``, or with a ``solver`` other than `Auto`; else None.
@@ -206,7 +231,7 @@ class SparsePCA(OrthonormalPCA):
         self,
         n_components: int | None = None,
         *,
-        penalty: PenaltyName = "l0",
+        penalty: PenaltyName | Penalty = "l0",
         alpha: float | None = None,
         alpha_scale: AlphaScale = "relative",
         n_nonzero: int | Sequence[int] | Integers | None = None,
@@ -257,13 +282,38 @@ class SparsePCA(OrthonormalPCA):
         limit: Cardinality | RowSparse | None = getattr(self, "_limit", None)
         if isinstance(limit, Cardinality):
             return in_order(limit, variances)
+        terms = self.penalty.terms if isinstance(self.penalty, Sum) else (self.penalty,)
+        if any(np.ndim(getattr(term, "lam", 0.0)) for term in terms):
+            # Every component has weights of its own.
+            return np.arange(len(variances))
         return super()._order(variances)
 
+    def _signed(self, x: FloatArray) -> FloatArray:
+        signed = super()._signed(x)
+        if not isinstance(self.penalty, Separable):
+            return signed
+        for t in range(x.shape[1]):
+            turned = x.copy()
+            turned[:, t] = signed[:, t]
+            if penalty_value(self.penalty, turned) <= penalty_value(self.penalty, x):
+                x = turned
+        return x
+
     def _check(self, n: int, r: int) -> None:
-        as_choice("penalty", self.penalty, ("l0", "l1"))
+        given = isinstance(self.penalty, (Separable, Cardinality, RowSparse))
+        if not given and not isinstance(self.penalty, str):
+            raise TypeError(
+                "penalty must be 'l0', 'l1' or a penalty such as MCP, got "
+                f"{type(self.penalty).__name__}"
+            )
+        if not given:
+            as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("alpha_scale", self.alpha_scale, ("relative", "absolute"))
-        if self.uncorrelated and self.penalty == "l1":
-            raise ValueError("uncorrelated must be False for the penalty 'l1', which depends on it")
+        for name in ("alpha", "n_nonzero", "n_features") if given else ():
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name} must be None with {self.penalty!r}, which replaces it")
+        if self.uncorrelated and self.penalty != "l0":
+            raise ValueError("uncorrelated must be False for a penalty other than 'l0'")
         if self.uncorrelated and not (self.include is None and self.exclude is None):
             raise ValueError("uncorrelated must be False with include or exclude")
         if self.solver is not None and not isinstance(self.solver, (Auto, Continuation, OBCD)):
@@ -290,6 +340,10 @@ class SparsePCA(OrthonormalPCA):
         for name in ("include", "exclude"):
             if not counts and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
+        if isinstance(self.penalty, Cardinality):
+            self.penalty.check(n, r)
+        if isinstance(self.penalty, (Cardinality, RowSparse)):
+            return self.penalty
         if self.n_features is None:
             return limit_of(self, n, r) if counts else None
         if self.n_nonzero is not None or self.penalty != "l0":
@@ -303,10 +357,9 @@ class SparsePCA(OrthonormalPCA):
         """λ and result with at most ``count`` nonzeros; warns if there are fewer."""
         alpha, result = fit.within(count)
         if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
-            warnings.warn(
+            warn(
                 f"n_nonzero={count} is not met; the result has {result.n_nonzero} nonzero loadings",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         return alpha, result
 
@@ -316,11 +369,9 @@ class SparsePCA(OrthonormalPCA):
         self.lower_bound_: float | None = None
         if not self.certify or result.status is Status.INTERRUPTED:
             return result
-        counted = isinstance(self._limit, Cardinality)
-        penalty = self._limit if counted else penalty_of(self.penalty, self.alpha_ or 0.0)
         try:
             certificate = certify(
-                problem.with_penalty(penalty),
+                problem,
                 result.x,
                 bound=True,
                 max_time=self.max_time,
@@ -335,17 +386,27 @@ class SparsePCA(OrthonormalPCA):
 
     def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
         n = len(moments.mean)
-        problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
+        name = self.penalty if isinstance(self.penalty, str) else "l0"
+        own = self.penalty if isinstance(self.penalty, Separable) else None
+        problem = problem_of(moments, r, penalty_of(name, 1.0))
         self.path_: RegularizationPath | None = None
-        self.alpha_max_ = largest_lam(problem, self._threads())
+        top = 0.0 if own is not None else largest_lam(problem, self._threads())
+        self.alpha_max_: float | None = None if own is not None else top
         fit = SparseFit(self, fitting, problem, self._warm(n, r))
         self.alpha_: float | None = None
-        if self._limit is not None:
+        penalty: Penalty | None = self._limit if own is None else own
+        if penalty is not None and self.certify:
+            check_bounded(problem.with_penalty(penalty), "certify must be False")
+        if own is not None:
+            fitting.result = fit.at_penalty(own)
+        elif self._limit is not None:
             fitting.result = fit.at_count(self._limit)
-        elif self.n_nonzero is not None:
-            self.alpha_, fitting.result = self._within(fit, int(self.n_nonzero))
         else:
-            unit = self.alpha_max_ if self.alpha_scale == "relative" else 1.0
-            self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit
-            fitting.result = fit.at_penalty(self.alpha_)
-        return self._gap(fitting, problem, fitting.result)
+            if self.n_nonzero is not None:
+                self.alpha_, fitting.result = self._within(fit, int(self.n_nonzero))
+            else:
+                unit = top if self.alpha_scale == "relative" else 1.0
+                self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit
+                fitting.result = fit.at_alpha(self.alpha_)
+            penalty = penalty_of(name, self.alpha_)
+        return self._gap(fitting, problem.with_penalty(penalty), fitting.result)

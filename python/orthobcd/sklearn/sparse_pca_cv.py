@@ -1,10 +1,10 @@
-"""The estimator `SparsePCACV`: sparse PCA with the penalty weight chosen from the data."""
+"""The estimator `SparsePCACV`: sparse PCA whose number of loadings or weight the data choose."""
 
 from __future__ import annotations
 
 import os
 from math import lgamma
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,15 +25,18 @@ from .._internal.checks import (
     is_sparse,
 )
 from .._internal.extras import need
-from .._internal.interrupt import Kept, side_by_side
+from .._internal.interrupt import side_by_side
+from .._internal.moments import Moments, Precision, SecondMoments
 from .._internal.run import Deadline
-from ..regularization import PenaltyName, largest_lam, penalty_of
-from ..result import Status
+from ..penalties import Cardinality, Penalty
+from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
+from ..result import Result, Status
 from ..solving import solve
-from .components import Components
-from .fitting import threads_of
+from .base import OrthonormalPCA
+from .blocks import blocks_of, loaded
+from .fitting import Fitting, threads_of
 from .pictures import BLUE, RED, axes_of
-from .preparation import check_magnitude, coordinates, prepared, problem_of, squares
+from .preparation import check_magnitude, coordinates, moments_of, problem_of, squares
 from .sparse_pca import SparsePCA
 
 if TYPE_CHECKING:
@@ -45,21 +48,24 @@ Rule = Literal["one_se", "best"]
 LARGEST, SMALLEST = 0.5, 1e-3
 """Ends of the default grid, in units of ``alpha_max_``."""
 
-STAGE_WORK = 0.1
+STAGE_WORK = 0.03
 """Work limit of a search along the path, relative to the work of a fit."""
 
 
-class SparsePCACV(Components):
-    """Sparse PCA with the penalty weight chosen by cross-validation or an information criterion.
+class SparsePCACV(OrthonormalPCA):
+    """Sparse PCA with the number of loadings or the penalty weight chosen by the data.
 
-    On every fold short searches run for all penalty weights in decreasing order. Each search has
-    the point of the search before among its starts. Then `SparsePCA` is fitted to all samples with
-    the chosen weight.
+    On every fold short searches run along the grid from sparse to dense components. Each search has
+    the point of the search before among its starts. Then the components of all samples are found
+    with the chosen number or weight, as `SparsePCA` finds them.
 
     Parameters
     ----------
     n_components : int, optional
-        Number of components; min(10, n_samples, n_features) by default.
+        Number of components; by default as in `SparsePCA`.
+    n_nonzeros : sequence of int, optional
+        Numbers of nonzero loadings to choose from, each an ``n_nonzero`` of `SparsePCA` with "l0".
+        They replace ``alphas``.
     penalty : {"l0", "l1"}, default "l0"
         Penalty on the number of nonzero loadings, or on their absolute values.
     alphas : array_like of shape (k,), optional
@@ -73,17 +79,18 @@ class SparsePCACV(Components):
         Maletić-Savatić (2011), ``log(‖A − AXXᵀ‖²/(mn)) + ‖X‖₀ log(mn)/(mn)``. "ebic": the BIC plus
         ``2 log C(nr, ‖X‖₀)/(mn)``, for the number of supports of that size (Chen and Chen 2008).
     rule : {"one_se", "best"}, default "one_se"
-        Choice with "cv". "one_se": the largest weight whose held-out variance is within a standard
-        error of the best. "best": the weight of the best held-out variance.
+        Choice with "cv". "one_se": the fewest loadings, or the largest weight, whose held-out
+        variance is within a standard error of the best. "best": the best held-out variance, which
+        rises with the number of loadings on most data.
     cv : int, cross-validation generator or iterable, default 5
         The folds, as in scikit-learn.
     center : bool, default True
         Subtract the means. Sparse data stays sparse.
     scale : bool, default False
-        Divide by the standard deviations.
+        Divide by the standard deviations, as in `SparsePCA`.
     max_time : float, optional
-        Time limit in seconds, none by default: half of it for the choice of the weight, the
-        remaining time for the last fit.
+        Time limit in seconds, none by default: half of it for the choice, the remaining time for
+        the last fit.
     effort : float, default 1
         Patience of the last fit: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -103,35 +110,50 @@ class SparsePCACV(Components):
 
     Attributes
     ----------
-    alpha_ : float
-        The chosen penalty weight, absolute, for all samples.
+    n_nonzeros_ : ndarray of int of shape (k,) or None
+        The grid of numbers, ascending; None for a grid of weights.
+    alphas_ : ndarray of shape (k,) or None
+        The grid of weights, decreasing; None for a grid of numbers.
     best_index_ : int
-        Index of the chosen weight in ``alphas_``.
-    alphas_ : ndarray of shape (k,)
-        The grid, decreasing.
+        Index of the choice in the grid.
     scores_ : ndarray of shape (k, n_folds) or (k, 1)
         Held-out share of the variance explained (higher is better), or the criterion (lower is
         better).
     n_nonzero_path_ : ndarray of shape (k, n_folds) or (k, 1)
-        Number of nonzero loadings along the paths.
-    best_estimator_ : SparsePCA
-        The fit to all samples; its fitted attributes are also attributes of this estimator.
+        Number of nonzero loadings along the grid.
+    alpha_ : float or None
+        The chosen penalty weight, absolute, for all samples; None for a grid of numbers.
+    components_, n_components_, mean_, scale_, explained_variance_, explained_variance_ratio_, \
+score_correlation_, n_nonzero_, alpha_max_, path_, objective_, result_, n_iter_, precision_, \
+n_features_in_, feature_names_in_
+        As in `SparsePCA`, of the fit to all samples.
 
     Examples
     --------
-    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.datasets import load_wine
     >>> from orthobcd import SparsePCACV
-    >>> pca = SparsePCACV(2, n_alphas=5, random_state=0).fit(load_iris().data)
+    >>> pca = SparsePCACV(2, n_nonzeros=[2, 6, 10, 20], scale=True, random_state=0)
+    >>> pca = pca.fit(load_wine().data)
     >>> pca.scores_.shape, pca.components_.shape
-    ((5, 5), (2, 4))
+    ((4, 5), (2, 13))
+    >>> bool(pca.n_nonzero_ == pca.n_nonzeros_[pca.best_index_])
+    True
     >>> pca.plot().get_ylabel()
     'held-out share of the variance'
+    >>> pca = SparsePCACV(1, n_nonzeros=[1, 2], criterion="bic", random_state=0)
+    >>> pca.fit_covariance([[2.0, 1.9], [1.9, 2.0]], n_samples=50).n_nonzero_
+    2
     """
+
+    solver = None
+    warm_start = False
+    precision = "auto"
 
     def __init__(
         self,
         n_components: int | None = None,
         *,
+        n_nonzeros: ArrayLike | None = None,
         penalty: PenaltyName = "l0",
         alphas: ArrayLike | None = None,
         n_alphas: int = 15,
@@ -148,6 +170,7 @@ class SparsePCACV(Components):
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
+        self.n_nonzeros = n_nonzeros
         self.penalty = penalty
         self.alphas = alphas
         self.n_alphas = n_alphas
@@ -163,7 +186,7 @@ class SparsePCACV(Components):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         X: DataLike,
         y: Any = None,
@@ -171,7 +194,7 @@ class SparsePCACV(Components):
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
     ) -> Self:
-        """Choose the penalty weight and find the components.
+        """Choose the number of loadings or the penalty weight, and find the components.
 
         Parameters
         ----------
@@ -194,97 +217,181 @@ class SparsePCACV(Components):
         ValueError, TypeError
             If the data or a parameter is not valid; the message names it.
         KeyboardInterrupt
-            After Ctrl-C. The attribute ``result`` of the exception is None while the weight is
-            chosen, and then that of `SparsePCA.fit`.
+            After Ctrl-C. The attribute ``result`` of the exception is None during the choice, and
+            then that of `SparsePCA.fit`.
         """
-        limit = as_optional_float("max_time", self.max_time, minimum=0.0)
-        whole, half = Deadline(limit), Deadline(None if limit is None else 0.5 * limit)
         files = Checkpoints(checkpoint, checkpoint_every, self.random_state)
+        with Fitting(self, files.path("fit"), checkpoint_every) as fitting:
+            data = self._data(X if blocks_of(X) is None else loaded(X), ensure_min_samples=2)
+            check_magnitude(data)
+            m, n = data.shape
+            r = self._checked(m, n)
+            if self.criterion == "cv":
+                self._cross_validate(data, y, r, files)
+            moments, deviation, precision = moments_of(
+                data, self.precision, bool(self.center), bool(self.scale), None, threads_of(self)
+            )
+            return self._fitted(fitting, moments, deviation, float(m), r, precision)
+
+    def fit_covariance(
+        self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
+    ) -> Self:
+        """Choose and fit from a covariance matrix, for the criteria "bic" and "ebic".
+
+        Parameters
+        ----------
+        S : array_like of shape (n_features, n_features)
+            Covariance or correlation matrix, as in `SparsePCA.fit_covariance`.
+        n_samples : float, optional
+            Number of samples, on which the criteria depend; 2 by default.
+        mean : array_like of shape (n_features,), optional
+            Mean of the features; zeros by default.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For "cv", which needs samples, and if an argument or a parameter is not valid.
+        """
+        if self.criterion == "cv":
+            raise ValueError("criterion must be 'bic' or 'ebic' in fit_covariance, got 'cv'")
+        return super().fit_covariance(S, n_samples, mean)
+
+    @property
+    def partial_fit(self) -> NoReturn:
+        """Not for this estimator: folds need all samples at once."""
+        raise AttributeError("SparsePCACV has no partial_fit: its folds need all samples at once")
+
+    @property
+    def best_estimator_(self) -> SparsePCA:
+        """The same fit as a `SparsePCA`."""
+        check_is_fitted(self)
+        best = self._chosen(self.n_components_)
+        own = self.get_params(deep=False)
+        best.__dict__.update({name: v for name, v in vars(self).items() if name not in own})
+        return best
+
+    def _reads_whole(self, X: Any) -> bool:
+        return True
+
+    def _check(self, n: int, r: int) -> None:
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
         as_choice("rule", self.rule, ("one_se", "best"))
-        data = self._data(X, ensure_min_samples=2)
-        check_magnitude(data)
-        data = data.astype(np.float64, copy=False)
-        m, n = data.shape
-        r = self._count(m, n)
-        self.alphas_ = self._grid()
+        as_optional_float("max_time", self.max_time, minimum=0.0)
         if n == 1:
             raise ValueError("n_features=1: there is nothing to choose, at least 2 are needed")
-        if is_sparse(data):
-            data = data.tocsr()
-        folds: list[tuple[Any, Any]] = [(slice(None), slice(None))]
-        if self.criterion == "cv":
-            folds = list(check_cv(self.cv).split(data, y))
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.alphas_: FloatArray | None = None
+        self.n_nonzeros_: IntArray | None = None
+        if self.n_nonzeros is not None:
+            self.n_nonzeros_ = self._numbers(n, r)
+        elif self.alphas is None:
+            count = as_int("n_alphas", self.n_alphas, 1)
+            self.alphas_ = np.geomspace(LARGEST, SMALLEST, count)
+        else:
+            alphas = as_float_array("alphas", self.alphas, 1)
+            if (alphas < 0.0).any():
+                raise ValueError(f"alphas must be nonnegative, the smallest is {alphas.min():g}")
+            self.alphas_ = np.sort(alphas)[::-1]
+
+    def _numbers(self, n: int, r: int) -> IntArray:
+        """The grid of numbers of nonzero loadings, ascending."""
+        if self.alphas is not None or self.penalty != "l0":
+            raise ValueError("n_nonzeros needs alphas=None and penalty='l0'")
+        given: Any = self.n_nonzeros
+        if np.ndim(given) != 1 or np.size(given) == 0:
+            raise ValueError(f"n_nonzeros must be a sequence of numbers, got {self.n_nonzeros!r}")
+        counts = [as_int("n_nonzeros", count, r) for count in np.asarray(given).tolist()]
+        if max(counts) > n * r:
+            raise ValueError(f"n_nonzeros must be at most {n * r}, got {max(counts)}")
+        return np.unique(np.array(counts, dtype=np.int64))
+
+    def _cross_validate(self, data: Any, y: Any, r: int, files: Checkpoints) -> None:
+        """Chooses from the grid by folds of the samples."""
+        data = data.astype(np.float64, copy=False)
+        data = data.tocsr() if is_sparse(data) else data
+        half = Deadline(None if self.max_time is None else 0.5 * self.max_time)
+        folds = list(check_cv(self.cv).split(data, y))
         workers = threads_of(self) or os.cpu_count() or 1
-        done: list[tuple[FloatArray, IntArray]] = []
+        seed = self._seed()
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
+            inside, outside = (data[part] for part in folds[k])
+            moments, deviation, _ = moments_of(
+                inside, self.precision, bool(self.center), bool(self.scale)
+            )
+            total = max(squares(outside, moments.mean, deviation), np.finfo(np.float64).tiny)
+
+            def score(x: FloatArray) -> float:
+                scores = coordinates(outside, x, moments.mean, deviation)
+                return float(np.sum(scores**2)) / total
+
             after = (len(folds) - 1) // workers - k // workers
-            return self._fold(data, r, folds[k], seed, files.one(f"fold-{k}"), half, after)
+            return self._along(moments, r, score, half, after, seed, files.one(f"fold-{k}"))
 
-        with Kept():
-            side_by_side(fold, range(len(folds)), workers, done)
-        self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
-        self.n_nonzero_path_ = np.column_stack([counts for _, counts in done])
-        self.best_index_ = self._best()
-        best = SparsePCA(
-            r,
-            penalty=self.penalty,
-            alpha=float(self.alphas_[self.best_index_]),
-            center=self.center,
-            scale=self.scale,
-            max_time=whole.left(),
-            effort=self.effort,
-            tol=self.tol,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        self.best_estimator_ = best
-        try:
-            best.fit(X, checkpoint=files.path("fit"), checkpoint_every=checkpoint_every)
-        finally:
-            own = {name: value for name, value in vars(best).items() if name.endswith("_")}
-            for name, value in own.items():
-                setattr(self, name, value)
-        return self
+        done: list[tuple[FloatArray, IntArray]] = []
+        side_by_side(fold, range(len(folds)), workers, done)
+        self._choose(done)
 
-    def _grid(self) -> FloatArray:
-        if self.alphas is None:
-            return np.geomspace(LARGEST, SMALLEST, as_int("n_alphas", self.n_alphas, 1))
-        alphas = as_float_array("alphas", self.alphas, 1)
-        if (alphas < 0.0).any():
-            raise ValueError(f"alphas must be nonnegative, the smallest is {alphas.min():g}")
-        return np.sort(alphas)[::-1]
-
-    def _fold(
+    def _fitted(
         self,
-        data: Any,
+        fitting: Fitting,
+        moments: Moments | SecondMoments,
+        deviation: FloatArray | None,
+        weight: float,
         r: int,
-        samples: tuple[Any, Any],
-        seed: int,
-        checkpoint: Any,
+        precision: Precision,
+        sums: Any = None,
+        model: Any = None,
+    ) -> Self:
+        if self.criterion != "cv":
+            size = weight * len(moments.mean)
+
+            def score(x: FloatArray) -> float:
+                residual = moments.total - float(np.trace(moments.second(x)))
+                residual = max(residual, np.finfo(np.float64).eps * moments.total)
+                count = int(np.count_nonzero(x))
+                penalty = count * np.log(size)
+                if self.criterion == "ebic":
+                    penalty += 2.0 * log_choices(x.size, count)
+                return float(np.log(residual / size) + penalty / size)
+
+            half = Deadline(None if self.max_time is None else 0.5 * self.max_time)
+            seed = self._seed()
+            self._choose([self._along(moments, r, score, half, 0, seed, None)])
+        return super()._fitted(fitting, moments, deviation, weight, r, precision)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _along(
+        self,
+        moments: Moments | SecondMoments,
+        r: int,
+        score: Any,
         deadline: Deadline,
         after: int,
+        seed: int,
+        checkpoint: Any,
     ) -> tuple[FloatArray, IntArray]:
-        """Scores and numbers of nonzeros along the path of a fold.
+        """Scores and numbers of nonzeros along the grid, for the samples with these moments.
 
-        ``samples`` are those to fit and those to score. ``after`` folds follow on the same thread
-        before the deadline.
+        ``after`` folds follow on the same thread before the deadline.
         """
-        inside, outside = (data[part] for part in samples)
-        m, n = inside.shape
-        moments, deviation = prepared(inside, bool(self.center), bool(self.scale))
         problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
         top, work = largest_lam(problem, 1), default_work(problem)
+        penalties: list[Penalty] = (
+            [Cardinality(int(count)) for count in self.n_nonzeros_]
+            if self.n_nonzeros_ is not None
+            else [penalty_of(self.penalty, alpha * top) for alpha in self._weights()]
+        )
         scores: list[float] = []
         counts: list[int] = []
         x: FloatArray | None = None
-        total = squares(outside, moments.mean, deviation) if self.criterion == "cv" else 0.0
-        stages = (after + 1) * len(self.alphas_)
-        for stage, alpha in enumerate(self.alphas_):
+        for stage, penalty in enumerate(penalties):
             left = deadline.left()
             if left == 0.0 and x is not None:
                 # A solve without time ends at its start.
@@ -292,9 +399,9 @@ class SparsePCACV(Components):
                 scores.append(scores[-1])
                 continue
             found = solve(
-                problem.with_penalty(penalty_of(self.penalty, alpha * top)),
+                problem.with_penalty(penalty),
                 x,
-                max_time=None if left is None else left / (stages - stage),
+                max_time=None if left is None else left / ((after + 1) * len(penalties) - stage),
                 max_work=STAGE_WORK * work,
                 seed=seed,
                 n_threads=1,
@@ -304,20 +411,20 @@ class SparsePCACV(Components):
                 raise KeyboardInterrupt
             x = found.x
             counts.append(int(np.count_nonzero(x)))
-            if self.criterion == "cv":
-                explained = np.sum(coordinates(outside, x, moments.mean, deviation) ** 2)
-                scores.append(float(explained) / max(total, np.finfo(np.float64).tiny))
-            else:
-                residual = moments.total - float(np.trace(moments.second(x)))
-                residual = max(residual, np.finfo(np.float64).eps * moments.total)
-                penalty = counts[-1] * np.log(m * n)
-                if self.criterion == "ebic":
-                    penalty += 2.0 * log_choices(n * r, counts[-1])
-                scores.append(float(np.log(residual / (m * n)) + penalty / (m * n)))
+            scores.append(score(x))
         return np.array(scores), np.array(counts)
 
+    def _weights(self) -> FloatArray:
+        return np.empty(0) if self.alphas_ is None else self.alphas_
+
+    def _choose(self, done: list[tuple[FloatArray, IntArray]]) -> None:
+        """Keeps the scores, and the index of the choice in the grid."""
+        self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
+        self.n_nonzero_path_: IntArray = np.column_stack([counts for _, counts in done])
+        self.best_index_ = self._best()
+
     def _best(self) -> int:
-        """Index of the chosen weight in the grid."""
+        """Index of the choice in the grid."""
         if self.criterion != "cv":
             return int(np.argmin(self.scores_[:, 0]))
         mean = self.scores_.mean(axis=1)
@@ -325,8 +432,35 @@ class SparsePCACV(Components):
         if self.rule == "best" or self.scores_.shape[1] < 2:
             return best
         error = self.scores_[best].std(ddof=1) / np.sqrt(self.scores_.shape[1])
-        # The grid decreases: the first weight within the error has the fewest nonzeros.
+        # The grid goes from sparse to dense.
         return int(np.flatnonzero(mean >= mean[best] - error)[0])
+
+    def _chosen(self, r: int) -> SparsePCA:
+        """The estimator with the choice."""
+        k = self.best_index_
+        return SparsePCA(
+            r,
+            penalty=self.penalty,
+            alpha=None if self.alphas_ is None else float(self.alphas_[k]),
+            n_nonzero=None if self.n_nonzeros_ is None else int(self.n_nonzeros_[k]),
+            center=self.center,
+            scale=self.scale,
+            max_time=self.max_time,
+            effort=self.effort,
+            tol=self.tol,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
+        best = self._chosen(r)
+        best._check(len(moments.mean), r)
+        result = best._solve(fitting, moments, r)
+        self.alpha_: float | None = best.alpha_
+        self.alpha_max_: float | None = best.alpha_max_
+        self.path_: RegularizationPath | None = best.path_
+        return result
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the scores along the grid with their standard errors, and mark the chosen weight.
