@@ -40,7 +40,7 @@ struct Edge {
 }
 
 /// Point of an edge where an entry vanishes: the slope of the ℓ1 norm rises by `rise`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Kink {
     length: f64,
     rise: f64,
@@ -238,18 +238,20 @@ impl Search<'_> {
         here.equations.solve(&mut angles);
         let skew = skew_of(&angles, r);
         let change = product(x.view(), skew.view());
-        let mut kinks = Vec::with_capacity(x.len() / 2);
+        // Without branches: half of the entries move away from zero.
+        let mut kinks = vec![Kink::default(); x.len() + 1];
+        let mut count = 0;
         for (place, (&x, &change)) in x.iter().zip(&change).enumerate() {
             let length = -x / change;
-            if length > 0.0 && length.is_finite() {
-                let rise = 2.0 * change.abs();
-                kinks.push(Kink {
-                    length,
-                    rise,
-                    place,
-                });
-            }
+            let rise = 2.0 * change.abs();
+            kinks[count] = Kink {
+                length,
+                rise,
+                place,
+            };
+            count += usize::from(length > 0.0 && length.is_finite());
         }
+        kinks.truncate(count);
         Edge {
             given_up,
             skew,

@@ -104,6 +104,25 @@ def test_the_result_does_not_depend_on_threads_layout_or_powers_of_two():
     np.testing.assert_array_equal(loadings, 2.0**40 * first[0])
 
 
+@pytest.mark.parametrize("criterion", ["l1", "l0"])
+@pytest.mark.parametrize("limit", [0.0, 1e-4, 0.02])
+def test_a_time_limit_keeps_the_best_so_far(criterion, limit):
+    V = np.random.default_rng(9).standard_normal((200, 8)) * np.arange(1.0, 9.0)
+    loadings, R = ob.rotate_loadings(V, criterion, max_time=limit)
+    np.testing.assert_allclose(R.T @ R, np.eye(8), atol=1e-13)
+    np.testing.assert_allclose(loadings, V @ R, atol=1e-11)
+    assert h(loadings, criterion) <= h(V, criterion) * (1 + 1e-15)
+
+
+@pytest.mark.slow
+def test_a_search_that_ends_by_itself_ends_before_its_limit():
+    V = np.random.default_rng(10).standard_normal((20, 4))
+    for alone, limited in zip(
+        ob.rotate_loadings(V), ob.rotate_loadings(V, max_time=100.0), strict=True
+    ):
+        np.testing.assert_array_equal(alone, limited)
+
+
 @pytest.mark.slow
 def test_more_starts_are_never_worse():
     V = np.random.default_rng(8).standard_normal((20, 5))
@@ -177,6 +196,8 @@ def test_rows_of_almost_zero_do_not_matter(size):
         (ValueError, "n_starts", {"n_starts": 0}),
         (ValueError, "seed", {"seed": -1}),
         (ValueError, "n_threads", {"n_threads": 0}),
+        (ValueError, "max_time", {"max_time": -1.0}),
+        (TypeError, "max_time", {"max_time": "1"}),
     ],
 )
 def test_refused(error, match, arguments):

@@ -86,7 +86,7 @@ class Run:
             seed=as_seed(seed),
             n_threads=as_threads(n_threads),
             max_work=None if work is None else int(min(work * WORK_UNIT, MOST_WORK)),
-            effort=_effort(effort, max_time is not None or max_work is not None),
+            effort=as_effort(effort, max_time is not None or max_work is not None),
             checkpoint=checkpoint,
         )
 
@@ -98,7 +98,7 @@ class Run:
         return replace(self, settings=identity(**values, **own))
 
 
-def _effort(value: Any, limited: bool) -> float:
+def as_effort(value: Any, limited: bool) -> float:
     """``value`` as a positive number; infinity needs a limit that ends the search."""
     if not (isinstance(value, float) and value == math.inf):
         return as_float("effort", value, minimum=0.0, exclusive=True)

@@ -207,10 +207,18 @@ def _hyperbolic_qr(
     dependent = np.flatnonzero(pivots <= BREAKDOWN_TOLERANCE * np.linalg.norm(a, axis=0))
     if dependent.size:
         return Q, R, signs, int(dependent[0])
-    for _ in range(PASSES):
-        T, signs, failed = _signed_cholesky(Q.T @ (j * Q))
-        if failed is not None:
-            return Q, R, signs, failed
+    for k in range(PASSES):
+        S = Q.T @ (j * Q)
+        left = S - np.diag(signs)
+        # To first order, where the square of the distance is rounding of QᵀJQ.
+        if k and np.sum(left**2) <= np.finfo(np.float64).eps * np.sum(Q**2):
+            T = np.eye(len(S)) + signs[:, np.newaxis] * (
+                np.triu(left) - 0.5 * np.diag(np.diag(left))
+            )
+        else:
+            T, signs, failed = _signed_cholesky(S)
+            if failed is not None:
+                return Q, R, signs, failed
         Q, R = np.linalg.solve(T.T, Q.T).T, T @ R
     flip = np.sign(np.diag(R))
     return Q * flip, R * flip[:, np.newaxis], signs, None

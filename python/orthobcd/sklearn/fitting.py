@@ -11,7 +11,7 @@ from .._internal.checkpoint import CheckpointLike, check_seeded, opened
 from .._internal.checks import as_float, as_int, as_optional_float
 from .._internal.interrupt import Kept
 from .._internal.progress import live
-from .._internal.run import Deadline
+from .._internal.run import Deadline, as_effort
 from ..result import Status
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run_options(estimator: Any, fitting: Fitting) -> dict[str, Any]:
     """Options of a solve of a fit; ``max_time`` is the remaining time."""
     return {
         "max_time": fitting.deadline.left(),
-        "effort": estimator.effort,
+        "effort": as_effort(estimator.effort, estimator.max_time is not None),
         "tol": as_float("tol", estimator.tol, minimum=0.0),
         "seed": int(check_random_state(estimator.random_state).randint(2**31 - 1)),
         "n_threads": threads_of(estimator),
