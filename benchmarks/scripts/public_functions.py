@@ -232,7 +232,7 @@ def paths(x: np.ndarray) -> Iterator[Row]:
     )
     yield (
         "check_gradient",
-        lambda: ob.check_gradient(function),
+        lambda: ob.check_gradient(function, point),
         "scipy.optimize.check_grad",
         lambda: scipy.optimize.check_grad(value, lambda y: y, flat),
         "",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-WORK = 1.5
+WORK = 1.2
 """Largest work of a search with the effort 1, about seconds of a core. A tenth of it suffices for
 the 1797 samples of the digits."""
 
