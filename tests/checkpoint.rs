@@ -241,7 +241,10 @@ fn an_interrupted_search_keeps_its_point_and_its_time() {
     let (penalty, signature) = (Penalty::l1(3.0), Signature::stiefel(40));
     let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
     for work in [None, Some(50_000_000_000)] {
-        let options = Options::default().with_max_time(LIMIT).with_max_work(work);
+        let options = Options::default()
+            .with_max_time(LIMIT)
+            .with_max_work(work)
+            .with_effort(f64::INFINITY);
         let auto = Auto::default().with_options(options);
         let solve = |monitor: &mut dyn Monitor, threads: &Threads| {
             minimize_auto(&problem, None, &auto, threads, monitor).map(|found| found.solution)
