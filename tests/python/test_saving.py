@@ -64,6 +64,9 @@ FITS: dict[str, Any] = {
     "state": lambda: ob.NonnegativePCA(3, random_state=np.random.RandomState(3)).fit(X),
     "nonnegative": lambda: ob.NonnegativePCA(3, n_nonzero=9, **SHARED).fit(frame()),
     "nonnegative gaps": lambda: ob.NonnegativePCA(2, missing="em", **SHARED).fit(GAPS),
+    "penalty": lambda: ob.SparsePCA(2, penalty=ob.MCP(1.0, 3.0), **SHARED).fit(X),
+    "sum": lambda: ob.SparsePCA(2, penalty=ob.L1(0.5) + ob.NonNegative(), **SHARED).fit(frame()),
+    "numbers chosen": lambda: ob.SparsePCACV(2, n_nonzeros=[4, 9], cv=3, **SHARED).fit(frame()),
     "clusters": lambda: ob.OrthogonalNMF(3, random_state=0).fit(frame()),
     "chosen": lambda: ob.SparsePCACV(2, n_alphas=3, cv=3, **SHARED).fit(frame()),
     "folds": lambda: ob.SparsePCACV(
