@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
-from .._internal.checks import STRIP, FloatArray, IntArray, is_sparse
+from .._internal.checks import FloatArray, IntArray, is_sparse
 from .._internal.moments import (
     Moments,
     SecondMoments,
@@ -39,6 +39,10 @@ LEAST_NOISE = 1e-8
 ENTRIES = 1 << 21
 """Largest number of entries of the arrays for the rows that are completed together."""
 
+LEAST_WIDTH, COLUMNS = 8, 32
+"""Least number of factors for which the parts are measured, and columns of a covariance that are
+computed together: they bound the memory of a part for few factors."""
+
 LANCZOS, PRECISION = 500, 1e-4
 """Size of a matrix from which on few eigenvectors are found by Lanczos iterations, and their
 precision; the steps of the EM algorithm refine them."""
@@ -46,10 +50,16 @@ precision; the steps of the EM algorithm refine them."""
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows with gaps: a matrix with 1 at each gap, means and covariances of the rows' factors."""
+    """Rows with gaps: means and covariances ``spreads`` of their factors, loadings of their gaps.
+
+    ``index`` has the missing features of each row, filled up to one length; ``loadings`` are 0
+    where it is filled up. ``scatter`` adds what belongs to the gaps to the features.
+    """
 
     rows: IntArray
-    gaps: Any
+    index: IntArray
+    loadings: FloatArray
+    scatter: Any
     means: FloatArray
     spreads: FloatArray
 
@@ -80,37 +90,42 @@ class Gaussian:
         gaps = np.isnan(data)
         rows = np.flatnonzero(gaps.any(axis=1))
         n, r = self.loadings.shape
-        outer = _products(self.loadings, self.loadings)
-        size = max(1, ENTRIES // (max(n, r) * r))
+        size = max(1, ENTRIES // (n * max(r, LEAST_WIDTH)))
         for start in range(0, len(rows), size):
             own = rows[start : start + size]
+            i, j = np.nonzero(gaps[own])
+            counts = np.bincount(i, minlength=len(own))
+            place = np.arange(len(i)) - (np.cumsum(counts) - counts)[i]
+            width = int(counts.max())
+            index = np.zeros((len(own), width), dtype=np.int64)
+            index[i, place] = j
+            loadings = np.zeros((len(own), width, r))
+            loadings[i, place] = self.loadings[j]
+            scatter = sparse.csr_array(
+                (np.ones(len(i)), (j, i * width + place)), shape=(n, len(own) * width)
+            )
             known = np.where(gaps[own], 0.0, data[own] / self.scale - self.mean)
-            there = sparse.csr_array(gaps[own], dtype=np.float64)
-            precision = (outer.sum(axis=0) - there @ outer).reshape(-1, r, r)
-            inverse = np.linalg.inv(precision + self.noise * np.eye(r))
+            precision = self.loadings.T @ self.loadings - loadings.transpose(0, 2, 1) @ loadings
+            inverse: FloatArray = np.linalg.inv(precision + self.noise * np.eye(r))
             means = np.matmul(inverse, (known @ self.loadings)[:, :, np.newaxis])[:, :, 0]
-            yield Part(own, there, means, self.noise * inverse)
+            yield Part(own, index, loadings, scatter, means, self.noise * inverse)
 
     def unsure(self, parts: Sequence[Part], vectors: FloatArray) -> FloatArray:
         """Product of the sum of the covariances of the rows' missing entries with ``vectors``."""
-        w, (n, p) = self.loadings, vectors.shape
-        r = w.shape[1]
-        outer = _products(w, vectors)
-        out = np.zeros((n, p))
-        for part in parts:
-            inner = np.matmul(part.spreads, (part.gaps @ outer).reshape(-1, r, p))
-            back = (part.gaps.T @ inner.reshape(-1, r * p)).reshape(n, r, p)
-            counts = np.asarray(part.gaps.sum(axis=0))[:, np.newaxis]
-            out += np.matmul(w[:, np.newaxis, :], back)[:, 0, :] + self.noise * counts * vectors
+        out = np.zeros_like(vectors)
+        for part in parts if vectors.size else ():
+            inner = part.loadings.transpose(0, 2, 1) @ vectors[part.index]
+            back = part.loadings @ (part.spreads @ inner)
+            counts = np.asarray(part.scatter.sum(axis=1))[:, np.newaxis]
+            out += part.scatter @ back.reshape(-1, vectors.shape[1]) + self.noise * counts * vectors
         return np.asarray(out * self.varying[:, np.newaxis])
 
     def unsure_total(self, parts: Sequence[Part]) -> float:
         """The trace of that sum, for features that all vary."""
-        outer = _products(self.loadings, self.loadings)
         found = 0.0
         for part in parts:
-            spreads = part.spreads.reshape(len(part.rows), -1)
-            found += float(np.sum((part.gaps.T @ spreads) * outer)) + self.noise * part.gaps.nnz
+            found += float(np.sum((part.loadings @ part.spreads) * part.loadings))
+            found += self.noise * part.scatter.nnz
         return found
 
     def moments(self, data: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -119,19 +134,14 @@ class Gaussian:
         out = self.completed(data, parts)
         n = len(self.mean)
         covariance = np.empty((n, n))
-        for start in range(0, n, STRIP):
-            columns = np.eye(n)[:, start : start + STRIP]
-            covariance[:, start : start + STRIP] = self.unsure(parts, columns)
+        for start in range(0, n, COLUMNS):
+            columns = np.eye(n, COLUMNS, -start)[:, : n - start]
+            covariance[:, start : start + COLUMNS] = self.unsure(parts, columns)
         covariance *= np.outer(self.scale, self.scale)
         mean = column_means(out)
         about = out - mean
         covariance += about.T @ about
         return mean, (covariance + covariance.T) / (2.0 * len(data))
-
-
-def _products(left: FloatArray, right: FloatArray) -> FloatArray:
-    """The outer products of the rows of two matrices, each as a row."""
-    return (left[:, :, np.newaxis] * right[:, np.newaxis, :]).reshape(len(left), -1)
 
 
 def units_of(data: FloatArray) -> tuple[FloatArray, Gaussian]:
@@ -281,8 +291,11 @@ def _maximised(
         """m times the expected covariance times v."""
         return np.asarray(about.T @ (about @ v) + model.unsure(parts, v))
 
-    basis: FloatArray = np.linalg.qr(np.column_stack([vectors, product(vectors)]))[0]
-    values, turn = np.linalg.eigh(basis.T @ product(basis) / m)
+    first = product(vectors)
+    basis, triangle = np.linalg.qr(np.column_stack([vectors, first]))
+    # The first r columns of the basis are the vectors up to signs.
+    image = np.column_stack([first * np.sign(np.diag(triangle)[:r]), product(basis[:, r:])])
+    values, turn = np.linalg.eigh(basis.T @ image / m)
     values, turn = values[::-1][:r], turn[:, ::-1][:, :r]
     total = (float(np.sum(about**2)) + model.unsure_total(parts)) / m
     least = LEAST_NOISE * max(total / n, np.finfo(np.float64).tiny)
