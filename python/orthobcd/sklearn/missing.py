@@ -106,7 +106,7 @@ class Gaussian:
             )
             known = np.where(gaps[own], 0.0, data[own] / self.scale - self.mean)
             precision = self.loadings.T @ self.loadings - loadings.transpose(0, 2, 1) @ loadings
-            inverse: FloatArray = np.linalg.inv(precision + self.noise * np.eye(r))
+            inverse: Any = np.linalg.inv(precision + self.noise * np.eye(r))
             means = np.matmul(inverse, (known @ self.loadings)[:, :, np.newaxis])[:, :, 0]
             yield Part(own, index, loadings, scatter, means, self.noise * inverse)
 
