@@ -5,7 +5,11 @@ use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
 
-use crate::rows::Rows;
+use crate::rows::{Rows, slice_of};
+
+mod extremes;
+
+pub(crate) use extremes::extreme_eigen;
 
 /// Returns the result of `body` on A as a matrix of `faer`: in place if A is stored by rows or by columns
 /// without gaps, otherwise as a copy.
@@ -20,9 +24,33 @@ fn in_faer<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -
     }
 }
 
+/// Rows and columns of a block that is transposed at once: it fits into the cache.
+const TRANSPOSED: usize = 32;
+
 fn from_faer(a: MatRef<'_, f64>) -> Array2<f64> {
     let (rows, columns) = a.shape();
     let mut out = Rows::zeros((rows, columns));
+    if a.row_stride() == 1 {
+        let entries = out.entries_mut();
+        for j in (0..columns).step_by(TRANSPOSED) {
+            let block: Vec<&[f64]> = (j..columns.min(j + TRANSPOSED))
+                .map(|k| {
+                    a.col(k)
+                        .try_as_col_major()
+                        .expect("columns without gaps")
+                        .as_slice()
+                })
+                .collect();
+            for i in 0..rows {
+                let target = &mut entries[i * columns + j..][..block.len()];
+                target
+                    .iter_mut()
+                    .zip(&block)
+                    .for_each(|(t, column)| *t = column[i]);
+            }
+        }
+        return out.into_array();
+    }
     MatMut::from_row_major_slice_mut(out.entries_mut(), rows, columns).copy_from(a);
     out.into_array()
 }
@@ -79,9 +107,13 @@ pub(crate) fn add_product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>, target
 /// The number c if A = cI.
 pub(crate) fn multiple_of_identity(a: ArrayView2<'_, f64>) -> Option<f64> {
     let multiple = *a.get((0, 0))?;
-    let scalar = a
-        .indexed_iter()
-        .all(|((i, j), &v)| v == if i == j { multiple } else { 0.0 });
+    // Magnitudes by their bits, in loops without branches.
+    let is_zero = |part: &[f64]| part.iter().fold(0, |bits, v| bits | v.abs().to_bits()) == 0;
+    let scalar = a.outer_iter().enumerate().all(|(i, row)| {
+        let row = slice_of(row);
+        let (before, after) = row.split_at(i.min(row.len()));
+        after.first() == Some(&multiple) && is_zero(before) && is_zero(&after[1..])
+    });
     scalar.then_some(multiple)
 }
 
@@ -175,6 +207,11 @@ impl Cholesky {
     /// None of a matrix that is not positive definite, or not finite.
     pub(crate) fn new(a: ArrayView2<'_, f64>) -> Option<Self> {
         in_faer(a, |a| a.llt(faer::Side::Lower)).ok().map(Self)
+    }
+
+    /// L with A = LLᵀ.
+    pub(crate) fn factor(&self) -> Array2<f64> {
+        from_faer(self.0.L())
     }
 
     /// Overwrites b with A⁻¹b.

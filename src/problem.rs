@@ -6,6 +6,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::linalg;
+use crate::manifold;
 use crate::objective::{Evaluated, Objective, QuadraticForm, Tracker};
 use crate::penalty::Penalty;
 use crate::rows::slice_of;
@@ -178,6 +179,18 @@ impl<'a> Problem<'a> {
         self.check_function(&x, (value, &gradient), &threads)
     }
 
+    /// Returns a start, checked; for mixed signs and square X [repaired](manifold::j_orthogonal).
+    ///
+    /// # Errors
+    /// As [`check_point`](Self::check_point), or if a square `x0` is not J-orthogonal.
+    pub(crate) fn given_start(&self, x0: Array2<f64>) -> Result<Array2<f64>> {
+        self.check_point(x0.view())?;
+        if self.signature.is_definite() || x0.nrows() != x0.ncols() {
+            return Ok(x0);
+        }
+        manifold::j_orthogonal("x0", x0, self.signature)
+    }
+
     /// Checks a point to start from.
     ///
     /// # Errors
@@ -214,12 +227,17 @@ impl<'a> Problem<'a> {
         !self.rotations || linalg::determinant(x) > 0.0
     }
 
-    /// Returns X if it has the required determinant, else a neighbour that has. The neighbour negates the
-    /// column that costs least to first order or, if h allows none, swaps the two rows that cost least.
-    pub(crate) fn oriented(&self, mut x: Array2<f64>, threads: &Threads) -> Array2<f64> {
-        if self.holds(x.view()) {
-            return x;
+    /// Returns X if it has the required determinant, else [`mirrored`](Self::mirrored).
+    pub(crate) fn oriented(&self, x: Array2<f64>, threads: &Threads) -> Array2<f64> {
+        match self.holds(x.view()) {
+            true => x,
+            false => self.mirrored(x, threads),
         }
+    }
+
+    /// Returns a neighbour of a square X of the other determinant. It negates the column that costs least to first
+    /// order or, if h allows none, swaps the two rows that cost least.
+    pub(crate) fn mirrored(&self, mut x: Array2<f64>, threads: &Threads) -> Array2<f64> {
         let n = x.nrows();
         let pull = self.smooth.gradient(x.view(), threads);
         let mut best = (f64::INFINITY, 0);

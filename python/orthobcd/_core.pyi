@@ -38,6 +38,7 @@ __all__ = [
     "inner_rows",
     "instructions",
     "inverse_double_projection",
+    "j_orthogonal_start",
     "largest_lam",
     "lower_bound",
     "penalty_value",
@@ -158,6 +159,7 @@ def rotate_loadings(
     n_threads: int | None,
     max_time: float | None,
 ) -> tuple[_Matrix, _Matrix, NDArray[np.float64]]: ...
+def j_orthogonal_start(x0: _Matrix, signature: NDArray[np.int8]) -> _Matrix: ...
 def hyperbolic_cs(
     x: _Matrix, signature: NDArray[np.int8]
 ) -> tuple[_Matrix, _Matrix, _Matrix, _Matrix, _Matrix, _Matrix]: ...

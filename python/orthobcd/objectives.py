@@ -27,7 +27,8 @@ from ._internal.checks import (
     check_size,
     is_sparse,
     magnitude,
-    unmasked,
+    plain_array,
+    returned_array,
 )
 from ._internal.extras import need
 
@@ -268,7 +269,7 @@ class ByFunction(Checked):
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ValueError(f"{name} must return (value, gradient), got {type(returned).__name__}")
         try:
-            number, slope = (np.asarray(unmasked(part)) for part in returned)
+            (number, fine), (slope, finer) = map(plain_array, returned)
         except ValueError as error:
             raise ValueError(f"{name} must return a number and an array: {error}") from error
         if number.size != 1 or number.dtype.kind not in "fiu":
@@ -276,25 +277,11 @@ class ByFunction(Checked):
                 f"{name} must return a real number as value, got {type(returned[0]).__name__} "
                 f"of dtype {number.dtype}, shape {number.shape}"
             )
-        gradient = _array(name, "gradient", slope, shape)
+        gradient = returned_array(name, "gradient", slope, shape)
         value = float(number.reshape(()))
         if not np.isfinite(value):
             raise ValueError(f"{name} must return a finite value, got NaN or infinity")
-        kinds = [a.dtype for a in (number, slope) if a.dtype.kind == "f"]
-        precision = max((float(np.finfo(kind).eps) for kind in kinds), default=0.0)
-        return value, gradient, precision
-
-
-def _array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """The returned value as a finite real array of this shape; errors name the function."""
-    array = np.asarray(unmasked(value))
-    if array.dtype.kind not in "fiu":
-        raise ValueError(f"{name} must return a real {what}, got dtype {array.dtype}")
-    if array.shape != shape:
-        raise ValueError(f"{name} must return a {what} of shape {shape}, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must return a finite {what}, got NaN or infinity")
-    return np.ascontiguousarray(array, dtype=np.float64)
+        return value, gradient, max(fine, finer)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -402,7 +389,7 @@ class SmoothFunction(ByFunction):
         def checked(x: FloatArray, v: FloatArray) -> FloatArray | None:
             shape = x.shape
             image = product(x, v)
-            return None if image is None else _array(name, "product", image, shape)
+            return None if image is None else returned_array(name, "product", image, shape)
 
         return checked
 
@@ -419,7 +406,9 @@ class SmoothFunction(ByFunction):
         Parameters
         ----------
         function : callable
-            Takes a float64 tensor of shape (n, r) on the CPU and returns a scalar tensor.
+            Takes a float64 tensor of shape (n, r) on the CPU and returns a scalar, a tensor that
+            PyTorch computed from X. Any other number counts as constant. A value of lower precision
+            raises the tolerances, as for `SmoothFunction`.
         n_rows, n_columns, lipschitz
             As for `SmoothFunction`.
 
@@ -434,26 +423,29 @@ class SmoothFunction(ByFunction):
         """
         torch = need("torch", "torch")
 
+        def slope(value: Any, point: Any, **options: Any) -> Any:
+            """∇f; zero for a value that PyTorch does not connect with X."""
+            if getattr(value, "requires_grad", False):
+                (gradient,) = torch.autograd.grad(value, point, allow_unused=True, **options)
+                if gradient is not None:
+                    return gradient
+            return torch.zeros_like(point)
+
         def value_and_gradient(x: FloatArray) -> tuple[Any, Any]:
             point = torch.from_numpy(x).requires_grad_()
             with torch.enable_grad():
                 value = function(point)
-            (gradient,) = torch.autograd.grad(value, point)
-            return value.detach().numpy(), gradient.numpy()
+            return value, slope(value, point)
 
         def hessian_product(x: FloatArray, v: FloatArray) -> Any:
             point = torch.from_numpy(x).requires_grad_()
             try:
                 with torch.enable_grad():
-                    (slope,) = torch.autograd.grad(function(point), point, create_graph=True)
-                if not slope.requires_grad:
-                    return np.zeros_like(x)
-                weights = torch.from_numpy(v)
-                (image,) = torch.autograd.grad(slope, point, weights, allow_unused=True)
+                    gradient = slope(function(point), point, create_graph=True)
+                return slope(gradient, point, grad_outputs=torch.from_numpy(v))
             except (RuntimeError, NotImplementedError):
                 # PyTorch can differentiate some operations only once.
                 return None
-            return np.zeros_like(x) if image is None else image.numpy()
 
         return cls(
             _named(value_and_gradient, function),

@@ -10,7 +10,15 @@ import numpy as np
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.moments import Moments, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
-from .penalties import Cardinality, NonNegative, Penalty, RowSparse, Separable, Sum
+from .penalties import (
+    Cardinality,
+    NonNegative,
+    NoPenalty,
+    Penalty,
+    RowSparse,
+    Separable,
+    Sum,
+)
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
 
@@ -247,9 +255,15 @@ def is_wide_shape(m: int, n: int) -> bool:
     return n >= WIDE_DATA_RATIO * m
 
 
-def _pca_objective(data: Any, center: bool) -> Smooth:
-    """``−½‖AX‖²`` (A centred on request), with AᵀA formed where that is cheaper."""
-    wide = data.shape[1] > DENSE_COVARIANCE_LIMIT or is_wide(data)
+def _pca_objective(data: Any, center: bool, free: bool) -> Smooth:
+    """``−½‖AX‖²`` (A centred on request), with AᵀA formed where that is cheaper.
+
+    Without a penalty (``free``) a decomposition is all that follows, of AAᵀ if that is smaller, or
+    by a few products with sparse data.
+    """
+    m, n = data.shape
+    sparser = free and is_sparse(data) and 4 * data.nnz < n * n
+    wide = n > DENSE_COVARIANCE_LIMIT or is_wide(data) or (free and m < n) or sparser
     if wide and not center:
         return GramQuadratic(data)
     if not is_sparse(data):
@@ -271,7 +285,7 @@ class PCAProblem(OnStiefel):
     def _build(self, A: DataLike, n_components: int, center: bool) -> None:
         data, _ = as_data_matrix(A)
         center = as_bool("center", center)
-        smooth = _pca_objective(data, center)
+        smooth = _pca_objective(data, center, isinstance(self.penalty, NoPenalty))
         # Keeps one copy of A: that by columns, if the objective made one.
         kept = smooth.A if isinstance(smooth, GramQuadratic) and not center else data
         self._set(A=kept, center=center, smooth=smooth)

@@ -108,8 +108,9 @@ def solve(
         ``x0`` is the first of them. With a mixed signature ``x0`` is "identity" (the default),
         "random" (J-orthogonal with rapidities of standard deviation 0.5, see `random_j_orthogonal`;
         the default for a `SmoothFunction` or `FiniteSum` that is not nonnegative), "cs" (the same
-        with 0.65) or an array. A square array must satisfy XᵀJX = J up to 1e-8·‖X‖²; an array of
-        another shape fixes the value of XᵀJX.
+        with 0.65) or an array. A square array must satisfy XᵀJX = J up to 1e-8·‖X‖² and 0.1 (the
+        difference is repaired; `indefinite_polar` gives such an array); an array of another shape
+        fixes the value of XᵀJX.
     solver : Auto, Continuation, OBCD, JOBCD or VRJOBCD, optional
         The solver; ``Auto()`` by default, for a `SmoothFunction` without penalty ``OBCD()``. With a
         mixed signature the default is `JOBCD` without a

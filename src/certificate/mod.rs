@@ -19,7 +19,7 @@ mod gaps;
 mod optimum;
 mod proved;
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::manifold::{drift, start_constraint};
@@ -198,8 +198,6 @@ fn evaluated(
     let penalty_value = problem.penalty.value(x.view());
     let k = if signature.is_definite() {
         Array2::eye(r)
-    } else if n == r {
-        Array2::from_diag(&Array1::from_shape_fn(n, |i| signature.sign(i)))
     } else {
         start_constraint(x.view(), signature)
     };

@@ -15,7 +15,8 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, recession_at,
+    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, components,
+    recession_at,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -42,11 +43,37 @@ pub fn minimize_finite_sum(
     monitor: &mut dyn Monitor,
 ) -> Result<FiniteSumSolution> {
     let problem = Problem::new(&sum, penalty, signature, x0.ncols())?;
-    problem.check_point(x0.view())?;
+    let x0 = problem.given_start(x0)?;
     options.check()?;
-    let mut run = Run::new(sum, &problem, x0, options, threads)?;
-    let status = run.descend(&mut PacedMonitor::new(monitor))?;
-    Ok(run.finish(status))
+    let descend = |x, options: &FiniteSumOptions, monitor: &mut dyn Monitor| {
+        let mut run = Run::new(sum, &problem, x, options, threads)?;
+        let status = run.descend(&mut PacedMonitor::new(monitor))?;
+        Ok::<_, Error>(run.finish(status))
+    };
+    let mut found = descend(x0, options, monitor)?;
+    // Passes over the data are many with mixed signs, whose four components would each take as many again.
+    if !signature.is_definite() {
+        return Ok(found);
+    }
+    for x in components::others(&problem, &found.solution, threads) {
+        if found.solution.status != Status::Converged {
+            break;
+        }
+        let spent = &found.solution;
+        let left = FiniteSumOptions {
+            max_time: options.max_time.map(|most| (most - spent.seconds).max(0.0)),
+            max_evaluations: (options.max_evaluations)
+                .map(|most| most.saturating_sub(spent.work as u64)),
+            max_visits: (options.max_visits).map(|most| most.saturating_sub(spent.iterations)),
+            ..options.clone()
+        };
+        let other = descend(x, &left, &mut components::Silent(monitor))?;
+        found.iterations += other.iterations;
+        if components::join(&mut found.solution, other.solution, monitor) {
+            found.evaluations.push(found.solution.work as u64);
+        }
+    }
+    Ok(found)
 }
 
 /// The counts and the best F at the beginning of the current pass.

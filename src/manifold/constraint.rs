@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use ndarray::{Array2, ArrayView2, s};
 
-use crate::linalg::square;
+use super::repair::{project_dense, project_onto_pattern};
+use crate::error::{Error, Result};
+use crate::linalg::{product, square};
 use crate::signature::Signature;
 
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
@@ -22,38 +24,81 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
 /// Largest number of columns of a symmetric product that is computed as a whole, and width of a panel.
 const PANEL: usize = 128;
 
-/// Returns XᵀY if it is symmetric. Of many columns only the panels on and above the diagonal are computed.
-fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {
+/// Returns XᵀY, which must be symmetric. Of many columns only the panels on and above the diagonal are computed.
+pub(crate) fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {
     let r = x.ncols();
     if r <= PANEL {
         return x.t().dot(&y);
     }
-    let mut product = Array2::zeros((r, r));
+    let mut whole = Array2::zeros((r, r));
     for from in (0..r).step_by(PANEL) {
         let rows = s![.., from..r.min(from + PANEL)];
-        let panel = x.slice(rows).t().dot(&y.slice(s![.., from..]));
+        let panel = product(x.slice(rows).t(), y.slice(s![.., from..]));
         let height = panel.nrows();
-        let mut below = product.slice_mut(s![from.., from..from + height]);
+        let mut below = whole.slice_mut(s![from.., from..from + height]);
         below.assign(&panel.t());
-        let mut beside = product.slice_mut(s![from..from + height, from + height..]);
+        let mut beside = whole.slice_mut(s![from..from + height, from + height..]);
         beside.assign(&panel.slice(s![.., height..]));
     }
-    product
+    whole
 }
 
-/// Returns the constraint matrix K of a start: XᵀJX, rounded to integers if it is an integer matrix up to
-/// [`START_TOLERANCE`].
+/// Returns the constraint matrix K of a start: J for a square X of mixed signs, else XᵀJX. That is rounded to
+/// integers if it is an integer matrix up to [`START_TOLERANCE`], or up to its own rounding.
 pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
+    if !signature.is_definite() && x.nrows() == x.ncols() {
+        return signature.matrix();
+    }
     let k = constraint(x, signature);
     // A start whose XᵀJX is an integer matrix up to rounding is meant to satisfy it exactly.
     let rounded = k.mapv(f64::round);
     let gap = square(&(&k - &rounded)).sqrt();
-    if gap <= START_TOLERANCE * square(&k).sqrt().max(1.0) {
+    let rounding = CONSTRAINT_ROUNDING * x.iter().map(|v| v * v).sum::<f64>();
+    let meant = START_TOLERANCE * square(&k).sqrt().max(1.0);
+    if gap <= meant.max(rounding.min(NEWTON_BASIN)) {
         rounded
     } else {
         k
     }
 }
+
+/// Returns a given square X, named `name` in errors, with its distance from XᵀJX = J repaired by Newton's method;
+/// zeros stay zero.
+///
+/// # Errors
+/// If the distance is not finite, above [`START_TOLERANCE`] relative to max(1, ‖X‖²), or above
+/// [`NEWTON_BASIN`]. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
+pub(crate) fn j_orthogonal(
+    name: &'static str,
+    x: Array2<f64>,
+    signature: &Signature,
+) -> Result<Array2<f64>> {
+    let k = signature.matrix();
+    let (size, gap) = (square(&x).max(1.0), drift(x.view(), signature, k.view()));
+    if !(gap <= (START_TOLERANCE * size).min(NEWTON_BASIN)) {
+        return Err(Error::invalid(
+            name,
+            format!(
+                "must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e} and ‖X‖_F is {:.3e}; \
+                 the nearby point indefinite_polar({name}, signature)[0] satisfies it, if it exists",
+                size.sqrt()
+            ),
+        ));
+    }
+    if gap <= CONSTRAINT_ROUNDING * size {
+        return Ok(x);
+    }
+    Ok(match x.iter().any(|&v| v == 0.0) {
+        true => project_onto_pattern(&x, signature, k.view()),
+        false => project_dense(&x, signature, k.view()),
+    })
+}
+
+/// Rounding of XᵀJX, relative to ‖X‖².
+pub(crate) const CONSTRAINT_ROUNDING: f64 = 1e-14;
+
+/// Largest ‖XᵀJX − J‖_F from which Newton's method is used to reach J. It converges from every distance below 1.
+pub(crate) const NEWTON_BASIN: f64 = 0.1;
 
 /// Distance ‖X₀ᵀJX₀ − K‖_F, relative to max(1, ‖K‖_F), up to which a start counts as feasible for an
 /// integer K; the difference is then repaired.

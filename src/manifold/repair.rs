@@ -134,7 +134,7 @@ pub fn project_dense(
         for (mut row, sign) in scaled.outer_iter_mut().zip(&signs) {
             row.mapv_inplace(|v| 0.5 * sign * v);
         }
-        Some(x + &x.dot(&scaled))
+        Some(x + &product(x.view(), scaled.view()))
     };
     newton(x.clone(), STEPS, 0.0, |x| gap(x, signature, k), corrected).0
 }

@@ -77,6 +77,30 @@ pub trait Data: Debug + Send + Sync {
         }
     }
 
+    /// Adds `scale · BBᵀW` to `image`, both m×r by rows, for B = A − 1 meanᵀ; returns false if `go_on` ended the
+    /// computation. A is read once, and nothing of n rows is stored.
+    fn add_outer_gram(
+        &self,
+        (scale, mean): (f64, Option<&Array1<f64>>),
+        (w, r): (&[f64], usize),
+        image: &mut [f64],
+        go_on: GoOn<'_>,
+    ) -> bool {
+        let mut centred = Centred::new(w, r);
+        let mut part = vec![0.0; r];
+        for k in 0..self.features() {
+            if k % CHUNK_ROWS == 0 && !go_on() {
+                return false;
+            }
+            part.fill(0.0);
+            self.add_transposed_row(k, scale, w, &mut part);
+            centred.visit(scale, mean.map_or(0.0, |mean| mean[k]), &mut part);
+            self.add_outer(k, &part, image);
+        }
+        centred.finish(image);
+        true
+    }
+
     /// Adds `scale · AᵀA_k` to `target` (n entries).
     fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
         let mut column = vec![0.0; self.samples()];
@@ -104,6 +128,42 @@ pub trait Data: Debug + Send + Sync {
 
     /// Returns the matrix of the given columns.
     fn select(&self, columns: &[usize]) -> Arc<dyn Data>;
+}
+
+/// The terms of column means in a product with AAᵀ.
+pub(super) struct Centred {
+    /// 1ᵀW.
+    sums: Vec<f64>,
+    /// What the means take from every row.
+    shift: Vec<f64>,
+}
+
+impl Centred {
+    pub(super) fn new(w: &[f64], r: usize) -> Self {
+        let mut sums = vec![0.0; r];
+        w.chunks_exact(r.max(1))
+            .for_each(|row| add(&mut sums, 1.0, row));
+        Self {
+            sums,
+            shift: vec![0.0; r],
+        }
+    }
+
+    /// Centres the product `part` of one column.
+    #[inline(always)]
+    pub(super) fn visit(&mut self, scale: f64, mean: f64, part: &mut [f64]) {
+        if mean != 0.0 {
+            add(part, -scale * mean, &self.sums);
+            add(&mut self.shift, mean, part);
+        }
+    }
+
+    pub(super) fn finish(&self, image: &mut [f64]) {
+        if self.shift.iter().any(|&v| v != 0.0) {
+            let rows = image.chunks_exact_mut(self.shift.len());
+            rows.for_each(|row| add(row, -1.0, &self.shift));
+        }
+    }
 }
 
 /// A dense A, stored by columns.

@@ -252,6 +252,36 @@ impl QuadraticForm for GramQuadratic<'_> {
         }))
     }
 
+    fn data_scale(&self) -> Option<f64> {
+        Some(self.scale)
+    }
+
+    fn outer_while(&self, w: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let (w, r) = (Rows::from(w.to_owned()), w.ncols());
+        let mut image = Rows::zeros(w.dim());
+        let factors = (self.scale, self.mean.as_ref());
+        let done =
+            (self.data).add_outer_gram(factors, (w.entries(), r), image.entries_mut(), go_on);
+        done.then(|| image.into_array())
+    }
+
+    fn lifted(&self, w: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        let entries = Rows::from(w.to_owned());
+        let mut image = Rows::zeros((self.data.features(), w.ncols()));
+        if w.ncols() == 0 {
+            return Some(image.into_array());
+        }
+        let sums = w.sum_axis(Axis(0));
+        for k in 0..self.data.features() {
+            let target = image.row_slice_mut(k);
+            (self.data).add_transposed_row(k, 1.0, entries.entries(), target);
+            if let Some(mean) = &self.mean {
+                (target.iter_mut().zip(&sums)).for_each(|(t, sum)| *t -= mean[k] * sum);
+            }
+        }
+        Some(image.into_array())
+    }
+
     fn cache(&self) -> &Spectrum {
         &self.spectrum
     }

@@ -51,7 +51,7 @@ pub(crate) fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
     if size.is_finite() { size } else { f64::NAN }
 }
 
-fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<()> {
+pub(crate) fn check_size(name: &'static str, size: f64, (low, high): (f64, f64)) -> Result<()> {
     if size.is_nan() {
         return Err(Error::invalid(name, "must be finite"));
     }
@@ -256,6 +256,21 @@ pub trait QuadraticForm: Objective {
     /// Returns the length of A x if C x is computed from A x; otherwise 0.
     fn samples(&self) -> usize {
         0
+    }
+
+    /// Returns s for C = s·AᵀA, if C is given by products with A of [`samples`](Self::samples) rows.
+    fn data_scale(&self) -> Option<f64> {
+        None
+    }
+
+    /// Returns s·AAᵀW for C = s·AᵀA, if C is given so; None too if `go_on` returns false.
+    fn outer_while(&self, _w: ArrayView2<'_, f64>, _go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        None
+    }
+
+    /// Returns AᵀW for C = s·AᵀA, if C is given so.
+    fn lifted(&self, _w: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        None
     }
 
     /// Returns the multiply-adds of a column of C that is not stored.

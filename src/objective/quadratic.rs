@@ -19,6 +19,8 @@ pub struct Quadratic<'a> {
     columns: Option<usize>,
     spectrum: Spectrum,
     factor: Option<(f64, Array2<f64>)>,
+    /// c of C = cI, whose products need no matrix.
+    multiple: Option<f64>,
 }
 
 impl<'a> Quadratic<'a> {
@@ -85,12 +87,13 @@ impl<'a> Quadratic<'a> {
         let linear = linear.filter(|l| l.iter().any(|&v| v != 0.0));
         let standard = |a: Array2<f64>| Rows::from(a).into_array();
         Ok(Self {
-            c,
             linear: linear.map(standard),
             metric: metric.map(standard),
             columns,
             spectrum: Spectrum::default(),
             factor: None,
+            multiple: multiple_of_identity(c.view()),
+            c,
         })
     }
 
@@ -171,6 +174,9 @@ impl QuadraticForm for Quadratic<'_> {
         threads: &Threads,
         go_on: GoOn<'_>,
     ) -> Option<Array2<f64>> {
+        if let Some(multiple) = self.multiple {
+            return go_on().then(|| &x * multiple);
+        }
         let (mut y, r) = (Rows::zeros(x.dim()), x.ncols());
         let work = self.c.len() * r;
         threads.for_chunks(y.entries_mut(), CHUNK_ROWS * r, work, |piece, target| {

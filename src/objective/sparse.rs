@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::data::{add, is_nonzero};
+use super::data::{Centred, add, is_nonzero};
 use super::{Data, GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
@@ -156,6 +156,72 @@ impl SparseColumns {
     }
 }
 
+impl SparseColumns {
+    /// Adds the columns `range` of [`Data::add_outer_gram`].
+    fn outer_of(
+        &self,
+        range: std::ops::Range<usize>,
+        (scale, mean): (f64, Option<&Array1<f64>>),
+        w: &[f64],
+        part: &mut [f64],
+        (centred, image): (&mut Centred, &mut [f64]),
+    ) {
+        let r = part.len();
+        crate::simd::arch().dispatch(
+            #[inline(always)]
+            || {
+                for k in range {
+                    part.fill(0.0);
+                    match r {
+                        4 => self.gather::<4>(k, scale, w, part),
+                        8 => self.gather::<8>(k, scale, w, part),
+                        12 => self.gather::<12>(k, scale, w, part),
+                        _ => (self.column(k))
+                            .for_each(|(i, v)| add(part, scale * v, &w[i * r..][..r])),
+                    }
+                    centred.visit(scale, mean.map_or(0.0, |mean| mean[k]), part);
+                    match r {
+                        4 => self.scatter::<4>(k, part, image),
+                        8 => self.scatter::<8>(k, part, image),
+                        12 => self.scatter::<12>(k, part, image),
+                        _ => (self.column(k))
+                            .for_each(|(i, v)| add(&mut image[i * r..][..r], v, part)),
+                    }
+                }
+            },
+        );
+    }
+
+    /// Adds `scale · A_kᵀW` to `part` for W of R columns.
+    #[inline(always)]
+    fn gather<const R: usize>(&self, k: usize, scale: f64, w: &[f64], part: &mut [f64]) {
+        let mut sum = [0.0; R];
+        let (rows, _) = w.as_chunks::<R>();
+        for (i, value) in self.column(k) {
+            let row = &rows[i];
+            for lane in 0..R {
+                sum[lane] += value * row[lane];
+            }
+        }
+        part.iter_mut().zip(sum).for_each(|(p, s)| *p += scale * s);
+    }
+
+    /// Adds `A_k partᵀ` to an image of R columns.
+    #[inline(always)]
+    fn scatter<const R: usize>(&self, k: usize, part: &[f64], image: &mut [f64]) {
+        let Some(part) = part.first_chunk::<R>() else {
+            return;
+        };
+        let (rows, _) = image.as_chunks_mut::<R>();
+        for (i, value) in self.column(k) {
+            let row = &mut rows[i];
+            for lane in 0..R {
+                row[lane] += value * part[lane];
+            }
+        }
+    }
+}
+
 impl Data for SparseColumns {
     fn samples(&self) -> usize {
         self.samples
@@ -216,6 +282,27 @@ impl Data for SparseColumns {
         for (i, value) in self.column(k) {
             add(&mut w[i * r..][..r], value, step);
         }
+    }
+
+    /// As by the columns one after the other, in pieces of vectors.
+    fn add_outer_gram(
+        &self,
+        (scale, mean): (f64, Option<&Array1<f64>>),
+        (w, r): (&[f64], usize),
+        image: &mut [f64],
+        go_on: GoOn<'_>,
+    ) -> bool {
+        let mut centred = Centred::new(w, r);
+        let mut part = vec![0.0; r];
+        for from in (0..self.columns()).step_by(CHUNK_ROWS) {
+            if !go_on() {
+                return false;
+            }
+            let range = from..self.columns().min(from + CHUNK_ROWS);
+            self.outer_of(range, (scale, mean), w, &mut part, (&mut centred, image));
+        }
+        centred.finish(image);
+        true
     }
 
     /// Reads the samples of column `k` only.

@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 
 use super::guard::{guarded, released};
 use crate::pair::Recession;
-use crate::{Result, Signature, start};
+use crate::{Result, Signature, manifold, start};
 
 pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature> {
     Signature::new(&signs.as_array().to_vec())
@@ -43,6 +43,18 @@ pub(super) fn random_j_orthogonal<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let signature = signature_of(&signature)?;
     let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))??;
+    Ok(x.into_pyarray(py))
+}
+
+/// Returns a square start with its distance from XᵀJX = J repaired; refuses a start that is too far from it.
+#[pyfunction]
+pub(super) fn j_orthogonal_start<'py>(
+    x0: PyReadonlyArray2<'py, f64>,
+    signature: PyReadonlyArray1<'py, i8>,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let (py, signature) = (x0.py(), signature_of(&signature)?);
+    let x0 = x0.as_array().to_owned();
+    let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))??;
     Ok(x.into_pyarray(py))
 }
 

@@ -327,7 +327,7 @@ mod _core {
     use super::finite_sum::solve_finite_sum;
 
     #[pymodule_export]
-    use super::hyperbolic::{hyperbolic_cs, random_j_orthogonal};
+    use super::hyperbolic::{hyperbolic_cs, j_orthogonal_start, random_j_orthogonal};
 
     #[pymodule_export]
     use super::ultrahyperbolic::{

@@ -119,9 +119,7 @@ pub(super) fn distance_pairs<'py>(
     reserve_numbers(rows as f64 * columns as f64, || {
         format!("distances of shape ({rows}, {columns})")
     })?;
-    let mut d = guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?;
-    d.mapv_inplace(|g| space.distance_of(g).0);
-    Ok(d.into_pyarray(py))
+    Ok(guarded(|| space.distances(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
 /// The objective of the hyperbolic structural probe.

@@ -1,5 +1,5 @@
 //! Work before a search: problems with a [known minimiser](known_minimiser) and smooth ones are solved
-//! directly, and a nonquadratic f is minimised once from the first point.
+//! directly, with mixed signs those of a definite pencil, and a nonquadratic f is minimised once from the first point.
 //!
 //! A problem without penalty is solved by eigenvectors or the polar factor: in closed form if one
 //! decomposition is affordable. Otherwise a Krylov space gives a start for the gradient and Newton steps of
@@ -15,16 +15,18 @@ use super::options::{Auto, Run};
 use crate::certificate::known_minimiser;
 use crate::heuristic::{Profile, profile};
 use crate::limits::{Clock, RATE};
-use crate::manifold::drift;
+use crate::linalg::square;
+use crate::manifold::{CONSTRAINT_ROUNDING, drift};
 use crate::objective::{QuadraticForm, default_work, step_work};
 use crate::pool;
-use crate::solver::{Options, Quiet, Status, minimize, solution_work};
+use crate::solver::{Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
 use crate::threads::Threads;
 
 /// Names that reports give to direct solutions: the heuristic `spectral` computes the same point
 /// approximately.
 const SPECTRAL: &str = "spectral";
+const PENCIL: &str = "pencil";
 const ASSIGNMENT: &str = "assignment";
 
 /// Number of products of C with a block of vectors charged for a Krylov space.
@@ -44,8 +46,8 @@ pub(super) const PREPARATION: f64 = 0.25;
 /// evaluations of f can take longer than their work says.
 pub(super) const TIME: f64 = 0.5;
 
-/// Solves a problem on the Stiefel manifold without penalty, or with a known minimiser; returns whether the
-/// solve is over.
+/// Solves a problem without penalty on the Stiefel manifold or of a definite pencil, or with a known minimiser; returns
+/// whether the solve is over.
 pub(super) fn answer(
     incumbent: &mut Incumbent<'_>,
     form: &dyn QuadraticForm,
@@ -53,12 +55,13 @@ pub(super) fn answer(
     threads: &Threads,
 ) -> bool {
     let problem = incumbent.problem;
-    if is_chosen(incumbent.auto) || !problem.signature.is_definite() {
+    if is_chosen(incumbent.auto) {
         return false;
     }
-    // A decomposition that the time limit interrupts yields no point.
-    let timed = clock.left().map_or(f64::INFINITY, |left| left * RATE);
-    let work = work_left(incumbent).min(timed);
+    if !problem.signature.is_definite() {
+        return answer_pencil(incumbent, form, clock, threads);
+    }
+    let work = decomposition_work(incumbent, clock);
     let go_on = || !clock.expired();
     let known = |_: usize| known_minimiser(problem, work, &go_on);
     let found = pool::run(1, 1, clock, known, |_| incumbent.watch(None));
@@ -91,6 +94,56 @@ pub(super) fn answer(
     if incumbent.status.is_none() {
         let limits = ((work - spent).max(1.0), 1.0);
         let status = descend(incumbent, x, limits, true, threads);
+        incumbent.status = incumbent.status.or(status);
+    }
+    true
+}
+
+/// Returns the work left for a decomposition: one that the time limit interrupts yields no point.
+fn decomposition_work(incumbent: &Incumbent<'_>, clock: &Clock) -> f64 {
+    let timed = clock.left().map_or(f64::INFINITY, |left| left * RATE);
+    work_left(incumbent).min(timed)
+}
+
+/// Solves ½ tr(XᵀCXW) with mixed signs and C ≻ 0 by its eigenvectors. Where these are not exact to rounding, the
+/// J-Jacobi method continues from them.
+fn answer_pencil(
+    incumbent: &mut Incumbent<'_>,
+    form: &dyn QuadraticForm,
+    clock: &Clock,
+    threads: &Threads,
+) -> bool {
+    let problem = incumbent.problem;
+    if !problem.penalty.is_none() {
+        return false;
+    }
+    let (work, k) = (decomposition_work(incumbent, clock), incumbent.k.clone());
+    let go_on = || !clock.expired();
+    let known = |_: usize| {
+        let (x, drift, spent) =
+            start::pencil_minimiser(form, problem.signature, k.view(), work, &go_on)?;
+        let (values, diagonal) = eigenvalues_of((problem, form), &x, k.view(), threads);
+        let weights = form.trace_weights(problem.components)?;
+        let value = 0.5 * values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>();
+        let exact = diagonal && drift <= CONSTRAINT_ROUNDING * square(&x);
+        Some((x, spent, (value, drift, exact)))
+    };
+    let found = pool::run(1, 1, clock, known, |_| incumbent.watch(None));
+    let Some((x, spent, (value, drift, exact))) = found.into_iter().flatten().flatten().next()
+    else {
+        return incumbent.status.is_some();
+    };
+    let values = (value, 0.0, drift);
+    let mut candidate = Candidate::valued(x.clone(), values, PENCIL.to_owned());
+    candidate.stationary = exact;
+    report(incumbent, &candidate, (PENCIL, spent));
+    incumbent.profile = Some(profile(problem));
+    if incumbent.status.is_none() {
+        let limits = ((work - spent).max(1.0), 1.0);
+        let status = match exact {
+            true => Some(Status::Converged),
+            false => descend(incumbent, x, limits, true, threads),
+        };
         incumbent.status = incumbent.status.or(status);
     }
     true
@@ -179,6 +232,10 @@ fn descend(
         },
         max_work: incumbent.clock.counts().then_some(work as u64),
         verify: verify && pairs <= VERIFIED * work,
+        side: match problem.signature.is_definite() {
+            true => own.side,
+            false => Side::Both,
+        },
         ..own.clone()
     };
     match minimize(problem, x, &options, threads, &mut Quiet(incumbent.monitor)) {

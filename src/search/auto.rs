@@ -70,6 +70,7 @@ pub fn minimize_with(
             start_within(problem, point, auto.options.seed, threads, monitor)
         }
     };
+    let first = problem.given_start(first)?;
     problem.check_start(first.view())?;
     let mut incumbent = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
     if incumbent.status.is_some() || auto.options.max_sweeps == Some(0) {

@@ -1,6 +1,6 @@
 //! Column moves: by the J-Jacobi method if f is a trace, otherwise pair by pair like the rows of Xᵀ.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
 use super::column_jacobi::ColumnJacobi;
 use super::column_pairs::ColumnPairs;
@@ -196,6 +196,33 @@ impl Mover for Trace {
         self.polished += 1;
         true
     }
+}
+
+/// Returns the diagonal of XᵀCX, and whether the columns of X with XᵀJX = `k` = diag(±1) are eigenvectors of JC to
+/// rounding: XᵀCX is diagonal as after the last sweep of the J-Jacobi method, and CX lies in the span of JX.
+pub(crate) fn eigenvalues_of(
+    (problem, form): (&Problem<'_>, &dyn QuadraticForm),
+    x: &Array2<f64>,
+    k: ArrayView2<'_, f64>,
+    threads: &Threads,
+) -> (Array1<f64>, bool) {
+    let image = form.apply(x.view(), threads);
+    let b = manifold::symmetric_product(x.view(), image.view());
+    let values = b.diag().to_owned();
+    let diagonal = b
+        .indexed_iter()
+        .all(|((i, j), &v)| i == j || v.abs() <= DIAGONAL * (b[[i, i]] * b[[j, j]]).abs().sqrt());
+    if !diagonal || x.is_square() {
+        return (values, diagonal);
+    }
+    let signed = manifold::signed(x.view(), problem.signature);
+    let rest = &image - &(signed * &(&values * &k.diag()));
+    let pairs = rest.columns().into_iter().zip(image.columns());
+    let small = |(rest, image): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| {
+        rest.dot(&rest) <= DIAGONAL * image.dot(&image)
+    };
+    let found = pairs.into_iter().all(small);
+    (values, found)
 }
 
 /// Returns XᵀCX.

@@ -15,7 +15,7 @@ pub const DIVERGENCE: f64 = 1e8;
 
 /// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected; rounding of one evaluation is
 /// a few ε times ‖X‖_F².
-pub const MIXED_REPAIR_THRESHOLD: f64 = 1e-14;
+pub const MIXED_REPAIR_THRESHOLD: f64 = manifold::CONSTRAINT_ROUNDING;
 
 /// Conditions on every iterate of a solve.
 pub(crate) struct Domain<'a> {

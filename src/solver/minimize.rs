@@ -3,6 +3,7 @@
 use ndarray::Array2;
 
 use super::columns::ColumnMover;
+use super::components;
 use super::ledger::{Counts, Ledger};
 use super::limits::Limits;
 use super::monitor::{Monitor, PacedMonitor};
@@ -39,6 +40,9 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// constant of f for the scalar curvature. Of the other options `rapidity_bound`, `verify`, the limits and
 /// the seed apply.
 ///
+/// For square X without a quadratic f, or with a linear term, the descent is repeated in the other components of the
+/// feasible set (det X = ±1), from a reflection of the point where it has converged, and the lower end is returned.
+///
 /// # Errors
 /// If the problem, the options or the start are invalid. All other outcomes are a [`Status`].
 ///
@@ -60,6 +64,21 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
 pub fn minimize(
+    problem: &Problem<'_>,
+    x0: Array2<f64>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<Solution> {
+    let descend = |x: Array2<f64>, options: &Options, monitor: &mut dyn Monitor| {
+        minimize_in_component(problem, x, options, threads, monitor)
+    };
+    let found = descend(x0, options, monitor)?;
+    components::lowest(problem, found, options, threads, monitor, descend)
+}
+
+/// Minimises from a start, and stays in its component of the feasible set unless pairs of rows leave it.
+fn minimize_in_component(
     problem: &Problem<'_>,
     x0: Array2<f64>,
     options: &Options,
@@ -167,7 +186,7 @@ fn prepare<'a>(
     threads: &'a Threads,
 ) -> Result<(Point<'a>, Ledger)> {
     options.check(problem.smooth.rows())?;
-    problem.check_point(x0.view())?;
+    let x0 = problem.given_start(x0)?;
     if !problem.signature.is_definite()
         && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
     {

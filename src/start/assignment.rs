@@ -12,29 +12,36 @@ pub(crate) fn assignment(costs: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<
     if !costs.iter().all(|cost| cost.is_finite()) {
         return None;
     }
+    let costs = costs.as_standard_layout();
+    let costs = costs.as_slice().unwrap_or_default();
     // Dual variables: cost − of_row − of_column is never negative, and 0 where a row has its column.
     let (mut of_row, mut of_column) = (vec![0.0; n], vec![0.0; n]);
     let mut owner: Vec<Option<usize>> = vec![None; n];
     let mut chosen = vec![0; n];
+    let (mut distance, mut before) = (vec![0.0; n], vec![0; n]);
+    let (mut open, mut reached) = (Vec::with_capacity(n), Vec::new());
     for first in 0..n {
         if !go_on() {
             return None;
         }
         // Shortest paths from the row to all columns, until one is free.
-        let mut distance = vec![f64::INFINITY; n];
-        let mut before = vec![first; n];
-        let mut open: Vec<usize> = (0..n).collect();
-        let mut reached = Vec::new();
+        distance.fill(f64::INFINITY);
+        before.fill(first);
+        open.clear();
+        open.extend(0..n);
+        reached.clear();
         let (mut row, mut length) = (first, 0.0);
         let free = loop {
             let mut nearest = 0;
+            let mut least = f64::INFINITY;
+            let line = &costs[row * n..][..n];
             for (place, &j) in open.iter().enumerate() {
-                let through = length + (costs[[row, j]] - of_row[row] - of_column[j]);
+                let through = length + (line[j] - of_row[row] - of_column[j]);
                 if through < distance[j] {
                     (distance[j], before[j]) = (through, row);
                 }
-                if distance[j] < distance[open[nearest]] {
-                    nearest = place;
+                if distance[j] < least {
+                    (least, nearest) = (distance[j], place);
                 }
             }
             let column = open.swap_remove(nearest);
@@ -48,7 +55,7 @@ pub(crate) fn assignment(costs: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<
             }
         };
         of_row[first] += length;
-        for (column, row) in reached {
+        for &(column, row) in &reached {
             of_row[row] += length - distance[column];
             of_column[column] -= length - distance[column];
         }

@@ -9,17 +9,32 @@
 //! With a linear term L the minimiser is known if the quadratic part is constant, for C = cI and for square X
 //! with D = I: the polar factor of −L.
 
-use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
-use super::random;
 use super::spectral::DENSE;
-use crate::linalg::{self, multiple_of_identity, nearest_rotation, polar_factor, product};
+use super::{lanczos, random};
+use crate::linalg::{
+    self, extreme_eigen, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
+};
 use crate::manifold::polar;
-use crate::objective::{GoOn, QuadraticForm};
+use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
+use crate::threads::Threads;
 
-/// Cost of an eigenvalue decomposition in multiply-adds of a matrix product, in units of n³ (n from 300 to
-/// 1500).
+/// Cost of all and of a few eigenvectors in multiply-adds of a matrix product, in units of n³ (n from 300 to 1500), and
+/// the part of n up to which eigenvectors are few.
 const DECOMPOSITION: f64 = 10.0;
+const PARTIAL: f64 = 3.0;
+const FEW: usize = 8;
+
+/// Largest order of a matrix, also of a stored one, whose decomposition costs less than products with it, largest part of
+/// the work of a decomposition for these products, and their largest number.
+const SMALL: usize = 1200;
+const STORED: usize = 3000;
+const KRYLOV: f64 = 0.15;
+const PRODUCTS: usize = 400;
+
+/// Largest inner product of eigenvectors of the two ends of a spectrum.
+const OVERLAP: f64 = 1e-6;
 
 /// Eigenvalues of AAᵀ of at most this times m, relative to the largest one, count as 0.
 const RANK: f64 = 16.0 * f64::EPSILON;
@@ -33,7 +48,7 @@ pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
 }
 
 /// Returns a minimiser over the n×r matrices with orthonormal columns, or over the rotations among them, and
-/// its work in multiply-adds. None if no minimiser is known, if the work exceeds `work` and n exceeds
+/// its work in multiply-adds. None if no minimiser is known, if it is not found within `work` and n exceeds
 /// [`DENSE`], or if `go_on` returns false.
 pub(crate) fn closed_form(
     form: &dyn QuadraticForm,
@@ -48,6 +63,7 @@ pub(crate) fn closed_form(
         let constant = square || form.dense().and_then(multiple_of_identity).is_some();
         let x = constant.then(|| match rotations {
             true => nearest_rotation((-&linear).view()),
+            false if 2 * r <= n => polar(&-&linear),
             false => polar_factor((-&linear).view()),
         });
         return x.map(|x| (x, DECOMPOSITION * (n * r * r) as f64));
@@ -99,7 +115,14 @@ fn eigenvectors(
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
     let n = form.order();
-    let cost = |size: usize| DECOMPOSITION * (size as f64).powi(3);
+    let cost = |size: usize| match low + high <= size / FEW {
+        true => PARTIAL * (size as f64).powi(3),
+        false => DECOMPOSITION * (size as f64).powi(3),
+    };
+    let dense = |size: usize, forming: f64| {
+        let all = cost(size) + forming;
+        (all <= work || size <= DENSE).then_some(all)
+    };
     if let Some((scale, at)) = form.factor().filter(|(_, at)| at.ncols() < n) {
         let m = at.ncols();
         let (wanted, null) = if scale < 0.0 {
@@ -107,8 +130,10 @@ fn eigenvectors(
         } else {
             (high, low)
         };
-        let cost = cost(m) + (n * m * m) as f64;
-        if cost <= work && null <= n - m {
+        if let Some(cost) = dense(m, (n * m * m) as f64)
+            && null <= n - m
+            && m <= SMALL
+        {
             // Vectors orthogonal to all singular vectors have the eigenvalue 0.
             let leading = leading(at, if null > 0 { m } else { wanted });
             let zero = wanted.max(leading.ncols());
@@ -121,14 +146,23 @@ fn eigenvectors(
             return Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost));
         }
     }
+    if let Some(found) = by_samples(form, (low, high), work, go_on) {
+        return Some(found);
+    }
     let forming = match form.dense() {
         Some(_) => 0.0,
         None => n as f64 * form.product_work(),
     };
-    let cost = cost(n) + forming;
-    if cost > work && n > DENSE {
-        return None;
+    let whole = dense(n, forming);
+    let small = form.dense().map_or(SMALL, |_| STORED);
+    if n > small || whole.is_none() {
+        // Products cost less than the decomposition, if few of them suffice.
+        let most = whole.map_or(work, |all| KRYLOV * all);
+        if let Some(found) = by_products(form, (low, high), most, go_on) {
+            return Some(found);
+        }
     }
+    let all = whole?;
     let rows: Vec<usize> = (0..n).collect();
     let formed;
     let c = match form.dense() {
@@ -138,23 +172,120 @@ fn eigenvectors(
             formed.view()
         }
     };
-    let (_, vectors) = linalg::symmetric_eigen(c);
-    let chosen: Vec<usize> = (0..low).chain((n - high..n).rev()).collect();
+    let (_, vectors) = extreme_eigen(c, (low, high));
     let finite = go_on() && vectors.iter().all(|v| v.is_finite());
-    finite.then(|| (vectors.select(Axis(1), &chosen), cost))
+    finite.then(|| (polar(&vectors), all))
+}
+
+/// Returns the same for C = s·AᵀA with few samples, from the eigenvectors of s·AAᵀ; None for any other C, or for
+/// eigenvectors of the eigenvalue 0.
+fn by_samples(
+    form: &dyn QuadraticForm,
+    (low, high): (usize, usize),
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let (n, m) = (form.order(), form.samples());
+    let scale = form.data_scale()?;
+    let cost = DECOMPOSITION * (m as f64).powi(3) + m as f64 * form.product_work();
+    let (count, none) = if scale < 0.0 {
+        (low, high)
+    } else {
+        (high, low)
+    };
+    if m >= n || m > SMALL || none > 0 || count > m || cost > work {
+        return None;
+    }
+    let gram = form.outer_while(Array2::eye(m).view(), go_on)?;
+    let ends = if scale < 0.0 { (count, 0) } else { (0, count) };
+    let (values, vectors) = extreme_eigen(symmetric(&gram).view(), ends);
+    let x = right_vectors(form, values.view(), vectors.view(), count)?;
+    go_on().then(|| (polar(&x), cost))
+}
+
+/// Returns `count` eigenvectors of C = s·AᵀA from eigenvectors of s·AAᵀ in descending order of the magnitude of their
+/// eigenvalues. If the rank of A is smaller, the others have the eigenvalue 0.
+fn right_vectors(
+    form: &dyn QuadraticForm,
+    values: ArrayView1<'_, f64>,
+    vectors: ArrayView2<'_, f64>,
+    count: usize,
+) -> Option<Array2<f64>> {
+    let least = RANK * form.samples() as f64 * values[0].abs();
+    let rank = values.iter().take_while(|v| v.abs() > least).count();
+    let mut images = form.lifted(vectors.slice(s![.., ..rank]))?;
+    for mut image in images.axis_iter_mut(Axis(1)) {
+        let length = image.dot(&image).sqrt();
+        image /= length;
+    }
+    Some(completed(images, count))
+}
+
+/// Returns the same from products with C, or with the smaller AAᵀ for C = s·AᵀA; None if `work` does not suffice.
+fn by_products(
+    form: &dyn QuadraticForm,
+    (low, high): (usize, usize),
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let mut found = Array2::zeros((form.order(), 0));
+    let mut spent = 0.0;
+    for (count, sign) in [(low, 1.0), (high, -1.0)] {
+        if count > 0 {
+            let (x, cost) = one_end(form, count, sign, work - spent, go_on)?;
+            spent += cost;
+            found = concatenate(Axis(1), &[found.view(), x.view()]).ok()?;
+        }
+    }
+    // The ends of a spectrum of few eigenvalues can overlap.
+    let gram = product(found.t(), found.view());
+    let apart = (&gram - &Array2::<f64>::eye(low + high))
+        .iter()
+        .all(|v| v.abs() <= OVERLAP);
+    apart.then(|| (polar(&found), spent))
+}
+
+/// Returns the eigenvectors of the `count` smallest eigenvalues of ±C, ascending, and the work.
+fn one_end(
+    form: &dyn QuadraticForm,
+    count: usize,
+    sign: f64,
+    work: f64,
+    go_on: GoOn<'_>,
+) -> Option<(Array2<f64>, f64)> {
+    let (n, m, width) = (form.order(), form.samples(), lanczos::width(count));
+    let signed = |image: Option<Array2<f64>>| image.map(|image| image * sign);
+    let by_samples = (form.data_scale()).is_some_and(|scale| scale * sign < 0.0) && m < n;
+    let order = if by_samples { m } else { n };
+    if !lanczos::fits(order, count) {
+        return None;
+    }
+    let each = gradient_work(form, width) + pass_work(order * width) * (4 * 12 * width) as f64;
+    let most = ((work / each) as usize).min(PRODUCTS);
+    let threads = Threads::serial();
+    let apply = |x: ArrayView2<'_, f64>| match by_samples {
+        true => signed(form.outer_while(x, go_on)),
+        false => signed(form.apply_while(x, &threads, go_on)),
+    };
+    let (values, vectors) = lanczos::smallest(order, count, most, &apply, go_on)?;
+    let spent = most as f64 * each;
+    if !by_samples {
+        return Some((vectors, spent));
+    }
+    let x = right_vectors(form, values.view(), vectors.view(), count)?;
+    Some((x, spent))
 }
 
 /// Returns left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values; fewer if the
 /// others are rounding.
 fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
     let m = at.ncols();
-    let (values, vectors) = linalg::symmetric_eigen(product(at.t(), at).view());
-    let least = RANK * m as f64 * values[m - 1];
-    let kept = |&k: &usize| values[k] > least;
-    let kept: Vec<usize> = (0..m).rev().take(count).take_while(kept).collect();
-    let mut images = product(at, vectors.select(Axis(1), &kept).view());
-    for (mut image, &k) in images.axis_iter_mut(Axis(1)).zip(&kept) {
-        image.mapv_inplace(|v| v / values[k].sqrt());
+    let (values, vectors) = extreme_eigen(product(at.t(), at).view(), (0, count.min(m)));
+    let least = RANK * m as f64 * values[0];
+    let rank = values.iter().take_while(|&&v| v > least).count();
+    let mut images = product(at, vectors.slice(s![.., ..rank]));
+    for (mut image, value) in images.axis_iter_mut(Axis(1)).zip(&values) {
+        image.mapv_inplace(|v| v / value.sqrt());
     }
     polar(&images)
 }

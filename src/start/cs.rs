@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
 use crate::linalg;
-use crate::manifold::{self, drift};
+use crate::manifold;
 use crate::signature::Signature;
 
 /// The factors of a hyperbolic CS decomposition.
@@ -89,9 +89,6 @@ impl HyperbolicCs {
     }
 }
 
-/// Distance ‖XᵀJX − J‖_F, relative to ‖X‖_F², up to which a matrix counts as J-orthogonal.
-const J_ORTHOGONAL_TOLERANCE: f64 = manifold::START_TOLERANCE;
-
 /// Decomposes a J-orthogonal matrix. With r = rank of the off-diagonal block the factors are
 /// unique up to signs and rotations of equal sines; the product is exact to a few ε‖X‖_F.
 ///
@@ -108,14 +105,7 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("X", "must be finite"));
     }
-    let gap = drift(x, signature, signature.matrix().view());
-    let size = x.iter().map(|v| v * v).sum::<f64>();
-    if gap > J_ORTHOGONAL_TOLERANCE * size {
-        return Err(Error::invalid(
-            "X",
-            format!("must satisfy XᵀJX = J, ‖XᵀJX − J‖_F is {gap:.3e}"),
-        ));
-    }
+    let x = manifold::j_orthogonal("X", x.to_owned(), signature)?;
     let order = signature.order();
     let (p, q) = signature.counts();
     let block = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
@@ -171,11 +161,14 @@ fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Hyperbo
     }
 }
 
+/// Largest rapidity of a random J-orthogonal matrix. At 12 the entries reach 8e4, and XᵀJX = J holds to 1e-5.
+const LARGEST_RAPIDITY: f64 = 12.0;
+
 /// Returns a random J-orthogonal matrix, with uniformly random orthogonal factors and rapidities `scale`·N(0,
 /// 1), c = cosh, s = sinh. The factors absorb the signs of the sines.
 ///
 /// # Errors
-/// If `scale` is not finite and nonnegative.
+/// If `scale` is not finite and nonnegative, or a rapidity exceeds 12.
 pub fn random_j_orthogonal(signature: &Signature, scale: f64, seed: u64) -> Result<Array2<f64>> {
     if !(scale.is_finite() && scale >= 0.0) {
         return Err(Error::invalid(
@@ -194,6 +187,16 @@ pub fn random_j_orthogonal(signature: &Signature, scale: f64, seed: u64) -> Resu
         let normal: f64 = StandardNormal.sample(&mut rng);
         scale * normal
     });
+    let largest = t.iter().fold(0.0f64, |most, t| most.max(t.abs()));
+    if !(largest <= LARGEST_RAPIDITY) {
+        return Err(Error::invalid(
+            "scale",
+            format!(
+                "must keep all rapidities scale·N(0, 1) within {LARGEST_RAPIDITY}, where XᵀJX = J holds to 1e-5; \
+                 got {scale:e}, and the largest rapidity is {largest:.3e}"
+            ),
+        ));
+    }
     HyperbolicCs {
         u1,
         u2,

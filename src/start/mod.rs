@@ -3,6 +3,8 @@
 mod assignment;
 mod closed_form;
 mod cs;
+mod lanczos;
+mod pencil;
 mod spectral;
 
 use ndarray::{Array2, ArrayView2, Axis};
@@ -19,6 +21,7 @@ use crate::signature::Signature;
 pub(crate) use assignment::assignment;
 pub(crate) use closed_form::{closed_form, matched, top_rows};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
+pub(crate) use pencil::pencil_minimiser;
 pub use spectral::spectral;
 pub(crate) use spectral::{
     DENSE, is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,

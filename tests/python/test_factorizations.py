@@ -158,16 +158,46 @@ def test_polar_where_there_is_none():
         ob.indefinite_polar([[0.0, 1.0], [1.0, 0.0]], [1, -1])
     with pytest.raises(ValueError, match="closed negative real axis"):
         ob.indefinite_polar([[1.0, 2.0], [2.0, 4.0]], [1, -1])
-    # JAᵀJA = (s² 1 0; 0 ε²): from both sides of the threshold.
-    for size, exists in ((2.0, True), (0.5, False)):
-        A = np.diag([1.0, np.sqrt(size * BREAKDOWN_TOLERANCE)])
+    # JAᵀJA has the eigenvalues −exp(±iδ): from both sides of the threshold of δ.
+    for size, exists in ((100.0, True), (0.01, False)):
+        angle = 0.5 * np.pi - 0.5 * size * BREAKDOWN_TOLERANCE
+        A = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
         if exists:
             Q, S = ob.indefinite_polar(A, [1, -1])
-            assert np.allclose(Q, np.eye(2), atol=1e-12)
-            assert np.allclose(S, A, atol=1e-12)
+            assert drift(Q, np.array([1, -1]), np.array([1, -1])) < 1e-12
+            assert np.allclose(Q @ S, A, atol=1e-6)
         else:
             with pytest.raises(ValueError, match="no indefinite polar"):
                 ob.indefinite_polar(A, [1, -1])
+
+
+@pytest.mark.parametrize("condition", [1e1, 1e5, 1e6, 1e9, 1e12, 1e15])
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_polar_factors_exist_at_any_condition(condition, n):
+    """A = QS with S the square of a J-symmetric matrix whose eigenvalues have the condition."""
+    rng = np.random.default_rng(n)
+    for _ in range(5):
+        j = signs(rng, n).astype(float)
+        sizes = condition ** -np.linspace(0.0, 1.0, n)
+        right = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        for S0, Q0 in (
+            (np.diag(sizes), ob.random_j_orthogonal(j, 0.5, seed=n)),
+            (right * sizes @ right.T, np.linalg.qr(rng.standard_normal((n, n)))[0]),
+        ):
+            of = j if S0[0, 1] == 0.0 else np.ones(n)
+            A = Q0 @ S0
+            if condition > 1e14:  # singular or not, as rounding falls
+                try:
+                    Q, S = ob.indefinite_polar(A, of)
+                except ValueError:
+                    continue
+            else:
+                Q, S = ob.indefinite_polar(A, of)
+            assert drift(Q, of, of) < 1e-13
+            assert np.linalg.norm(Q @ S - A) < 1e-12 * np.vdot(Q, Q)
+            assert (np.linalg.eigvals(S).real > 0.0).all()
+            # Rounding of A moves Q by ε times the condition.
+            assert np.linalg.norm(Q - Q0) < 1e-14 * condition * np.vdot(Q0, Q0) + 1e-13
 
 
 @pytest.mark.parametrize("function", [ob.hyperbolic_qr, ob.indefinite_polar])

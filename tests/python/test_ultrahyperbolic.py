@@ -118,6 +118,54 @@ def test_guards_on_both_sides():
     assert abs(at(1.1 * eps)[1]) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("radius", [1.0, 0.3])
+@pytest.mark.parametrize("R", [0.0, 1.0, 5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 50.0, 200.0])
+def test_distances_far_out(R, radius):
+    """Points ρ(u sinh R, v cosh R): distances along a ray, of a point to itself, and opposite."""
+    signs = np.array([1, -1, 1, -1])
+
+    def point(r, flip=1.0):
+        x = np.array([0.6 * np.sinh(r), 0.8 * np.cosh(r), -0.8 * np.sinh(r), 0.6 * np.cosh(r)])
+        return radius * (x * np.where(signs > 0, flip, 1.0))[None]
+
+    # Rounding of a direction moves points apart by 1e-16 exp R.
+    for apart in (0.0, 2e-4, 0.01, 1.0, 30.0) if R <= 18.0 else (0.0,):
+        x, y = point(R), point(R + apart)
+        for far in (y, -y):  # distances do not distinguish y and −y
+            d, gx, gy = hyp.distance_gradient(x, far, signs, radius)
+            assert d[0] == pytest.approx(radius * apart, rel=1e-7, abs=0.0)
+            assert (apart == 0.0) == (not gx.any()) == (not gy.any())
+            pair = hyp.distance(x, far, signs, radius, pairwise=True)
+            assert pair[0, 0] == pytest.approx(d[0], rel=1e-7, abs=0.0)
+    opposite = hyp.distance(point(R), point(R, -1.0), signs, radius)
+    assert opposite[0] == pytest.approx(2.0 * radius * R, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-101, 1e101, 1e170])
+def test_sizes_are_checked_at_every_door(size):
+    good, j = np.array([[0.3, -1.2, 2.0, 0.4]]), [1, -1, 1, -1]
+    bad = size * good
+    calls = [
+        (hyp.double_projection, (bad, j), "X"),
+        (hyp.inverse_double_projection, (bad, j), "Y"),
+        (hyp.double_projection_gradient, (bad, good, j), "X"),
+        *((f, (bad, good, j), "X") for f in (hyp.inner, hyp.distance, hyp.distance_gradient)),
+        *((f, (good, bad, j), "Y") for f in (hyp.inner, hyp.distance, hyp.distance_gradient)),
+    ]
+    for function, arguments, name in calls:
+        with pytest.raises(ValueError, match=rf"{name} must be zero or have its largest magnitude"):
+            function(*arguments)
+        if function in (hyp.inner, hyp.distance):
+            with pytest.raises(ValueError, match=name):
+                function(*arguments, pairwise=True)
+    for function in (hyp.double_projection, hyp.inverse_double_projection):
+        with pytest.raises(ValueError, match="radius must be between"):
+            function(good, j, radius=size)
+    # Rows of small parts keep them.
+    thin = hyp.double_projection([[1.0, 3e-170, 0.0, 4e-170]], j)
+    np.testing.assert_allclose(thin, [[1.0, 0.6 * 2**0.5, 0.0, 0.8 * 2**0.5]], rtol=1e-14)
+
+
 def test_gradients_against_differences(rng):
     X, Y, V = rng.standard_normal((3, 4, 5))
     d, gx, gy = hyp.distance_gradient(X, Y, J, RADIUS)

@@ -247,6 +247,35 @@ def measured(name: str, value: Any, ndim: int, order: Order = "C") -> Measured:
     return Measured(array, size, 0.0 if exact else float(np.finfo(raw.dtype).eps))
 
 
+BFLOAT16 = 2.0**-7
+"""Relative precision of bfloat16, a type that NumPy lacks."""
+
+
+def plain_array(value: Any) -> tuple[Any, float]:
+    """An array of numbers, or a tensor of PyTorch or JAX, as an array with its precision."""
+    if hasattr(value, "detach"):
+        tensor = value.detach().cpu()
+        if "bfloat16" in str(tensor.dtype):
+            return tensor.double().numpy(), BFLOAT16
+        value = tensor.numpy()
+    array = np.asarray(unmasked(value))
+    if array.dtype.name == "bfloat16":
+        return array.astype(np.float64), BFLOAT16
+    return array, float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+
+
+def returned_array(name: str, what: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
+    """The returned value as a finite real array of this shape; errors name the function."""
+    array, _ = plain_array(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must return a real {what}, got dtype {array.dtype}")
+    if array.shape != shape:
+        raise ValueError(f"{name} must return a {what} of shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must return a finite {what}, got NaN or infinity")
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
 def by_columns(array: FloatArray) -> FloatArray:
     """``array`` in Fortran order: itself, or a copy, made in blocks that fit into the cache."""
     if array.flags.f_contiguous:

@@ -11,8 +11,7 @@ __all__ = ["hyperbolic_qr", "indefinite_least_squares", "indefinite_polar"]
 
 BREAKDOWN_TOLERANCE = 1e-10
 """A pivot ``±R_jj²``, which is a difference, counts as zero if it is at most this times the terms
-of the difference. An eigenvalue, or its imaginary part, counts as zero up to this times the largest
-magnitude."""
+of the difference. The real part of an eigenvalue counts as zero up to this times the eigenvalue."""
 
 PASSES = 2
 """Factorizations of ``QᵀJQ``; the second removes the rounding error that the first amplifies."""
@@ -140,8 +139,8 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     Raises
     ------
     ValueError, TypeError
-        If A is not square, or if ``J AᵀJA`` has an eigenvalue on the closed negative real axis (to
-        1e-10); then the decomposition does not exist.
+        If A is not square or singular (to rounding), or if ``J AᵀJA`` has an eigenvalue within an
+        angle of 1e-10 of the negative real axis; then the decomposition does not exist.
 
     Notes
     -----
@@ -159,18 +158,28 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     a, j = _tall(A, signature)
     if a.shape[0] != a.shape[1]:
         raise ValueError(f"A must be square, got shape {a.shape}")
-    eigenvalues = np.linalg.eigvals(j * (a.T @ (j * a)))
-    least = BREAKDOWN_TOLERANCE * float(np.abs(eigenvalues).max(initial=0.0))
-    outside = (eigenvalues.real <= least) & (np.abs(eigenvalues.imag) <= least)
-    if not outside.any():
+    singular = np.linalg.svd(a, compute_uv=False)
+    if singular[-1] > len(a) * np.finfo(float).eps * singular[0]:
         q, converged = _newton(a, j)
-        if converged:
-            form = q.T @ (j * a)
-            return q, j * (0.5 * (form + form.T))
+        form = q.T @ (j * a)
+        S = j * (0.5 * (form + form.T))
+        if converged and _is_root(S) and _drift(q, j) <= BREAKDOWN_TOLERANCE * np.vdot(q, q):
+            return q, S
     raise ValueError(
         "A has no indefinite polar decomposition: J AᵀJA has an eigenvalue on the closed negative "
         "real axis"
     )
+
+
+def _is_root(S: FloatArray) -> bool:
+    """True if all eigenvalues of S have positive real parts: S is the principal root of S²."""
+    values = np.linalg.eigvals(S)
+    return bool((values.real > BREAKDOWN_TOLERANCE * np.abs(values)).all())
+
+
+def _drift(q: FloatArray, j: FloatArray) -> float:
+    """The distance of QᵀJQ from J, given by its diagonal as a column."""
+    return float(np.linalg.norm(q.T @ (j * q) - np.diag(j[:, 0])))
 
 
 def _tall(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -234,9 +243,9 @@ def _newton(a: FloatArray, j: FloatArray) -> tuple[FloatArray, bool]:
             return q, False
         scale = np.exp(-np.linalg.slogdet(q)[1] / len(q)) if not settled else 1.0
         after = 0.5 * (scale * q + inverse / scale)
-        change = float(np.linalg.norm(after - q)) / float(np.linalg.norm(after))
+        change, size = float(np.linalg.norm(after - q)), float(np.linalg.norm(after))
         q = after
-        if settled and change <= 1e-8:
-            return q, True
-        settled = settled or change <= 1e-2
+        if settled and change <= 1e-8 * size:
+            return q, bool(size > 0.0)
+        settled = settled or change <= 1e-2 * size
     return q, False

@@ -17,7 +17,7 @@ ORTHOGONAL = 1e-10
 """Largest ``‖VᵀJV − J‖``, over ``max(1, ‖V‖²)``, of a V that acts on columns of both signs."""
 
 
-def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
+def eigenvectors(problem: PencilProblem, x: FloatArray, image: FloatArray) -> FloatArray:
     """Transforms groups of columns of X, without changing f, so that XᵀMX becomes diagonal.
 
     A group is the columns of one sign and one weight, which may be rotated, or all columns of
@@ -30,6 +30,8 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
         The problem, with n columns.
     x : ndarray of shape (n, n)
         A minimiser.
+    image : ndarray of shape (n, n)
+        MX.
 
     Returns
     -------
@@ -39,7 +41,7 @@ def eigenvectors(problem: PencilProblem, x: FloatArray) -> FloatArray:
     signs = problem.signature.astype(np.float64)
     weights = problem.weights
     kinds = np.where(weights == 0.0, 0.0, signs * (1.0 + weights))
-    product = x.T @ problem.matrix @ x
+    product = x.T @ image
     sizes = np.linalg.norm(x, axis=0) * np.sqrt(np.abs(problem.matrix).max())
     noise = np.sqrt(signs.size) * np.finfo(float).eps * np.outer(sizes, sizes)
     turned = x

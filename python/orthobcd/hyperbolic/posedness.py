@@ -100,7 +100,7 @@ def decided(
     if (signs == signs[0]).all():
         return WellPosedness(True, True, 0.0, 0.0, "J is definite: the infimum is attained")
     attained = WellPosedness(True, True, 0.0, 0.0, "the infimum is attained")
-    if _is_definite(M):
+    if is_definite(M):
         return attained
     work = DECOMPOSITION * len(M) ** 3
     if not allowed(work):
@@ -142,7 +142,7 @@ def decided(
     return replace(attained, shift=shift)
 
 
-def _is_definite(M: FloatArray) -> bool:
+def is_definite(M: FloatArray) -> bool:
     """True if the smallest eigenvalue is above rounding, by a Cholesky factorization."""
     noise = ATTAINED_TOLERANCE * float(np.linalg.norm(M, np.inf))
     try:

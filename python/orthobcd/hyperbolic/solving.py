@@ -13,14 +13,14 @@ from .. import _core
 from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
 from .._internal.run import Deadline, Run
-from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss
+from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
 from ..problems import Problem
 from ..result import Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
 from .pencil import eigenvectors
-from .posedness import WellPosedness, decided
+from .posedness import WellPosedness, decided, is_definite
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
 
@@ -38,9 +38,6 @@ CS_SCALE = 0.65
 PROBE_TOL = 1e-4
 """Default ``tol`` of a `HyperbolicStructuralProbeProblem`."""
 
-FEASIBLE_START = 1e-8
-"""A square x0 is feasible when ``‖x0ᵀJx0 − J‖_F`` is at most this times ``max(1, ‖x0‖²)``."""
-
 SUMS = (LogisticLoss, HyperbolicStructuralProbeProblem)
 """Objectives whose pairs have no exact model; only `VRJOBCD` solves them."""
 
@@ -53,7 +50,8 @@ def signature_of(problem: Problem) -> Signs:
 
 
 def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
-    """The default solver: `VRJOBCD` for sums, `Auto` for a penalised quadratic, else `JOBCD`."""
+    """The default solver: `VRJOBCD` for sums, `Auto` for a penalised quadratic and for a definite
+    pencil (C, J), whose eigenvectors are a minimiser, else `JOBCD`."""
     if isinstance(problem, HyperbolicStructuralProbeProblem):
         return VRJOBCD(full_gradient=True, side="both", matchings=problem.n_rows)
     if isinstance(problem.smooth, LogisticLoss):
@@ -61,7 +59,19 @@ def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
     if samples(problem):
         return VRJOBCD()
     alone = isinstance(problem.penalty, NoPenalty) or isinstance(problem.smooth, ByFunction)
-    return JOBCD() if alone else Auto()
+    return JOBCD() if alone and not _is_definite_pencil(problem) else Auto()
+
+
+def _is_definite_pencil(problem: Problem) -> bool:
+    """True if f is ``½ tr(XᵀCXD)`` with C positive definite and D diagonal and nonnegative."""
+    smooth = problem.smooth
+    if isinstance(smooth, Quadratic):
+        D = smooth.D
+        diagonal = D is None or (np.array_equal(D, np.diag(np.diag(D))) and np.diag(D).min() >= 0.0)
+        return smooth.linear is None and diagonal and is_definite(smooth.C)
+    # AᵀA is not definite for fewer samples than features.
+    dense = isinstance(smooth, GramQuadratic) and smooth.scale > 0.0
+    return dense and smooth.A.shape[0] >= smooth.n_rows
 
 
 def samples(problem: Problem) -> bool:
@@ -80,8 +90,8 @@ def solve_mixed(
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
     """Solves a problem with a mixed signature; returns the core's dict, error and extra values."""
     deadline = Deadline(run.max_time)
-    posed = _check(problem, deadline)
     start = start_point(problem, x0, run.seed)
+    posed = _check(problem, deadline)
     run = replace(run, max_time=deadline.left())
     if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
         run = replace(run, tol=PROBE_TOL)
@@ -120,11 +130,13 @@ def solve_mixed(
             returned["status"] = (Status.DIVERGED if posed.finite else Status.UNBOUNDED).value
     if isinstance(problem, PencilProblem):
         x = returned["x"]
-        if returned["status"] == Status.CONVERGED.value:
-            x = eigenvectors(problem, x)
+        image = problem.matrix @ x
+        solved = returned.get("strategy") == "pencil"  # the core has checked that XᵀMX is diagonal
+        if returned["status"] == Status.CONVERGED.value and not solved:
+            x = eigenvectors(problem, x, image)
         if x is not returned["x"]:
-            extra["eigenvectors"] = x
-        extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, problem.matrix @ x)
+            extra["eigenvectors"], image = x, problem.matrix @ x
+        extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, image)
     return returned, error, extra
 
 
@@ -228,11 +240,4 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     array = as_float_array("x0", x0, 2)
     if array.shape != (n, r):
         raise ValueError(f"x0 must have shape ({n}, {r}), got {array.shape}")
-    if r == n:
-        gap = float(np.linalg.norm(array.T @ (signs[:, None] * array) - np.diag(signs)))
-        size = max(1.0, float(np.linalg.norm(array)) ** 2)
-        if gap > FEASIBLE_START * size:
-            raise ValueError(
-                f"x0 must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e}"
-            )
-    return array
+    return _core.j_orthogonal_start(array, signs) if r == n else array
