@@ -52,7 +52,7 @@ const SWEEPS: usize = 30;
 /// Least and largest number of perturbations of each start's local minimum up to `FEW` columns, and the number of
 /// entries of V that all perturbations together visit in a pass; and the number of perturbations for more columns,
 /// where a move between vertices costs as much as a descent. They suffice for the best of ten starts to reach the
-/// values of a subgradient method on all matrices of `benchmarks/scripts/rotation.py`.
+/// values of a subgradient method on 28 of the 30 matrices of `benchmarks/scripts/rotation.py`.
 const TRIALS: (usize, usize) = (40, 160);
 const VISITED: usize = 200_000;
 const FEW: usize = 12;
