@@ -515,7 +515,10 @@ mod tests {
                         assert!((all[[0, 0]] - d[0]).abs() <= 1e-7 * d[0]);
                     }
                 }
-                let back = point(far, -1.0);
+                // The same time and the opposite place.
+                let mut back = point(far, 1.0);
+                let places = back.iter_mut().zip(&signs).filter(|(_, sign)| **sign > 0);
+                places.for_each(|(v, _)| *v = -*v);
                 let d = space
                     .distance_gradient(point(far, 1.0).view(), back.view())
                     .unwrap()
