@@ -8,9 +8,12 @@ use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, sum_of_magnitudes};
 use crate::linalg::{self, Lu, product};
 use crate::manifold::polar;
 
-/// Largest number of Newton steps to a vertex, with one decomposition, and of moves between vertices.
+/// Largest number of Newton steps to a vertex, and of moves between vertices.
 const NEWTON: usize = 12;
 const MOVES: usize = 500;
+
+/// Ratio of the lengths of consecutive Newton steps above which the equations are decomposed again.
+const SLOW: f64 = 0.1;
 
 /// Largest number r(r − 1)/2 of entries that vanish at a vertex: the order of the equations of a move.
 pub(super) const LARGEST: usize = 400;
@@ -85,6 +88,11 @@ fn skew_of(angles: &[f64], r: usize) -> Array2<f64> {
         }
     }
     skew
+}
+
+/// Returns the Euclidean norm.
+fn length(x: &[f64]) -> f64 {
+    linalg::dot(x, x).sqrt()
 }
 
 fn sign(x: f64) -> f64 {
@@ -267,22 +275,23 @@ impl Search<'_> {
         self.vertex(product(here.point.rotation.view(), turn.view()), zeros)
     }
 
-    /// Returns the vertex next to the given rotation where these entries vanish, by Newton's method with the
-    /// equations of the given rotation.
+    /// Returns the vertex next to the given rotation where these entries vanish, by Newton's method. Its
+    /// equations are kept as long as the steps shrink fast.
     fn vertex(&self, mut rotation: Array2<f64>, zeros: Vec<Entry>) -> Option<Vertex> {
         let r = rotation.nrows();
         if zeros.len() < r * (r - 1) / 2 {
             return None;
         }
-        let equations = self.equations(&rotation, &zeros);
-        let mut before = 1.0;
+        let mut equations = self.equations(&rotation, &zeros);
+        let mut before = f64::INFINITY;
         for _ in 0..NEWTON {
-            let mut angles: Vec<f64> = (zeros.iter())
-                .map(|&(i, k)| -self.v.row(i).dot(&rotation.column(k)))
-                .collect();
-            equations.solve(&mut angles);
-            let size = angles.iter().map(|angle| angle * angle).sum::<f64>().sqrt();
-            if !(size <= before) {
+            let mut angles = self.angles(&equations, &rotation, &zeros);
+            if length(&angles) > SLOW * before {
+                equations = self.equations(&rotation, &zeros);
+                angles = self.angles(&equations, &rotation, &zeros);
+            }
+            let size = length(&angles);
+            if !(size <= 1.0) {
                 return None;
             }
             before = size;
@@ -301,6 +310,16 @@ impl Search<'_> {
             rotation = polar(&product(rotation.view(), turn.view()));
         }
         None
+    }
+
+    /// Returns the angles of a Newton step towards the zeros.
+    fn angles(&self, equations: &Lu, rotation: &Array2<f64>, zeros: &[Entry]) -> Vec<f64> {
+        let values = zeros.iter();
+        let mut angles: Vec<f64> = values
+            .map(|&(i, k)| -self.v.row(i).dot(&rotation.column(k)))
+            .collect();
+        equations.solve(&mut angles);
+        angles
     }
 
     /// Returns the equations of the directions at a rotation.
