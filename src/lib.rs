@@ -104,6 +104,7 @@ pub use manifold::{
 pub use moments::{Moments, Precision};
 pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
+    SparseVector,
 };
 pub use problem::Problem;
 pub use rotation::{Criterion, Rotation, rotate_loadings};

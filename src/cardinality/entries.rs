@@ -6,8 +6,8 @@ use ndarray::{Array2, s};
 
 use super::material::{Material, StartKind};
 use super::powered::on_own_rows;
-use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
-use super::starts::Maker;
+use super::search::{FIRST_ROUND, Limited, SearchSpace, checked_form, checked_start, searched};
+use super::starts::{self, Maker};
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
@@ -15,15 +15,19 @@ use crate::objective::QuadraticForm;
 use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
-use crate::start::{self, is_spectrum_exact};
+use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, LEADING, Opening};
 use crate::support::{
-    Cardinality, ColumnModel, FORMED, GAIN, Rules, Sparsity, State, SupportMover, merged, weights,
+    Cardinality, ColumnModel, Directions, GAIN, Powers, Rules, Sparsity, State, SupportMover,
+    leading_axes, merged, weights,
 };
 use crate::threads::Threads;
 
 /// Number of smaller limits whose points are also used: the limit rounded down, its half and its quarter.
 const SMALLER: u32 = 3;
+
+/// Products with C of a point of truncated power iterations, at least, beyond which a quick point comes first.
+const QUICK: f64 = 300.0;
 
 /// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
@@ -204,6 +208,7 @@ struct EntrySets<'a> {
     smaller: Vec<ColumnModel<'a>>,
     /// The model for a limit of n nonzeros, within which supports can be disjoint; only if they must overlap.
     disjoint: Option<ColumnModel<'a>>,
+    directions: Directions<'a>,
 }
 
 impl<'a> EntrySets<'a> {
@@ -218,14 +223,17 @@ impl<'a> EntrySets<'a> {
     ) -> Option<Self> {
         let (n, r) = (form.order(), selection.len());
         let go_on = || !work.expired();
-        let (basis, spectrum, spent) = start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
-        work.spend(spent + varimax_work(n, r));
+        let (basis, spectrum) = leading_axes(form, r, threads, work)?;
+        work.spend(varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
-        let model = ColumnModel::new(form, rules, weights, (spectrum, FORMED), work)?;
+        let model = ColumnModel::new(form, rules, weights, spectrum, work)?;
+        let scaled = opening::scaled(&model, &basis, work)?;
         let basis = basis.slice(s![.., ..r]).to_owned();
         Some(Self {
-            scaled: opening::scaled(&model, &basis, work)?,
-            material: Material::new(selection, basis, given, most, &go_on),
+            scaled: scaled.slice(s![.., ..r]).to_owned(),
+            directions: Directions::of_data(form, work)
+                .unwrap_or_else(|| Directions::scaled(scaled, work)),
+            material: Material::new(selection, basis, given, (most, model.is_dense()), &go_on),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
                 .collect(),
@@ -235,7 +243,7 @@ impl<'a> EntrySets<'a> {
     }
 
     fn maker<'s>(&'s self, seed: u64, work: &'s TaskWork<'s>) -> Maker<'s> {
-        Maker::new(self.mover(work), &self.material, seed)
+        Maker::new(self.mover(work), (&self.material, &self.directions), seed)
     }
 
     fn mover<'s>(&'s self, work: &'s TaskWork<'s>) -> SupportMover<'s> {
@@ -250,11 +258,30 @@ impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
 
-    const POINTS: usize = (1 + SMALLER as usize) * opening::POINTS;
+    const POINTS: usize = 2 + (1 + SMALLER as usize) * opening::POINTS;
 
-    /// Returns points for the limit and for smaller limits, so that similar limits share points, and a
-    /// doubled limit has those of its half. Only the limit rounded down and its half have points by ADMM.
+    /// Returns the point of truncated power iterations, then points for the limit and for smaller limits, so that
+    /// similar limits share points, and a doubled limit has those of its half. Only the limit rounded down and its
+    /// half have points by ADMM.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        let Some(number) = number.checked_sub(2) else {
+            let model = match self.model.is_dense() {
+                true => self.disjoint.as_ref()?,
+                false => &self.model,
+            };
+            // A small problem has no need of a quick point.
+            if number == 0 && QUICK * self.product_work() < FIRST_ROUND {
+                return None;
+            }
+            let powers = Powers {
+                model,
+                work,
+                price: 0.0,
+            };
+            let point = powers.point(&self.directions, number == 0)?;
+            let x = point.dense(model.order());
+            return self.model.rules.keep(&x).then_some(x);
+        };
         let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
         let model = match limit.checked_sub(1) {
             None => &self.model,
@@ -311,6 +338,17 @@ impl SearchSpace for EntrySets<'_> {
         (self.model.rules.cardinality.total().min(most), n * r)
     }
 
+    fn product_work(&self) -> f64 {
+        let model = &self.model;
+        model.product_work(
+            model
+                .rules
+                .cardinality
+                .total()
+                .div_ceil(model.weights.len()),
+        )
+    }
+
     /// Returns a start. If supports must overlap, random starts first descend within a limit of n nonzeros,
     /// and their columns are merged to blocks; starts by ADMM do so only if ADMM is unlikely to be feasible.
     fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<State> {
@@ -324,7 +362,8 @@ impl SearchSpace for EntrySets<'_> {
             return self.maker(seed, work).start(kind);
         };
         let mover = || SupportMover { model, work };
-        let mut state = Maker::new(mover(), &self.material, seed).start(kind)?;
+        let mut state =
+            Maker::new(mover(), (&self.material, &self.directions), seed).start(kind)?;
         let (mover, mut width) = (mover(), self.width(&state)?);
         let mut falls = true;
         while falls {
@@ -338,8 +377,17 @@ impl SearchSpace for EntrySets<'_> {
         Some(self.mover(work).state(point))
     }
 
-    fn perturbed(&self, state: &State, seed: u64, work: &TaskWork<'_>) -> Option<State> {
-        self.maker(seed, work).perturbed(state)
+    fn perturbations(&self) -> Vec<(f64, f64)> {
+        starts::perturbations(&self.model)
+    }
+
+    fn perturbed(
+        &self,
+        state: &State,
+        (kind, seed): (usize, u64),
+        work: &TaskWork<'_>,
+    ) -> Option<State> {
+        self.maker(seed, work).perturbed(state, kind)
     }
 
     fn support(&self, state: &State) -> Vec<usize> {

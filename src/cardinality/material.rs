@@ -39,6 +39,22 @@ impl StartKind {
     }
 }
 
+/// The first starts: points that need no search, best first, among starts of other kinds.
+const FIRST: [StartKind; 12] = [
+    StartKind::Opening(0),
+    StartKind::Grown,
+    StartKind::Opening(1),
+    StartKind::Splitting { first: true },
+    StartKind::Grown,
+    StartKind::Scattered,
+    StartKind::Opening(2),
+    StartKind::Selection,
+    StartKind::Turned,
+    StartKind::Opening(3),
+    StartKind::Path,
+    StartKind::Opening(4),
+];
+
 /// The data from which starts are made.
 pub(super) struct Material {
     /// Rows, one for each column, that make a feasible point.
@@ -53,6 +69,8 @@ pub(super) struct Material {
     pub(super) given: Option<Array2<f64>>,
     /// Rows with large entries in the eigenvectors.
     pub(super) pool: Vec<usize>,
+    /// True if supports must overlap.
+    dense: bool,
 }
 
 impl Material {
@@ -60,7 +78,7 @@ impl Material {
         selection: Vec<usize>,
         basis: Array2<f64>,
         given: Option<Array2<f64>>,
-        most: usize,
+        (most, dense): (usize, bool),
         go_on: GoOn<'_>,
     ) -> Self {
         Self {
@@ -70,6 +88,7 @@ impl Material {
             points: Vec::new(),
             basis,
             given,
+            dense,
         }
     }
 
@@ -78,18 +97,25 @@ impl Material {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return StartKind::Given;
         };
-        let strong = 2 + self.points.len();
-        match index {
-            0 => StartKind::Selection,
-            1 => StartKind::Splitting { first: true },
-            _ if index < strong => StartKind::Opening(index - 2),
-            _ if index == strong => StartKind::Path,
-            _ => match index % 5 {
-                4 => StartKind::Splitting { first: false },
-                3 => StartKind::Scattered,
-                1 => StartKind::Turned,
+        let first = FIRST.iter().copied().filter(|kind| match kind {
+            StartKind::Opening(point) => *point < self.points.len(),
+            _ => true,
+        });
+        let strong = first.clone().count();
+        // ADMM is the best start where supports must overlap.
+        let index = match index {
+            1 if self.dense => 3.min(strong - 1),
+            3 if self.dense => 1,
+            _ => index,
+        };
+        first
+            .into_iter()
+            .nth(index)
+            .unwrap_or(match (index - index.min(strong)) % 5 {
+                1 => StartKind::Splitting { first: false },
+                2 => StartKind::Scattered,
+                3 => StartKind::Turned,
                 _ => StartKind::Grown,
-            },
-        }
+            })
     }
 }

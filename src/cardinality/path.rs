@@ -210,7 +210,7 @@ mod tests {
         let work = TaskWork::new(&clock, f64::INFINITY);
         let sparsity = Sparsity::new(Cardinality::Columns(vec![4; r]));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((r, n))).unwrap();
-        let spectrum = ((-size, -size), 0);
+        let spectrum = (-size, -size);
         let model = ColumnModel::new(&smooth, rules, vec![1.0; r], spectrum, &work).unwrap();
         let mover = SupportMover {
             model: &model,

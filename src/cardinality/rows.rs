@@ -9,29 +9,37 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, Axis, s};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::powered::on_rows;
-use super::search::{AXES_WORK, Limited, SearchSpace, checked_form, checked_start, searched};
+use super::search::{Limited, SearchSpace, checked_form, checked_start, searched};
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::limits::TaskWork;
-use crate::manifold::polar;
-use crate::objective::{Columns, Quadratic, QuadraticForm, gradient_work};
+use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
 use crate::problem::Problem;
 use crate::search::AutoSolution;
 use crate::solver::{Monitor, Options};
-use crate::start::{self, is_spectrum_exact};
+use crate::start::is_spectrum_exact;
 use crate::stored::stored;
-use crate::support::{self, AT_ONCE, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};
+use crate::support::{
+    self, AT_ONCE, BYTES, GAIN, SCALAR, TRIALS, largest_rows, leading_axes, opening::axes,
+};
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
+
+/// The kind of perturbation by truncated power iterations, and range of the share of the rows that it keeps.
+const POWERED: usize = 1;
+const KEPT: (f64, f64) = (0.2, 0.9);
+
+/// Blocks of axes from which truncated power iterations start, and most steps of each.
+const BLOCKS: usize = 6;
+const STEPS: usize = 30;
 
 /// Limit on the nonzero rows of X, or penalty for them.
 ///
@@ -106,15 +114,15 @@ pub fn minimize_row_sparse(
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |work: &TaskWork<'_>| {
         let go_on = || !work.expired();
-        let (basis, (low, high), spent) =
-            start::spectral_within(form, r, AXES_WORK, threads, &go_on)?;
-        work.spend(spent);
+        let (basis, (low, high)) = leading_axes(form, r, threads, work)?;
         Some(RowSets {
             scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
-            columns: Columns::new(form, BYTES, &go_on)?,
+            shift: high.max(0.0),
+            columns: Columns::cheapest(form, BYTES, &go_on)?,
             form,
             diagonal: form.diagonal(),
             basis: basis.slice(s![.., ..r]).to_owned(),
+            axes: basis,
             given: given.clone(),
             sparsity,
             lambda,
@@ -162,7 +170,11 @@ struct RowSets<'a> {
     form: &'a dyn QuadraticForm,
     columns: Columns<'a>,
     diagonal: Vec<f64>,
+    /// r leading axes, and all that are known.
     basis: Array2<f64>,
+    axes: Array2<f64>,
+    /// Makes C negative semidefinite.
+    shift: f64,
     given: Option<Vec<usize>>,
     sparsity: RowSparsity,
     lambda: f64,
@@ -203,8 +215,7 @@ impl RowSets<'_> {
             Some(own) => axes(&*own, r, work)?,
             None => {
                 let c = self.columns.principal(&rows, k, &|| !work.expired())?;
-                let share = k as f64 / self.diagonal.len() as f64;
-                work.spend(SCALAR * (k * k) as f64 + k as f64 * share * self.columns.first_use());
+                work.spend((k * k) as f64 * (SCALAR + self.columns.entry_work()));
                 axes(&Quadratic::new(c, None, None).ok()?, r, work)?
             }
         };
@@ -226,7 +237,7 @@ impl RowSets<'_> {
     /// Returns VᵀC for the vectors V of a set of rows, r×n; None if the time ran out.
     fn image(&self, state: &RowSet, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let (n, r, k) = (self.diagonal.len(), self.components(), state.rows.len());
-        let single = k as f64 * self.columns.any_use(k) + 2.0 * (n * k * r) as f64;
+        let single = r as f64 * self.columns.product_work(k);
         let product = gradient_work(self.form, r);
         work.spend(single.min(product));
         if product < single {
@@ -235,18 +246,54 @@ impl RowSets<'_> {
             let image = (self.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
             return Some(image.reversed_axes().as_standard_layout().into_owned());
         }
+        let by_columns = state.vectors.t().as_standard_layout().into_owned();
         let mut image: Array2<f64> = Array2::zeros((r, n));
-        for (&i, v) in state.rows.iter().zip(state.vectors.outer_iter()) {
-            // A stored column is only read.
-            if !self.columns.is_whole() && work.clock.expired() {
-                return None;
+        let values = by_columns.as_slice()?.chunks(k);
+        let vectors: Vec<SparseVector<'_>> = values.map(|v| (&state.rows[..], v)).collect();
+        let mut targets: Vec<&mut [f64]> = image.as_slice_mut()?.chunks_mut(n).collect();
+        self.columns.add_products(&vectors, &mut targets);
+        Some(image)
+    }
+
+    /// Returns the principal axes, on all rows.
+    fn principal_axes(&self, work: &TaskWork<'_>) -> Option<RowSet> {
+        work.spend(gradient_work(self.form, self.components()));
+        let (serial, go_on) = (Threads::serial(), || !work.expired());
+        let image = (self.form).apply_while(self.basis.view(), &serial, &go_on)?;
+        let columns = self.basis.columns().into_iter().zip(image.columns());
+        let eigenvalues: Vec<f64> = columns.map(|(v, y)| v.dot(&y)).collect();
+        let rows = support::nonzero_rows(self.basis.view());
+        Some(RowSet {
+            value: 0.5 * eigenvalues.iter().sum::<f64>() + self.lambda * rows.len() as f64,
+            vectors: self.basis.select(Axis(0), &rows),
+            rows,
+            eigenvalues,
+        })
+    }
+
+    /// Returns the best set of rows of truncated block power iterations from X: each step takes the rows of largest
+    /// norm of σX − CX, σ making C negative semidefinite.
+    fn powered(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
+        let count = self
+            .sparsity
+            .about(self.components())
+            .min(self.diagonal.len());
+        let mut best = self.solved(largest_rows(x, count), work)?;
+        for _ in 0..STEPS {
+            let Some(image) = self.image(&best, work) else {
+                break;
+            };
+            let mut y = image.reversed_axes() * -1.0;
+            for (&i, v) in best.rows.iter().zip(best.vectors.outer_iter()) {
+                y.row_mut(i).scaled_add(self.shift, &v);
             }
-            let column = self.columns.column(i);
-            for (mut y, &v) in image.outer_iter_mut().zip(v) {
-                y.iter_mut().zip(&*column).for_each(|(y, &c)| *y += v * c);
+            let next = self.solved(largest_rows(&y, count), work);
+            match next.filter(|next| next.value < best.value - GAIN * self.scale) {
+                Some(next) => best = next,
+                None => break,
             }
         }
-        Some(image)
+        Some(best)
     }
 
     fn table(&self, state: &RowSet, work: &TaskWork<'_>) -> Table {
@@ -367,10 +414,25 @@ impl SearchSpace for RowSets<'_> {
     type State = RowSet;
     type Point = RowSet;
 
-    const POINTS: usize = 2;
+    const POINTS: usize = 3 + BLOCKS;
 
-    /// Returns the best points on the rows of largest leverage, and of largest variance.
+    /// Returns the best points on the rows of largest leverage, and of largest variance, the principal axes if a penalty
+    /// allows all rows, and the points of truncated block power iterations from blocks of successive axes.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<RowSet> {
+        let Some(number) = number.checked_sub(1) else {
+            let is_allowed = matches!(self.sparsity, RowSparsity::Penalty(_));
+            return is_allowed.then(|| self.principal_axes(work)).flatten();
+        };
+        if let Some(block) = number.checked_sub(2) {
+            let (r, from) = (self.components(), block * self.components());
+            let to = from + r;
+            let x = (to <= self.axes.ncols()).then(|| self.axes.slice(s![.., from..to]))?;
+            // C V has the axes scaled by their curvatures.
+            work.spend(gradient_work(self.form, r));
+            let serial = Threads::serial();
+            let image = (self.form).apply_while(x, &serial, &|| !work.expired())?;
+            return self.powered(&image, work);
+        }
         let weights = match number {
             0 => self.basis.clone(),
             _ => self.variances(),
@@ -402,6 +464,11 @@ impl SearchSpace for RowSets<'_> {
         (self.sparsity.about(r), n)
     }
 
+    fn product_work(&self) -> f64 {
+        let r = self.components();
+        r as f64 * self.columns.product_work(self.sparsity.about(r))
+    }
+
     fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
         let (n, r) = self.basis.dim();
         let number = match (&self.given, number) {
@@ -424,13 +491,11 @@ impl SearchSpace for RowSets<'_> {
             0 => largest_rows(&self.variances(), r),
             1 => largest_rows(&self.basis, (2 * count).min(n)),
             _ if number.is_multiple_of(2) => {
-                let mixing: Array2<f64> =
-                    Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut random));
-                let columns = random.random_range(1..=r);
-                largest_rows(
-                    &self.basis.dot(&polar(&mixing).slice(s![.., ..columns])),
-                    count,
-                )
+                let mut chosen: Vec<usize> = (0..self.axes.ncols()).collect();
+                chosen.shuffle(&mut random);
+                chosen.truncate(r);
+                let powered = self.powered(&self.axes.select(Axis(1), &chosen), work)?;
+                return self.fitted(powered, work);
             }
             _ => {
                 let mut rows = largest_rows(&self.basis, (4 * count).min(n));
@@ -442,9 +507,34 @@ impl SearchSpace for RowSets<'_> {
         self.fitted(self.solved(rows, work)?, work)
     }
 
-    fn perturbed(&self, state: &RowSet, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
+    /// Random rows in place of some, or truncated power iterations.
+    fn perturbations(&self) -> Vec<(f64, f64)> {
+        vec![(0.5, 0.0), (0.5, 0.0)]
+    }
+
+    fn perturbed(
+        &self,
+        state: &RowSet,
+        (kind, seed): (usize, u64),
+        work: &TaskWork<'_>,
+    ) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let k = state.rows.len();
+        if kind == POWERED {
+            // Truncated power iterations from the vectors on a part of the rows.
+            let share = random.random_range(KEPT.0..KEPT.1);
+            let mut x = self.dense(state);
+            for &i in &state.rows {
+                if !random.random_bool(share) {
+                    x.row_mut(i).fill(0.0);
+                }
+            }
+            let image = self
+                .form
+                .apply_while(x.view(), &Threads::serial(), &|| !work.expired())?;
+            work.spend(gradient_work(self.form, self.components()));
+            return self.fitted(self.powered(&image, work)?, work);
+        }
         let most = (k / 3).clamp(2, 12);
         let times = random
             .random_range(2..=most)

@@ -31,8 +31,11 @@ use crate::stored::{Stored, stored};
 use crate::support::GAIN;
 use crate::threads::{Threads, locked};
 
-/// Number of chains.
+/// Largest number of chains. The first round has at least [`FIRST_CHAINS`], and as many as can make [`PRODUCTS`] products
+/// with C each in [`FIRST_ROUND`]; each round adds one.
 const CHAINS: usize = 16;
+const FIRST_CHAINS: usize = 4;
+const PRODUCTS: f64 = 1000.0;
 
 /// Number of independent chains with the best value that end a search with an effort of 1, after a round of
 /// perturbations without improvement. Such chains do not exchange points, so all of them would have missed any
@@ -40,7 +43,7 @@ const CHAINS: usize = 16;
 const AGREEING: usize = CHAINS / 4;
 
 /// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
-const FIRST_ROUND: f64 = 2e7;
+pub(super) const FIRST_ROUND: f64 = 2e7;
 const LONGEST_ROUND: f64 = 2e8;
 const GROWTH: f64 = 2.0;
 
@@ -51,13 +54,13 @@ const LEAST_PATIENCE: usize = 800;
 const PER_SWAP: usize = 4;
 
 /// Least and largest work of a search with an effort of 1, in multiply-adds.
-const WORK: (f64, f64) = (1.5e10, 5e10);
-
-/// Largest work of principal axes to rounding, in multiply-adds; beyond, the axes are approximate.
-pub(super) const AXES_WORK: f64 = 3e8;
+const WORK: (f64, f64) = (1.5e10, 2.5e10);
 
 /// A descent that takes this multiple of the work of the round is interrupted, also within a step.
 const OVERDUE: f64 = 2.0;
+
+/// Factor by which the expected decrease of a descent fades with every descent that brings less.
+const FADING: f64 = 0.9;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
@@ -88,12 +91,25 @@ pub(super) trait SearchSpace: Sync {
     /// Returns the approximate number of indices of a support, and the number of all indices.
     fn choice(&self) -> (usize, usize);
 
+    /// Returns the work of a product of C with a column.
+    fn product_work(&self) -> f64;
+
     /// Returns start `number`; the best kinds of starts come first.
     fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<Self::State>;
 
-    /// Returns a perturbed point; None if the perturbation failed.
-    fn perturbed(&self, state: &Self::State, seed: u64, work: &TaskWork<'_>)
-    -> Option<Self::State>;
+    /// Returns the kinds of perturbations: for each the share of a chain's work, and the work of other kinds that must
+    /// come before it, in the same units of work.
+    fn perturbations(&self) -> Vec<(f64, f64)> {
+        vec![(1.0, 0.0)]
+    }
+
+    /// Returns a perturbed point, by the given kind of perturbation and seed; None if the perturbation failed.
+    fn perturbed(
+        &self,
+        state: &Self::State,
+        by: (usize, u64),
+        work: &TaskWork<'_>,
+    ) -> Option<Self::State>;
 
     /// Returns the indices of the support.
     fn support(&self, state: &Self::State) -> Vec<usize>;
@@ -204,6 +220,10 @@ struct Chain<S> {
     /// Number of seeds used.
     seeds: u64,
     unsuccessful: usize,
+    /// Work of each kind of perturbation, with the descents that followed.
+    spent_by: Vec<f64>,
+    /// Decrease that a descent from a perturbed point can bring: a fading maximum of the decreases so far.
+    decrease: f64,
     /// Work in this round and in all rounds before, and the improved points of this round with the work up to
     /// each.
     spent: f64,
@@ -215,7 +235,7 @@ struct Chain<S> {
 }
 
 stored!(Chain<S> {
-    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent, total, counted,
+    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent_by, decrease, spent, total, counted,
     descents,
 } with found: Vec::new());
 
@@ -231,6 +251,8 @@ impl<S> Chain<S> {
             stationary: StationarySupports::default(),
             seeds: 0,
             unsuccessful: 0,
+            spent_by: Vec::new(),
+            decrease: f64::INFINITY,
             spent: 0.0,
             total: 0.0,
             found: Vec::new(),
@@ -354,6 +376,19 @@ fn patience((chosen, all): (usize, usize)) -> usize {
     LEAST_PATIENCE.max(PATIENCE * chosen).min(most)
 }
 
+/// Returns the kind of perturbation whose share of the work `spent` is the least used.
+fn due(kinds: &[(f64, f64)], spent: &mut Vec<f64>) -> usize {
+    if spent.is_empty() {
+        spent.extend(kinds.iter().map(|kind| kind.1));
+    }
+    let total: f64 = spent.iter().sum();
+    let least = |&a: &usize, &b: &usize| {
+        let left = |k: usize| kinds[k].0 * total - spent[k];
+        left(a).total_cmp(&left(b)).then(b.cmp(&a))
+    };
+    (0..kinds.len()).max_by(least).unwrap_or(0)
+}
+
 impl<W: SearchSpace> ChainSearch<'_, W> {
     /// Searches until a limit or convergence; returns the status and the work done.
     ///
@@ -362,12 +397,12 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     /// [`same`](Self::same), and never ends higher.
     fn run(&self, incumbent: &mut SparseIncumbent<'_>, spent: f64) -> (Status, f64) {
         let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
-            chains: (0..CHAINS)
+            chains: (0..self.first_chains())
                 .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
                 .collect(),
             spent,
             length: FIRST_ROUND,
-            begun: CHAINS,
+            begun: self.first_chains(),
             unsuccessful: 0,
             confirmed: false,
         });
@@ -384,6 +419,12 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 incumbent.keep(&progress);
             }
         }
+    }
+
+    /// Returns the number of chains in the first round.
+    fn first_chains(&self) -> usize {
+        let affordable = FIRST_ROUND / (PRODUCTS * self.space.product_work());
+        (affordable as usize).clamp(FIRST_CHAINS, CHAINS)
     }
 
     /// Returns the status if the search ends here.
@@ -442,7 +483,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         if progress.spent >= self.limit {
             return;
         }
-        let mut order: Vec<usize> = (0..CHAINS).collect();
+        let count = chains.len();
+        let mut order: Vec<usize> = (0..count).collect();
         let values: Vec<f64> = chains
             .iter()
             .map(|chain| self.value(&locked(chain)))
@@ -450,16 +492,21 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
         let lowest = values[order[0]] + same;
         let agreeing =
-            (0..CHAINS).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
+            (0..count).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
         let perturbed = incumbent.rounds > 1;
         let enough = agreeing.count() as f64 >= self.options.effort * AGREEING as f64;
         progress.confirmed = lowest.is_finite() && perturbed && !gained && enough;
         let leader = locked(&chains[order[0]]).best.clone();
-        for (place, &k) in order[CHAINS / 2..].iter().enumerate() {
+        for (place, &k) in order[count / 2..].iter().enumerate() {
             let from = if place % 2 == 0 { leader.clone() } else { None };
             let mut chain = locked(&chains[k]);
             self.report(&chain, incumbent);
             *chain = Chain::new(progress.begun, from, incumbent.value());
+            progress.begun += 1;
+        }
+        if count < CHAINS {
+            let chain = Chain::new(progress.begun, None, incumbent.value());
+            progress.chains.push(Mutex::new(chain));
             progress.begun += 1;
         }
         if incumbent.rounds > 1 {
@@ -480,7 +527,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             1 => 0,
             _ => (share as f64 * length / FIRST_ROUND) as usize,
         };
-        let done: Vec<AtomicU64> = (0..CHAINS).map(|_| AtomicU64::new(0)).collect();
+        let done: Vec<AtomicU64> = (0..chains.len()).map(|_| AtomicU64::new(0)).collect();
         let before = |k: usize| {
             let works = done[..k]
                 .iter()
@@ -488,7 +535,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             works.sum::<f64>()
         };
         pool::run(
-            CHAINS,
+            chains.len(),
             self.threads.count(),
             self.clock,
             |k| {
@@ -536,6 +583,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         perturbations: usize,
     ) {
         let work = TaskWork::strict(self.clock, left);
+        let kinds = self.space.perturbations();
         let mut failed = 0;
         let goes_on = |chain: &Chain<W::State>, failed: usize| {
             failed < perturbations || chain.best.is_none() || chain.current.is_some()
@@ -544,25 +592,53 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             let stream = pool::decorrelated(self.options.seed, chain.number as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
+            let (before, mut kind) = (work.spent(), None);
             let state = match (chain.current.take(), &chain.best, chain.from.take()) {
                 (Some(current), _, _) => Some(current),
-                (None, Some(best), _) => self.space.perturbed(best, seed, &work),
+                (None, Some(best), _) => {
+                    let due = due(&kinds, &mut chain.spent_by);
+                    kind = Some(due);
+                    self.space.perturbed(best, (due, seed), &work)
+                }
                 (None, None, Some(from)) => {
                     chain.best = Some(from);
                     continue;
                 }
                 (None, None, None) => self.space.start(chain.number, seed, &work),
             };
+            let charge = |chain: &mut Chain<W::State>| {
+                if let Some(kind) = kind {
+                    chain.spent_by[kind] += work.spent() - before;
+                }
+            };
             let Some(mut state) = state else {
                 work.spend(FAILED_WORK);
+                charge(chain);
                 continue;
             };
+            let start = self.space.value(&state);
+            if kind.is_some() && start - chain.decrease > self.value(chain) {
+                work.spend(FAILED_WORK);
+                charge(chain);
+                chain.descents += 1;
+                chain.unsuccessful += 1;
+                failed += 1;
+                continue;
+            }
             let left = (length - work.spent()).max(0.0);
             let stationary = &mut chain.stationary;
             let is_stationary = work.part(work.units(OVERDUE * length), |work| {
                 self.space.descend(&mut state, stationary, left, work)
             });
+            charge(chain);
             chain.descents += 1;
+            if kind.is_some() {
+                let decrease = start - self.space.value(&state);
+                chain.decrease = match chain.decrease.is_finite() {
+                    true => decrease.max(FADING * chain.decrease),
+                    false => decrease / FADING,
+                };
+            }
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {
                 chain.unsuccessful += usize::from(!better);

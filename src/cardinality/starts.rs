@@ -1,11 +1,10 @@
 //! Starts of descents, and perturbations.
 //!
 //! Starts are: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated
-//! by varimax or at random, [truncated](super::cut) directly or by ADMM; random entries; and columns grown
-//! one after the other. A column is grown by forward selection from a row, disjoint from the others
-//! (d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008), or by the truncated power method (Yuan and Zhang, JMLR
-//! 14, 2013) orthogonally to them. A perturbation swaps entries at random, runs ADMM from the point, or grows
-//! some columns again.
+//! by varimax or at random, [truncated](super::cut) directly or by ADMM; random entries; and columns made
+//! one after the other by [truncated power iterations](crate::support::Powers), on rows of no other column or
+//! orthogonally to them. A perturbation makes some columns again, swaps entries at random, follows a path, or
+//! runs ADMM from the point.
 
 use ndarray::Array2;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -14,28 +13,44 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::material::{Material, StartKind};
-use crate::heuristic::{GROWTH, RAISE, SEEDS};
+use crate::heuristic::RAISE;
 use crate::manifold::{perturbed, polar};
+use crate::objective::gradient_work;
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
-use crate::support::{self, Cardinality, Part, SCALAR, SparsePoint, State, SupportMover};
+use crate::support::{
+    Cardinality, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover,
+    free_rows,
+};
 
-/// Steps of the truncated power method.
+/// Steps of the truncated power method on shared rows.
 const POWER_STEPS: usize = 15;
 
-/// Probability that a random row comes from the rows of large gradient or leverage, and that a perturbation
-/// other than ADMM swaps entries.
+/// Probability that a random row comes from the rows of large gradient or leverage.
 const NEAR: f64 = 0.7;
-const SWAPS: f64 = 0.5;
 
-/// Share of perturbations by a path from the best point.
+/// Probability that a column is made anew on rows of other columns, and the same for a dense problem.
+const SHARED: f64 = 0.3;
+const DENSE_SHARED: f64 = 0.8;
+
+/// Range of the share of its entries that a perturbed column keeps.
+const KEPT: (f64, f64) = (0.3, 0.9);
+
+/// Kinds of perturbations: new columns, swaps of entries, a path, ADMM.
+const SWAP: usize = 1;
+const PATH: usize = 2;
+const ADMM: usize = 3;
+
+/// Share of the work of perturbations by a path from the best point, and of new columns in that of new columns and
+/// swaps.
 const PATHS: f64 = 0.15;
+const REGROWN: f64 = 0.5;
 
 /// Share of the limit below which a point is continued by a path.
 const USED: f64 = 0.9;
 
-/// Share of perturbations by ADMM from the best point, the same for a dense problem, and size of the random
-/// rotation before ADMM.
+/// Share of the work of perturbations by ADMM from the best point, the same for a dense problem, and size of the
+/// random rotation before ADMM.
 const ADMM_SHARE: f64 = 0.1;
 const DENSE_ADMM_SHARE: f64 = 0.5;
 const ROTATION: f64 = 0.1;
@@ -44,18 +59,40 @@ const ROTATION: f64 = 0.1;
 /// truncated.
 const SURPLUS: usize = 2;
 
+/// Returns the share of each kind of perturbation in the work of a chain, and the work of others before it.
+pub(super) fn perturbations(model: &ColumnModel<'_>) -> Vec<(f64, f64)> {
+    let admm = match model.is_dense() {
+        true => DENSE_ADMM_SHARE,
+        false => ADMM_SHARE,
+    };
+    let cheap = 1.0 - PATHS - admm;
+    let costly = LEAST_STEPS * gradient_work(model.form, model.weights.len());
+    vec![
+        (REGROWN * cheap, 0.0),
+        ((1.0 - REGROWN) * cheap, 0.0),
+        (PATHS, costly),
+        (admm, costly),
+    ]
+}
+
 /// Maker of starts and perturbations, with its own random numbers.
 pub(super) struct Maker<'a> {
     pub(super) mover: SupportMover<'a>,
     material: &'a Material,
+    directions: &'a Directions<'a>,
     random: Xoshiro256PlusPlus,
 }
 
 impl<'a> Maker<'a> {
-    pub(super) fn new(mover: SupportMover<'a>, material: &'a Material, seed: u64) -> Self {
+    pub(super) fn new(
+        mover: SupportMover<'a>,
+        (material, directions): (&'a Material, &'a Directions<'a>),
+        seed: u64,
+    ) -> Self {
         Self {
             mover,
             material,
+            directions,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
         }
     }
@@ -234,33 +271,65 @@ impl<'a> Maker<'a> {
         self.mover.shrunk(point)
     }
 
-    /// Empties column t and grows it to `count` entries; the other columns stay, except those that share rows
-    /// with it.
+    /// Replaces column t by the best of some runs of truncated power iterations, with at most `count` entries:
+    /// on rows of no other column, or orthogonally to the other columns.
     fn regrown(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<SparsePoint> {
+        let (model, work) = (self.mover.model, self.mover.work);
         if self.mover.is_late() {
             return None;
         }
-        let part = match self.random.random_bool(0.5) {
-            true => {
-                let tries = self.random.random_range(1..=SEEDS);
-                let parts: Vec<Part> = (0..tries)
-                    .filter_map(|_| self.forward(point, t, count))
-                    .collect();
-                parts
-                    .into_iter()
-                    .min_by(|a, b| a.value.total_cmp(&b.value))?
-            }
-            false => self.truncated(point, t, count)?,
+        let shares = match model.is_dense() {
+            true => DENSE_SHARED,
+            false => SHARED,
         };
-        let mut touched = point.group(t);
         let mut next = point.clone();
-        next.parts[t] = part;
-        touched.extend(next.group(t));
-        touched.sort_unstable();
-        touched.dedup();
-        self.mover
-            .model
-            .optimised(next, &touched, None, self.mover.work)
+        if !model.rules.nonnegative && self.random.random_bool(shares) {
+            next.parts[t] = self.truncated(point, t, count)?;
+            let mut touched = point.group(t);
+            touched.extend(next.group(t));
+            touched.sort_unstable();
+            touched.dedup();
+            return model.optimised(next, &touched, None, work);
+        }
+        let free = free_rows(&model.rules, &point.parts, t);
+        let from = self.directions(&point.parts[t], t, &free);
+        next.parts[t] = Powers {
+            model,
+            work,
+            price: 0.0,
+        }
+        .column(t, count, &free, from)?;
+        Some(next)
+    }
+
+    /// Returns random directions for column t: a mixture of leading ones, a column of C, and the column itself without
+    /// some of its entries.
+    fn directions(&mut self, part: &Part, t: usize, free: &[bool]) -> Vec<Vec<f64>> {
+        let (model, work) = (self.mover.model, self.mover.work);
+        let powers = Powers {
+            model,
+            work,
+            price: 0.0,
+        };
+        let p = self.directions.len();
+        let mixture = Array2::from_shape_fn((p, 1), |_| StandardNormal.sample(&mut self.random));
+        let mut directions = vec![self.directions.mixture(&mixture, work)];
+        let mut parts = Vec::new();
+        let material = self.material;
+        parts.extend(self.row(|i| free[i], &material.pool).map(Part::unit));
+        let mut own = part.clone();
+        let share = self.random.random_range(KEPT.0..KEPT.1);
+        for &i in &part.rows {
+            if !self.random.random_bool(share) {
+                own.remove(i);
+            }
+        }
+        parts.extend(own.normalise().then_some(own));
+        let pairs: Vec<(usize, &Part)> = parts.iter().map(|part| (t, part)).collect();
+        let gradients = model.gradients_of(&pairs, work);
+        let ascents = parts.iter().zip(gradients);
+        directions.extend(ascents.map(|(part, gradient)| powers.ascent(t, part, gradient)));
+        directions
     }
 
     /// Returns a random row that column t may have.
@@ -273,46 +342,6 @@ impl<'a> Maker<'a> {
             };
             admitted(i).then_some(i)
         })
-    }
-
-    /// Grows column t by forward selection from a random row, on rows of no other column.
-    fn forward(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
-        let (model, work) = (self.mover.model, self.mover.work);
-        let mut taken = vec![false; model.order()];
-        for part in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
-            part.1.rows.iter().for_each(|&i| taken[i] = true);
-        }
-        let admitted = |i: usize| !taken[i] && model.rules.admits(i, t);
-        let material = self.material;
-        let seed = self.row(admitted, &material.pool)?;
-        let mut part = Part::unit(seed);
-        model.rules.included[t]
-            .iter()
-            .for_each(|&i| part.insert(i, 0.0));
-        model.solo(&mut part, t, work)?;
-        while part.rows.len() < count && !self.mover.is_late() {
-            let gradient = model.gradient(&part, t, work);
-            let lambda = part.along(&gradient);
-            work.spend(SCALAR * (6 * gradient.len()) as f64);
-            let more = (count - part.rows.len()).min(part.rows.len().div_ceil(GROWTH));
-            let mut gains: Vec<(f64, usize)> = (0..gradient.len())
-                .filter(|&j| admitted(j) && !(model.rules.nonnegative && gradient[j] >= 0.0))
-                .map(|j| {
-                    let own = model.weights[t] * model.diagonal[j];
-                    (support::gain(lambda, gradient[j], own), j)
-                })
-                .filter(|&(gain, j)| gain > 0.0 && part.entry(j).is_none())
-                .collect();
-            if gains.is_empty() {
-                break;
-            }
-            support::keep_best(&mut gains, more);
-            for &(_, j) in &gains {
-                part.insert(j, -0.1 * gradient[j] / model.scale);
-            }
-            model.solo(&mut part, t, work)?;
-        }
-        Some(part)
     }
 
     /// Runs the truncated power method orthogonally to the other columns, from a random combination of
@@ -362,38 +391,37 @@ impl<'a> Maker<'a> {
         Some(part)
     }
 
-    /// Returns a perturbed point; None if the perturbation failed.
-    pub(super) fn perturbed(&mut self, state: &State) -> Option<State> {
+    /// Returns a perturbed point, by the given kind of perturbation; None if it failed.
+    pub(super) fn perturbed(&mut self, state: &State, kind: usize) -> Option<State> {
         let r = self.columns();
         let costly = self.mover.model.is_costly(&state.point);
-        let share = match self.mover.model.is_dense() {
-            true => DENSE_ADMM_SHARE,
-            false => ADMM_SHARE,
-        };
         let is_used = self.mover.is_used(state, USED);
-        let perturbed = if !is_used || self.random.random_bool(PATHS) {
-            // With entries to add, the path continues at its present multiplier.
-            let raise = match is_used {
-                true => RAISE.0 * RAISE.1.powf(self.random.random()),
-                false => 1.0,
-            };
-            let (_, loss) = self.mover.multipliers(state);
-            let dense = state.point.dense(self.mover.model.order());
-            let x = self.mover.path(dense, raise * loss);
-            x.and_then(|x| self.near(x))
-        } else if costly || self.random.random_bool(share) {
-            let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
-            let dense = || state.point.dense(self.mover.model.order());
-            self.cut()
-                .by_admm(|| perturbed(&dense(), size, seed), 1.0, STEPS)
-                .or_else(|| (!costly).then(|| self.swapped(state)).flatten())
-        } else if self.random.random_bool(SWAPS) {
-            self.swapped(state)
-        } else {
-            let mut order: Vec<usize> = (0..r).collect();
-            order.shuffle(&mut self.random);
-            order.truncate(self.random.random_range(1..=r.min(3)));
-            self.replaced(&state.point, &order)
+        let perturbed = match kind {
+            _ if kind == PATH || !is_used => {
+                // With entries to add, the path continues at its present multiplier.
+                let raise = match is_used {
+                    true => RAISE.0 * RAISE.1.powf(self.random.random()),
+                    false => 1.0,
+                };
+                let (_, loss) = self.mover.multipliers(state);
+                let dense = state.point.dense(self.mover.model.order());
+                let x = self.mover.path(dense, raise * loss);
+                x.and_then(|x| self.near(x))
+            }
+            _ if kind == ADMM || costly => {
+                let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
+                let dense = || state.point.dense(self.mover.model.order());
+                self.cut()
+                    .by_admm(|| perturbed(&dense(), size, seed), 1.0, STEPS)
+                    .or_else(|| (!costly).then(|| self.swapped(state)).flatten())
+            }
+            SWAP => self.swapped(state),
+            _ => {
+                let mut order: Vec<usize> = (0..r).collect();
+                order.shuffle(&mut self.random);
+                order.truncate(self.random.random_range(1..=r.min(3)));
+                self.replaced(&state.point, &order)
+            }
         };
         self.within(perturbed?)
     }

@@ -31,14 +31,14 @@ const REFINEMENTS: usize = 3;
 const FINAL_REFINEMENTS: usize = 40;
 
 /// A component is refined after it has grown by this part of its size; under a limit it grows by this part at once.
-pub(crate) const GROWTH: usize = 8;
+const GROWTH: usize = 8;
 
 /// Most passes of drops and adds after the growth.
 const SWAP_PASSES: usize = 6;
 
 /// Number of rows from which a component is grown; the best result is kept. The rows are those of the largest
 /// diagonal at first, and random ones later.
-pub(crate) const SEEDS: usize = 3;
+const SEEDS: usize = 3;
 
 /// One component.
 #[derive(Debug, Clone, Default)]

@@ -46,7 +46,6 @@ use ndarray::{Array2, ArrayView2};
 use crate::limits::MethodLimit;
 use crate::problem::Problem;
 
-pub(crate) use forward::{GROWTH, SEEDS};
 pub(crate) use known::{Basis, Known, Prepared, profile};
 pub(crate) use oracle::{ClockMonitor, Oracle};
 pub(crate) use partition::alternated as alternated_partition;

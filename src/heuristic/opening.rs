@@ -48,8 +48,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     let rules = |count| Rules::new(&Sparsity::new(Cardinality::Total(count)), n, r).ok();
     let form = oracle.form?;
     let weights = weights(form, r).ok()?;
-    let spectrum = (basis.spectrum, 0);
-    let mut model = ColumnModel::new(form, rules(r)?, weights, spectrum, work)?;
+    let mut model = ColumnModel::new(form, rules(r)?, weights, basis.spectrum, work)?;
     let scaled = opening::scaled(&model, &basis.spectral, work)?;
     let mut best: Option<(f64, Array2<f64>)> = None;
     let mut try_count = |count: usize, kinds: &[usize], leading: f64| {

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 
 use ndarray::{Array2, s};
 
-use super::{GoOn, QuadraticForm, column_work};
+use super::{GoOn, QuadraticForm, SparseVector, column_work, pass_work, sparse_product_work};
 use crate::rows::Rows;
 use crate::threads::{Threads, locked};
 
 /// Columns formed by one product.
 const PANEL: usize = 64;
 
-/// Assumed number of uses of a cached column per computation.
-const USES: f64 = 100.0;
+/// Largest order at which C is formed for sparse products.
+const FORMED: usize = 1024;
 
 /// Access to the columns of C, from any thread.
 pub struct Columns<'a> {
@@ -84,6 +84,19 @@ impl<'a> Columns<'a> {
         })
     }
 
+    /// Access to C by sparse products and entries: a stored C, a C that is formed in at most `bytes` of memory if its
+    /// columns are cheaper than the products with data that they replace, or the form itself. None if `go_on` returns
+    /// false.
+    pub(crate) fn cheapest(
+        form: &'a dyn QuadraticForm,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Option<Self> {
+        let (n, samples) = (form.order(), form.samples());
+        let is_formed = n <= FORMED && (samples == 0 || n <= samples);
+        Self::new(form, if is_formed { bytes } else { 0 }, go_on)
+    }
+
     /// Returns whether all of C is stored, so that a column costs no more than reading it.
     pub fn is_whole(&self) -> bool {
         !matches!(self.source, Source::Recent(_))
@@ -95,17 +108,49 @@ impl<'a> Columns<'a> {
         self.first_use
     }
 
-    /// Returns the work of any use if `touched` columns are used repeatedly.
-    pub(crate) fn any_use(&self, touched: usize) -> f64 {
-        match self.keeps(touched) {
-            true => self.first_use / USES,
-            false => self.first_use,
-        }
-    }
-
     /// Returns whether the cache holds `touched` columns at once.
     fn keeps(&self, touched: usize) -> bool {
         self.is_whole() || touched <= self.capacity
+    }
+
+    /// Adds C v to the target (n entries) of each sparse vector v.
+    pub(crate) fn add_products(&self, vectors: &[SparseVector<'_>], targets: &mut [&mut [f64]]) {
+        if !self.is_whole() {
+            return self.form.add_products(vectors, targets);
+        }
+        for ((rows, values), target) in vectors.iter().zip(targets) {
+            for (&i, &v) in rows.iter().zip(*values) {
+                let column = self.column(i);
+                target
+                    .iter_mut()
+                    .zip(&*column)
+                    .for_each(|(t, &c)| *t += v * c);
+            }
+        }
+    }
+
+    /// Returns the work of C v for a v with `nonzeros` nonzeros.
+    pub(crate) fn product_work(&self, nonzeros: usize) -> f64 {
+        match self.is_whole() {
+            true => 2.0 * nonzeros as f64 * pass_work(self.form.order()),
+            false => sparse_product_work(self.form, nonzeros),
+        }
+    }
+
+    /// Returns the work of an entry of C, without reading it.
+    pub(crate) fn entry_work(&self) -> f64 {
+        match self.is_whole() {
+            true => 0.0,
+            false => self.form.column_work() / self.form.order() as f64,
+        }
+    }
+
+    /// Returns C_ij.
+    pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
+        match self.is_whole() {
+            true => self.column(i)[j],
+            false => self.form.entry(i, j),
+        }
     }
 
     /// Column `j`.

@@ -10,8 +10,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
-use crate::linalg::add_product;
+use crate::linalg::{add_product, dot};
 use crate::rows::{Rows, rows_of, slice_of};
+use crate::simd::arch;
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Rows of a product computed between two calls of `go_on`.
@@ -19,6 +20,9 @@ const PANEL: usize = 64;
 
 /// Samples that are copied for a product of some columns.
 const SAMPLES: usize = 4096;
+
+/// A sparse vector: the rows of its nonzeros, and their values.
+pub type SparseVector<'a> = (&'a [usize], &'a [f64]);
 
 /// The data matrix A (m samples by n features), accessed only by products and columns.
 ///
@@ -101,14 +105,13 @@ pub trait Data: Debug + Send + Sync {
         true
     }
 
-    /// Adds `scale · AᵀA_k` to `target` (n entries).
-    fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
-        let mut column = vec![0.0; self.samples()];
-        self.add_outer(k, &[1.0], &mut column);
-        self.add_transposed(0, 1, scale, &column, target);
-    }
+    /// Adds `scale · AᵀA v` to the target (n entries) of each sparse vector v.
+    fn add_gram(&self, vectors: &[SparseVector<'_>], scale: f64, targets: &mut [&mut [f64]]);
 
-    /// Returns the mean multiply-adds of [`add_gram_column`](Self::add_gram_column).
+    /// Returns A_kᵀA_l.
+    fn inner(&self, k: usize, l: usize) -> f64;
+
+    /// Returns the mean multiply-adds of [`add_gram`](Self::add_gram) for a vector with one nonzero.
     fn gram_column_work(&self) -> f64 {
         self.stored() as f64
     }
@@ -323,6 +326,35 @@ impl Data for DenseColumns<'_> {
         });
     }
 
+    /// Reads A once for all vectors.
+    fn add_gram(&self, vectors: &[SparseVector<'_>], scale: f64, targets: &mut [&mut [f64]]) {
+        let image = |(rows, values): &SparseVector<'_>| {
+            let mut image = vec![0.0; self.samples];
+            for (&k, &v) in rows.iter().zip(*values) {
+                add(&mut image, scale * v, self.column(k));
+            }
+            image
+        };
+        let images: Vec<Vec<f64>> = vectors.iter().map(image).collect();
+        arch().dispatch(
+            #[inline(always)]
+            || {
+                for (k, column) in self.entries.chunks_exact(self.samples).enumerate() {
+                    for (targets, images) in targets.chunks_mut(LANES).zip(images.chunks(LANES)) {
+                        let products = inner_products(column, images);
+                        for (target, product) in targets.iter_mut().zip(products) {
+                            target[k] += product;
+                        }
+                    }
+                }
+            },
+        );
+    }
+
+    fn inner(&self, k: usize, l: usize) -> f64 {
+        dot(self.column(k), self.column(l))
+    }
+
     fn stored_in(&self, columns: &[usize]) -> usize {
         columns.len() * self.samples
     }
@@ -363,6 +395,46 @@ impl Data for DenseColumns<'_> {
         }
         !stopped.into_inner()
     }
+}
+
+/// Vectors whose products with a column are computed together, and running sums for each of them.
+const LANES: usize = 4;
+const SUMS: usize = 8;
+
+/// Returns the inner products of a column with at most [`LANES`] vectors.
+#[inline(always)]
+fn inner_products(column: &[f64], vectors: &[Vec<f64>]) -> [f64; LANES] {
+    let mut products = [0.0; LANES];
+    match vectors {
+        [vector] => products[0] = together(column, [vector])[0],
+        [a, b, c, d] => products = together(column, [a, b, c, d]),
+        _ => {
+            for (product, vector) in products.iter_mut().zip(vectors) {
+                *product = together(column, [vector])[0];
+            }
+        }
+    }
+    products
+}
+
+/// Returns the inner products of a column with N vectors.
+#[inline(always)]
+fn together<const N: usize>(column: &[f64], vectors: [&[f64]; N]) -> [f64; N] {
+    let mut sums = [[0.0; SUMS]; N];
+    let whole = column.len() / SUMS * SUMS;
+    for from in (0..whole).step_by(SUMS) {
+        let a = &column[from..from + SUMS];
+        for (sums, vector) in sums.iter_mut().zip(vectors) {
+            let b = &vector[from..from + SUMS];
+            for k in 0..SUMS {
+                sums[k] += a[k] * b[k];
+            }
+        }
+    }
+    std::array::from_fn(|n| {
+        let rest = column[whole..].iter().zip(&vectors[n][whole..]);
+        rest.map(|(a, b)| a * b).sum::<f64>() + sums[n].iter().sum::<f64>()
+    })
 }
 
 /// `target += factor · x`.

@@ -13,7 +13,8 @@ use std::sync::{Arc, OnceLock};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::{
-    BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, Spectrum, Tracker, check_means,
+    BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, SparseVector, Spectrum,
+    Tracker, check_means,
 };
 use crate::error::{Error, Result};
 use crate::rows::Rows;
@@ -210,15 +211,24 @@ impl QuadraticForm for GramQuadratic<'_> {
         diagonal.clone()
     }
 
-    fn column(&self, j: usize, target: &mut [f64]) {
-        target.fill(0.0);
-        self.data.add_gram_column(j, self.scale, target);
-        if self.mean.is_some() {
-            target
-                .iter_mut()
-                .enumerate()
-                .for_each(|(k, t)| *t += self.center_entry(k, j));
+    fn add_products(&self, vectors: &[SparseVector<'_>], targets: &mut [&mut [f64]]) {
+        self.data.add_gram(vectors, self.scale, targets);
+        let (Some(mean), samples) = (&self.mean, self.samples() as f64) else {
+            return;
+        };
+        for ((rows, values), target) in vectors.iter().zip(targets) {
+            let along = |u: &Array1<f64>| -> f64 {
+                rows.iter().zip(*values).map(|(&k, &v)| u[k] * v).sum()
+            };
+            let (by_mean, by_sum) = (self.scale * along(mean), self.scale * along(&self.sums));
+            for ((t, &mean), &sum) in target.iter_mut().zip(mean).zip(&self.sums) {
+                *t += (samples * mean - sum) * by_mean - mean * by_sum;
+            }
         }
+    }
+
+    fn entry(&self, i: usize, j: usize) -> f64 {
+        self.scale * self.data.inner(i, j) + self.center_entry(i, j)
     }
 
     fn samples(&self) -> usize {

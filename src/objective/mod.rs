@@ -23,7 +23,7 @@ use crate::threads::Threads;
 pub use crate::error::{LARGEST, SMALLEST};
 pub use crate::limits::GoOn;
 pub use columns::{Column, Columns};
-pub use data::{Data, DenseColumns};
+pub use data::{Data, DenseColumns, SparseVector};
 pub(crate) use evaluated::Evaluated;
 pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
@@ -34,7 +34,8 @@ use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
 pub(crate) use work::{
-    DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work, step_work,
+    DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work,
+    sparse_product_work, step_work,
 };
 
 /// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
@@ -221,12 +222,29 @@ pub trait QuadraticForm: Objective {
         None
     }
 
+    /// Adds C v to the target (n entries) of each sparse vector v.
+    fn add_products(&self, vectors: &[SparseVector<'_>], targets: &mut [&mut [f64]]) {
+        let mut x = Array2::zeros((self.order(), vectors.len()));
+        for ((rows, values), mut column) in vectors.iter().zip(x.columns_mut()) {
+            rows.iter().zip(*values).for_each(|(&i, &v)| column[i] = v);
+        }
+        let products = self.apply(x.view(), &Threads::serial());
+        for (product, target) in products.columns().into_iter().zip(targets) {
+            target.iter_mut().zip(product).for_each(|(t, v)| *t += v);
+        }
+    }
+
     /// Writes column `j` of C to `target`, n entries.
     fn column(&self, j: usize, target: &mut [f64]) {
-        let mut unit = Array2::zeros((self.order(), 1));
-        unit[[j, 0]] = 1.0;
-        let image = self.apply(unit.view(), &Threads::serial());
-        target.iter_mut().zip(&image).for_each(|(t, &v)| *t = v);
+        target.fill(0.0);
+        self.add_products(&[(&[j], &[1.0])], &mut [target]);
+    }
+
+    /// Returns C_ij.
+    fn entry(&self, i: usize, j: usize) -> f64 {
+        let mut column = vec![0.0; self.order()];
+        self.column(j, &mut column);
+        column[i]
     }
 
     /// Returns the entries of C in these rows and columns; None if `go_on` returns false.

@@ -2,7 +2,9 @@
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut1, CowArray, Ix2, s};
 
-use super::{GoOn, LARGEST, QuadraticForm, Spectrum, check_coefficients, check_data, largest};
+use super::{
+    GoOn, LARGEST, QuadraticForm, SparseVector, Spectrum, check_coefficients, check_data, largest,
+};
 use crate::error::{Error, Result};
 use crate::linalg::{add_product, multiple_of_identity};
 use crate::rows::Rows;
@@ -214,7 +216,15 @@ impl QuadraticForm for Quadratic<'_> {
         factor.map(|(scale, at)| (*scale, at.view()))
     }
 
-    fn column(&self, j: usize, target: &mut [f64]) {
-        ArrayViewMut1::from(target).assign(&self.c.row(j));
+    fn add_products(&self, vectors: &[SparseVector<'_>], targets: &mut [&mut [f64]]) {
+        for ((rows, values), target) in vectors.iter().zip(targets) {
+            for (&i, &v) in rows.iter().zip(*values) {
+                ArrayViewMut1::from(&mut **target).scaled_add(v, &self.c.row(i));
+            }
+        }
+    }
+
+    fn entry(&self, i: usize, j: usize) -> f64 {
+        self.c[[i, j]]
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{Array1, Array2, ArrayView2};
 
-use super::data::{Centred, add, is_nonzero};
+use super::data::{Centred, SparseVector, add, is_nonzero};
 use super::{Data, GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::rows::Rows;
@@ -305,15 +305,41 @@ impl Data for SparseColumns {
         true
     }
 
-    /// Reads the samples of column `k` only.
-    fn add_gram_column(&self, k: usize, scale: f64, target: &mut [f64]) {
-        let rows = self.by_samples();
-        for (i, value) in self.column(k) {
-            let range = rows.starts[i]..rows.starts[i + 1];
-            for (&j, &other) in rows.indices[range.clone()].iter().zip(&rows.values[range]) {
-                target[j as usize] += scale * other * value;
+    /// Reads only the samples in which A v is not zero.
+    fn add_gram(&self, vectors: &[SparseVector<'_>], scale: f64, targets: &mut [&mut [f64]]) {
+        let by_samples = self.by_samples();
+        let mut image = vec![0.0; self.samples];
+        for ((rows, values), target) in vectors.iter().zip(targets) {
+            let mut samples = Vec::new();
+            for (&k, &v) in rows.iter().zip(*values) {
+                for (i, value) in self.column(k) {
+                    image[i] += value * v;
+                    samples.push(i);
+                }
+            }
+            for i in samples {
+                // A sample that is listed twice is zero the second time.
+                let value = scale * std::mem::take(&mut image[i]);
+                if value != 0.0 {
+                    let range = by_samples.starts[i]..by_samples.starts[i + 1];
+                    let entries = by_samples.indices[range.clone()].iter();
+                    for (&j, &other) in entries.zip(&by_samples.values[range]) {
+                        target[j as usize] += value * other;
+                    }
+                }
             }
         }
+    }
+
+    fn inner(&self, k: usize, l: usize) -> f64 {
+        let mut others = self.column(l).peekable();
+        let product = |(i, value): (usize, f64)| {
+            while others.next_if(|other| other.0 < i).is_some() {}
+            others
+                .next_if(|other| other.0 == i)
+                .map_or(0.0, |other| value * other.1)
+        };
+        self.column(k).map(product).sum()
     }
 
     fn gram_column_work(&self) -> f64 {

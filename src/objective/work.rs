@@ -83,6 +83,16 @@ pub(crate) fn column_work(form: &dyn QuadraticForm) -> f64 {
     each * form.column_work() + FILLED * pass_work(form.order())
 }
 
+/// Returns the work of C v for a sparse v, if C is not stored.
+pub(crate) fn sparse_product_work(form: &dyn QuadraticForm, nonzeros: usize) -> f64 {
+    let each = match form.factor() {
+        Some(_) => form.column_work(),
+        // Each nonzero of v reads its samples; all of the data are read at most.
+        None => SCATTERED * (nonzeros as f64 * form.column_work()).min(form.product_work()),
+    };
+    each + FILLED * pass_work(form.order())
+}
+
 /// Returns the work of a step besides its gradient: passes over X and a decomposition.
 pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
     let columns = r as f64;

@@ -10,11 +10,12 @@
 use ndarray::Array2;
 
 use super::candidate::Candidate;
+use super::first::{POINTS, first_point};
 use super::incumbent::Incumbent;
 use super::options::{Auto, Run};
 use crate::certificate::known_minimiser;
 use crate::heuristic::{Profile, profile};
-use crate::limits::{Clock, RATE};
+use crate::limits::{Clock, RATE, TaskWork};
 use crate::linalg::square;
 use crate::manifold::{CONSTRAINT_ROUNDING, drift};
 use crate::objective::{QuadraticForm, default_work, step_work};
@@ -147,6 +148,26 @@ fn answer_pencil(
         incumbent.status = incumbent.status.or(status);
     }
     true
+}
+
+/// Takes the [first points](first_point) of a quadratic form, unless the caller chose the heuristics.
+pub(super) fn first(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, threads: &Threads) {
+    let (problem, clock) = (incumbent.problem, incumbent.clock);
+    if is_chosen(incumbent.auto) {
+        return;
+    }
+    let own = profile(problem);
+    for number in 0..POINTS {
+        if incumbent.status.is_some() || clock.expired() {
+            return;
+        }
+        let work = TaskWork::new(clock, f64::INFINITY);
+        let made = |_: usize| first_point(problem, (form, &own), number, threads, &work);
+        let found = pool::run(1, 1, clock, made, |_| incumbent.watch(None));
+        if let Some((name, x)) = found.into_iter().flatten().flatten().next() {
+            take(incumbent, x, (name, work.spent()), false);
+        }
+    }
 }
 
 /// Minimises a nonquadratic f from the first point.

@@ -81,6 +81,9 @@ pub fn minimize_with(
     {
         return incumbent.finish();
     }
+    if let Some(form) = form {
+        answer::first(&mut incumbent, form, threads);
+    }
     let units = match form {
         Some(_) => f64::INFINITY,
         None => {

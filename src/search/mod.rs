@@ -28,6 +28,7 @@ mod auto;
 mod candidate;
 mod changes;
 mod compact;
+mod first;
 mod incumbent;
 mod options;
 mod phases;

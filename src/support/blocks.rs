@@ -13,7 +13,7 @@ use crate::linalg::{orthonormal_factor, symmetric_eigen};
 use crate::objective::eigen_work;
 
 /// Most rows of C that are formed to merge blocks.
-pub(crate) const FORMED: usize = 1024;
+const FORMED: usize = 1024;
 
 /// Rows, columns and contribution to f of a block.
 struct Block {

@@ -16,7 +16,6 @@ use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, SCALAR};
 use super::rules::Cardinality;
 use crate::limits::TaskWork;
-use crate::objective::Column as CovarianceColumn;
 use crate::stored::stored;
 
 /// Most rows added per column, and most entries of a column that a transferred row can replace.
@@ -79,9 +78,6 @@ impl CandidateMove {
     }
 }
 
-/// A row that may be dropped, and its column of C.
-type Row<'a> = (usize, CovarianceColumn<'a>);
-
 /// A point with the gradients of its columns.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
@@ -110,6 +106,31 @@ fn add_gain(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
         return 0.0;
     }
     pattern::gain(lambda, rho, entry)
+}
+
+/// The entries of C in a few rows.
+struct Near {
+    rows: Vec<usize>,
+    entries: Vec<f64>,
+}
+
+impl Near {
+    fn new(model: &ColumnModel<'_>, rows: &[usize]) -> Self {
+        let of = |&i: &usize| rows.iter().map(move |&j| model.entry(i, j));
+        Self {
+            entries: rows.iter().flat_map(of).collect(),
+            rows: rows.to_vec(),
+        }
+    }
+
+    /// Returns C_ij for two of the rows.
+    fn entry(&self, i: usize, j: usize) -> f64 {
+        let place = |i: usize| self.rows.iter().position(|&row| row == i);
+        match (place(i), place(j)) {
+            (Some(a), Some(b)) => self.entries[a * self.rows.len() + b],
+            _ => f64::NAN,
+        }
+    }
 }
 
 /// Moves of the points of a model; the work is charged to the task.
@@ -222,17 +243,14 @@ impl SupportMover<'_> {
         let n = model.order();
         self.work.spend(SCALAR * (6 * n) as f64);
         let weight = model.weights[t];
-        let mut adds: Vec<(f64, usize)> = (0..n)
-            .map(|j| {
-                let entry = weight * model.diagonal[j];
-                (
-                    add_gain(lambda, image[j], entry, model.rules.nonnegative),
-                    j,
-                )
-            })
-            .filter(|&(gain, j)| gain > 0.0 && free(j))
-            .collect();
-        pattern::keep_best(&mut adds, ADDITIONS);
+        let adds = pattern::largest(n, ADDITIONS, |j, least| {
+            let (rho, own) = (image[j], weight * model.diagonal[j]);
+            // The gain is at most ½|ρ|, if the diagonal entry is not below λ.
+            if own >= lambda && 0.5 * rho.abs() <= least || !free(j) {
+                return 0.0;
+            }
+            add_gain(lambda, rho, own, model.rules.nonnegative)
+        });
         let single = part.rows.len() == 1;
         let mut drops: Vec<(f64, usize)> = (part.entries())
             .filter(|&(i, _)| !single && !model.rules.holds(i, t))
@@ -268,13 +286,14 @@ impl SupportMover<'_> {
     ) {
         for t in 0..columns.len() {
             let part = &state.point.parts[t];
+            let swaps = part.rows.len() * columns[t].adds.len();
             self.work
-                .spend(SCALAR * (10 * part.rows.len() * columns[t].adds.len()) as f64);
+                .spend(SCALAR * (10 * swaps) as f64 + self.model.entries_work(swaps));
             for &a in part.rows.iter().filter(|&&a| !self.model.rules.holds(a, t)) {
                 let mut best = None;
-                let row = self.model.column(a);
                 for &(_, j) in &columns[t].adds {
-                    let estimate = self.swap_decrease(state, columns, t, (a, j, row[j]));
+                    let shared = self.model.entry(a, j);
+                    let estimate = self.swap_decrease(state, columns, t, (a, j, shared));
                     if best.is_none_or(|(other, _)| estimate > other) {
                         best = Some((estimate, j));
                     }
@@ -298,8 +317,9 @@ impl SupportMover<'_> {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
+                let pairs = CHEAPEST * parts[s].rows.len();
                 self.work
-                    .spend(SCALAR * (20 * CHEAPEST * parts[s].rows.len()) as f64);
+                    .spend(SCALAR * (20 * pairs) as f64 + self.model.entries_work(pairs));
                 for &j in &parts[s].rows {
                     if rules.holds(j, s) || !rules.admits(j, t) {
                         continue;
@@ -309,12 +329,12 @@ impl SupportMover<'_> {
                         1 if !rules.holds(single[0].1, t) => &single[..],
                         _ => &columns[t].drops,
                     };
-                    let row = self.model.column(j);
                     for &(_, a) in out.iter().take(CHEAPEST) {
-                        let here = self.swap_decrease(state, columns, t, (a, j, row[a]));
+                        let shared = self.model.entry(j, a);
+                        let here = self.swap_decrease(state, columns, t, (a, j, shared));
                         let swap = rules
                             .admits(a, s)
-                            .then(|| (self.swap_decrease(state, columns, s, (j, a, row[a])), a));
+                            .then(|| (self.swap_decrease(state, columns, s, (j, a, shared)), a));
                         let there = [columns[s].swaps.get(&j).copied(), swap];
                         moves.extend(there.into_iter().flatten().map(|(gain, b)| CandidateMove {
                             estimate: here + gain,
@@ -343,17 +363,20 @@ impl SupportMover<'_> {
         let counts = state.point.counts();
         for (t, column) in columns.iter().enumerate() {
             let remaining = model.rules.remaining(&counts, t).min(2);
-            let few: Vec<Row<'_>> = (column.drops.iter().take(CHEAPEST))
-                .map(|&(_, a)| (a, model.column(a)))
+            let few: Vec<usize> = column
+                .drops
+                .iter()
+                .take(CHEAPEST)
+                .map(|drop| drop.1)
                 .collect();
-            let few = few.as_slice();
-            let mut outs: Vec<[Option<&Row<'_>>; 2]> = Vec::new();
+            let mut outs: Vec<[Option<usize>; 2]> = Vec::new();
             match 2 - remaining {
                 0 => outs.push([None; 2]),
-                1 => outs.extend(few.iter().map(|a| [Some(a), None])),
+                1 => outs.extend(few.iter().map(|&a| [Some(a), None])),
                 _ => outs.extend(
                     (0..few.len())
-                        .flat_map(|b| (0..b).map(move |a| [Some(&few[a]), Some(&few[b])])),
+                        .flat_map(|b| few[..b].iter().map(move |&a| (a, b)))
+                        .map(|(a, b)| [Some(a), Some(few[b])]),
                 ),
             }
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
@@ -363,14 +386,21 @@ impl SupportMover<'_> {
                     .collect();
                 rows.sort_by(|a, b| b.0.total_cmp(&a.0));
                 rows.truncate(PAIRED);
+                let pairs = rows.len() * rows.len();
+                let entries = model.entries_work(pairs + few.len() * (rows.len() + few.len()));
                 self.work
-                    .spend(SCALAR * (30 * outs.len() * rows.len() * rows.len()) as f64);
+                    .spend(SCALAR * (30 * outs.len() * pairs) as f64 + entries);
+                // C in these rows, by the rows that may be dropped and by themselves.
+                let own: Vec<usize> = few
+                    .iter()
+                    .copied()
+                    .chain(rows.iter().map(|row| row.1))
+                    .collect();
+                let near = Near::new(model, &own);
                 for (k, &(_, j)) in rows.iter().enumerate() {
-                    let row = model.column(j);
                     for &(_, i) in &rows[..k] {
                         for out in &outs {
-                            let pair = (i, j, row[i]);
-                            moves.extend(self.pair_add(state, column, (s, t), pair, *out));
+                            moves.extend(self.pair_add(state, column, (s, t), (i, j, &near), *out));
                         }
                     }
                 }
@@ -383,8 +413,8 @@ impl SupportMover<'_> {
         state: &State,
         column: &ColumnEstimates,
         (s, t): (usize, usize),
-        (i, j, shared): (usize, usize, f64),
-        out: [Option<&Row<'_>>; 2],
+        (i, j, near): (usize, usize, &Near),
+        out: [Option<usize>; 2],
     ) -> Option<CandidateMove> {
         let (model, parts) = (self.model, &state.point.parts);
         let weight = model.weights[t];
@@ -392,19 +422,20 @@ impl SupportMover<'_> {
         let norm = p.hypot(q);
         let (p, q) = (p / norm, q / norm);
         let square = |i: usize| model.diagonal[i];
+        let shared = near.entry(i, j);
         let own = weight * (p * p * square(i) + 2.0 * p * q * shared + q * q * square(j));
         let (mut lambda, mut rho, mut left) = (
             column.lambda,
             p * column.image[i] + q * column.image[j],
             1.0,
         );
-        for (k, (a, row)) in out.iter().enumerate().filter_map(|(k, a)| Some((k, (*a)?))) {
-            let v = parts[t].entry(*a)?;
-            lambda += weight * square(*a) * v * v - 2.0 * v * column.image[*a];
-            if let (1, Some((b, _))) = (k, out[0]) {
-                lambda += 2.0 * weight * row[*b] * v * parts[t].entry(*b)?;
+        for (k, a) in out.iter().enumerate().filter_map(|(k, a)| Some((k, (*a)?))) {
+            let v = parts[t].entry(a)?;
+            lambda += weight * square(a) * v * v - 2.0 * v * column.image[a];
+            if let (1, Some(b)) = (k, out[0]) {
+                lambda += 2.0 * weight * near.entry(a, b) * v * parts[t].entry(b)?;
             }
-            rho -= v * weight * (p * row[i] + q * row[j]);
+            rho -= v * weight * (p * near.entry(a, i) + q * near.entry(a, j));
             left -= v * v;
         }
         let (estimate, first) =
@@ -421,7 +452,7 @@ impl SupportMover<'_> {
             };
         Some(CandidateMove {
             estimate,
-            drops: out.map(|a| a.map(|&(a, _)| (a, t))),
+            drops: out.map(|a| a.map(|a| (a, t))),
             adds: [Some((i, t)), Some((j, t))],
             firsts: [Some(first * p), Some(first * q)],
         })

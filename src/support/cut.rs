@@ -236,7 +236,7 @@ mod tests {
         let work = TaskWork::new(&clock, f64::INFINITY);
         let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
-        let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], ((1.0, 1.0), 0), &work).unwrap();
+        let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &work).unwrap();
         let cut = Cut {
             model: &model,
             work: &work,

@@ -45,7 +45,7 @@ const RADIUS: (f64, f64) = (0.5, 2.0);
 const DOT: f64 = 3.0;
 
 /// Work of the calls and allocations of a step, which dominate with few entries.
-const STEP: f64 = 6e3;
+const STEP: f64 = 2e3;
 
 /// Damping of the normal equations, relative to their diagonal. They are singular if columns vanish in their
 /// shared rows.

@@ -13,15 +13,19 @@ mod model;
 mod moves;
 pub(crate) mod opening;
 mod pattern;
+mod power;
+mod rays;
 mod rules;
 
-pub(crate) use blocks::{FORMED, merged};
+pub(crate) use blocks::merged;
 pub(crate) use candidates::{State, SupportMover};
 pub use model::NEGLIGIBLE;
 pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
 pub(crate) use moves::{AT_ONCE, GAIN, TRIALS};
 pub(crate) use pattern::{
-    Part, SCALAR, dense, entry, gain, keep_best, largest_rows, nonzero_rows, on_rows, without,
+    Part, SCALAR, dense, entry, gain, largest_rows, nonzero_rows, on_rows, without,
 };
+pub(crate) use power::{Directions, Powers, free_rows, leading_axes};
+pub(crate) use rays::rays;
 pub(crate) use rules::Rules;
 pub use rules::{Cardinality, Sparsity};

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits::TaskWork;
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
-use crate::objective::{Column, Columns, QuadraticForm, eigen_work, gradient_work, pass_work};
+use crate::objective::{Columns, QuadraticForm, SparseVector, eigen_work, gradient_work};
 use crate::signature::Signature;
 use crate::stored::stored;
 use crate::threads::Threads;
@@ -32,7 +32,16 @@ const DECOMPOSED: usize = 40;
 
 /// Work of a solution on given supports besides products and decompositions, in multiply-adds; with few rows
 /// this is most of the work.
-const SOLUTION: f64 = 5e4;
+const SOLUTION: f64 = 1e4;
+
+/// Largest eigenvalue of C, relative to the smallest one, up to which C is negative semidefinite to rounding.
+const SEMIDEFINITE: f64 = 1e-12;
+
+/// Diagonal entry of C, relative to the largest one, up to which a row of a semidefinite C is zero to rounding.
+const NOTHING: f64 = 1e-24;
+
+/// Work of reading an entry of C.
+const ENTRY: f64 = 4.0;
 
 /// Multiply-adds of a Newton step on given supports above which points are not optimised: such a step takes a
 /// tenth of a second.
@@ -121,6 +130,8 @@ pub(crate) struct ColumnModel<'a> {
     pub(crate) rules: Rules,
     columns: Arc<Columns<'a>>,
     pub(crate) diagonal: Vec<f64>,
+    /// Number of rows in which C or the linear term is not zero.
+    live: usize,
     /// d_1, …, d_r.
     pub(crate) weights: Vec<f64>,
     linear: Option<Array2<f64>>,
@@ -131,28 +142,34 @@ pub(crate) struct ColumnModel<'a> {
 }
 
 impl<'a> ColumnModel<'a> {
-    /// `spectrum`: approximate extreme eigenvalues of C; `formed`: the largest order at which a C that is not
-    /// stored is formed. None if the time ran out.
+    /// `spectrum`: approximate extreme eigenvalues of C. None if the time ran out.
     pub(crate) fn new(
         form: &'a dyn QuadraticForm,
         rules: Rules,
         weights: Vec<f64>,
-        ((low, high), formed): ((f64, f64), usize),
+        (low, high): (f64, f64),
         work: &TaskWork<'_>,
     ) -> Option<Self> {
-        let n = form.order();
-        let bytes = match n <= formed {
-            true => BYTES,
-            false => BYTES.min(8 * n * (n - 1)),
-        };
-        let columns = Columns::new(form, bytes, &|| !work.expired())?;
-        let linear = form.linear().map(|l| l.to_owned());
+        let columns = Columns::cheapest(form, BYTES, &|| !work.expired())?;
+        let (n, linear) = (form.order(), form.linear().map(|l| l.to_owned()));
         let slope = linear
             .as_ref()
             .map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
         let largest = weights.iter().fold(0.0f64, |m, d| m.max(d.abs()));
+        let diagonal = columns.diagonal();
+        let nothing = NOTHING * diagonal.iter().fold(0.0f64, |m, d| m.max(d.abs()));
+        let is_live = |i: &usize| {
+            let slopes = linear.as_ref().map(|l: &Array2<f64>| l.row(*i));
+            diagonal[*i].abs() > nothing || slopes.is_some_and(|row| row.iter().any(|&l| l != 0.0))
+        };
+        // A C that is not semidefinite can have entries in rows with a zero on the diagonal.
+        let live = match high <= SEMIDEFINITE * -low {
+            true => (0..n).filter(is_live).count().max(1),
+            false => n,
+        };
         Some(Self {
-            diagonal: columns.diagonal(),
+            diagonal,
+            live,
             scale: (0.5 * (high - low) * largest + slope).max(f64::MIN_POSITIVE),
             columns: Arc::new(columns),
             form,
@@ -170,6 +187,7 @@ impl<'a> ColumnModel<'a> {
             rules,
             columns: Arc::clone(&self.columns),
             diagonal: self.diagonal.clone(),
+            live: self.live,
             weights: self.weights.clone(),
             linear: self.linear.clone(),
             scale: self.scale,
@@ -177,16 +195,17 @@ impl<'a> ColumnModel<'a> {
         }
     }
 
-    /// Returns whether supports must overlap, as there are more nonzeros than rows. Columns then cannot be
+    /// Returns whether supports must overlap, as there are more nonzeros than rows that matter. Columns then cannot be
     /// grown one after the other.
     pub(crate) fn is_dense(&self) -> bool {
-        self.rules.cardinality.total() > self.order()
+        self.rules.cardinality.total() > self.live
     }
 
-    /// Returns the model for a limit of n nonzeros (disjoint supports exist); None if entries are included.
+    /// Returns the model for as many nonzeros as rows that matter, within which supports can be disjoint; None if
+    /// entries are included.
     pub(crate) fn disjoint(&self) -> Option<Self> {
-        let (n, total) = (self.order(), self.rules.cardinality.total());
-        Some(self.with(self.rules.reduced(|count| count * n / total)?))
+        let total = self.rules.cardinality.total();
+        Some(self.with(self.rules.reduced(|count| count * self.live / total)?))
     }
 
     /// Returns whether supports within the cardinality have more entries than XᵀX = I has equations: one for
@@ -213,8 +232,19 @@ impl<'a> ColumnModel<'a> {
         (self.weights[t] * low).max(self.weights[t] * high)
     }
 
-    pub(crate) fn column(&self, i: usize) -> Column<'_> {
-        self.columns.column(i)
+    /// Returns C_ij.
+    pub(crate) fn entry(&self, i: usize, j: usize) -> f64 {
+        self.columns.entry(i, j)
+    }
+
+    /// Returns the work of `count` entries of C.
+    pub(crate) fn entries_work(&self, count: usize) -> f64 {
+        count as f64 * (ENTRY + self.columns.entry_work())
+    }
+
+    /// Returns the work of C v for a v with `nonzeros` nonzeros.
+    pub(crate) fn product_work(&self, nonzeros: usize) -> f64 {
+        self.columns.product_work(nonzeros)
     }
 
     /// Appends C_ij for the given j to `target`.
@@ -226,11 +256,6 @@ impl<'a> ColumnModel<'a> {
     ) {
         let column = self.columns.column(i);
         target.extend(rows.map(|j| column[j]));
-    }
-
-    /// Returns the work of using a column of C for a part, beside reading it.
-    fn column_work(&self) -> f64 {
-        self.columns.any_use(self.rules.cardinality.total())
     }
 
     pub(crate) fn slope(&self, i: usize, t: usize) -> f64 {
@@ -267,8 +292,8 @@ impl<'a> ColumnModel<'a> {
     /// Returns the gradients of all columns, all rows: by one product with C if the supports are large.
     pub(crate) fn gradients(&self, point: &SparsePoint, work: &TaskWork<'_>) -> Vec<Vec<f64>> {
         let n = self.order();
-        let count: usize = point.counts().iter().sum();
-        let single = count as f64 * (2.0 * pass_work(n) + self.column_work());
+        let counts = point.counts();
+        let single: f64 = counts.iter().map(|&count| self.product_work(count)).sum();
         let dense = (single > gradient_work(self.form, point.parts.len()))
             .then(|| self.image(&point.dense(n), work))
             .flatten();
@@ -280,9 +305,10 @@ impl<'a> ColumnModel<'a> {
                         .collect()
                 })
                 .collect(),
-            None => (point.parts.iter().enumerate())
-                .map(|(t, part)| self.gradient(part, t, work))
-                .collect(),
+            None => {
+                let parts: Vec<(usize, &Part)> = point.parts.iter().enumerate().collect();
+                self.gradients_of(&parts, work)
+            }
         }
     }
 
@@ -308,29 +334,38 @@ impl<'a> ColumnModel<'a> {
         })
     }
 
-    /// Returns the gradient of column t, all rows; unfinished if the time ran out.
+    /// Returns the gradient of column t, all rows.
     pub(crate) fn gradient(&self, part: &Part, t: usize, work: &TaskWork<'_>) -> Vec<f64> {
+        self.gradients_of(&[(t, part)], work).remove(0)
+    }
+
+    /// Returns the gradients of some columns, all rows.
+    pub(crate) fn gradients_of(
+        &self,
+        parts: &[(usize, &Part)],
+        work: &TaskWork<'_>,
+    ) -> Vec<Vec<f64>> {
         let n = self.order();
-        work.spend(part.rows.len() as f64 * (2.0 * pass_work(n) + self.column_work()));
-        let mut image = vec![0.0; n];
-        for (i, v) in part.entries() {
-            // A stored column is only read.
-            if !self.columns.is_whole() && work.clock.expired() {
-                break;
+        let spent = parts
+            .iter()
+            .map(|(_, part)| self.product_work(part.rows.len()));
+        work.spend(spent.sum());
+        let vectors: Vec<SparseVector<'_>> = (parts.iter())
+            .map(|(_, part)| (&part.rows[..], &part.values[..]))
+            .collect();
+        let mut images = vec![vec![0.0; n]; parts.len()];
+        let mut targets: Vec<&mut [f64]> = images.iter_mut().map(|y| &mut y[..]).collect();
+        self.columns.add_products(&vectors, &mut targets);
+        for (image, &(t, _)) in images.iter_mut().zip(parts) {
+            if self.weights[t] != 1.0 {
+                image.iter_mut().for_each(|y| *y *= self.weights[t]);
             }
-            let (column, factor) = (self.columns.column(i), v * self.weights[t]);
-            image
-                .iter_mut()
-                .zip(&*column)
-                .for_each(|(y, &c)| *y += factor * c);
+            if let Some(linear) = &self.linear {
+                let slopes = linear.column(t);
+                image.iter_mut().zip(slopes).for_each(|(y, l)| *y += l);
+            }
         }
-        if let Some(linear) = &self.linear {
-            image
-                .iter_mut()
-                .zip(linear.column(t))
-                .for_each(|(y, l)| *y += l);
-        }
-        image
+        images
     }
 
     /// Returns the quadratic form of column t on its support; None if the time ran out.

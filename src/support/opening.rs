@@ -19,6 +19,7 @@ use super::blocks::{columns_by_count, merged, rows_within, triangular};
 use super::cut::{Cut, LEAST_STEPS};
 use super::model::ColumnModel;
 use super::pattern::{self, Part, SCALAR};
+use super::power::share;
 use super::rules::{Cardinality, Rules};
 use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};
@@ -470,17 +471,6 @@ pub(crate) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Op
         part.insert(own, 1.0);
     }
     Some(part)
-}
-
-/// Returns the number of nonzeros of column t if all columns have about the same number.
-fn share(rules: &Rules, t: usize) -> usize {
-    match &rules.cardinality {
-        Cardinality::Columns(counts) => counts[t],
-        Cardinality::Total(total) => {
-            let r = rules.included.len();
-            total / r + usize::from(t < total % r)
-        }
-    }
 }
 
 /// Returns whether X may have q dense rows.

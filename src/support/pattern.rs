@@ -133,6 +133,29 @@ pub(crate) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) 
     rows.sort_unstable_by(larger);
 }
 
+/// Returns the `most` indices below n of largest positive size with their sizes, largest first; ties in their order.
+/// `size(i, least)` may return anything that is not above `least` for a size that is not above it.
+pub(crate) fn largest(
+    n: usize,
+    most: usize,
+    size: impl Fn(usize, f64) -> f64,
+) -> Vec<(f64, usize)> {
+    let (mut kept, mut least): (Vec<(f64, usize)>, f64) = (Vec::new(), 0.0);
+    let capacity = 2 * most + 64;
+    for i in 0..n {
+        let size = size(i, least);
+        if size > least {
+            kept.push((size, i));
+            if kept.len() == capacity {
+                keep_best(&mut kept, most);
+                least = kept.last().map_or(f64::INFINITY, |last| last.0);
+            }
+        }
+    }
+    keep_best(&mut kept, most);
+    kept
+}
+
 /// Keeps the `most` entries of largest value, largest first; ties in the order of their keys.
 pub(crate) fn keep_best<K: Ord>(list: &mut Vec<(f64, K)>, most: usize) {
     let better = |a: &(f64, K), b: &(f64, K)| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1));

@@ -36,7 +36,7 @@ def test_runs_tell_how_the_point_came_about(penalty):
     assert 0.0 < sum(run.work for run in runs) <= result.work
     assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
     assert all(0.0 <= run.seconds <= result.seconds for run in runs)
-    known = {*NAMES, "polish", "given"}
+    known = {*NAMES, "polish", "given", "powers", "rays"}
     assert {run.heuristic for run in runs} <= known
     profile = result.search.profile
     assert (profile["n_rows"], profile["n_components"]) == (60, 5)

@@ -1,0 +1,83 @@
+//! First points from a few products, before anything else is computed: truncated power iterations for ℓ0, and
+//! rows that belong to rays for X ≥ 0.
+
+use ndarray::{Array2, Axis, s};
+
+use crate::heuristic::{Kind, Profile};
+use crate::limits::TaskWork;
+use crate::objective::{QuadraticForm, gradient_work};
+use crate::problem::Problem;
+use crate::start;
+use crate::support::{
+    Cardinality, ColumnModel, Directions, Powers, Rules, Sparsity, leading_axes, rays,
+};
+use crate::threads::Threads;
+
+/// Number of points, each better and at more work than the one before.
+pub(super) const POINTS: usize = 3;
+
+/// Returns the name of the method and its point `number` below [`POINTS`]; None if there is none for the problem, or the
+/// task expired.
+pub(super) fn first_point(
+    problem: &Problem<'_>,
+    (form, profile): (&dyn QuadraticForm, &Profile),
+    number: usize,
+    threads: &Threads,
+    work: &TaskWork<'_>,
+) -> Option<(&'static str, Array2<f64>)> {
+    if profile.mixed || profile.rotations || !form.is_trace_form() {
+        return None;
+    }
+    match profile.kind {
+        Kind::Count if number < 2 => {
+            let x = powers(problem, form, number == 0, threads, work)?;
+            Some(("powers", x))
+        }
+        Kind::Nonnegative if !problem.penalty.sparsifies() => {
+            let r = problem.components;
+            let (axes, _) = leading_axes(form, r, threads, work)?;
+            let mut axes = axes.slice_move(s![.., ..r]);
+            if number > 0 {
+                axes = axes.dot(&start::random(r, r, number as u64));
+            }
+            work.spend(gradient_work(form, r));
+            let image = form.apply_while(axes.view(), threads, &|| !work.expired())?;
+            Some(("rays", rays(form, outward(image), work)?))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the columns of −C V, for leading axes V, with the signs of their heavier parts.
+fn outward(mut y: Array2<f64>) -> Array2<f64> {
+    for mut column in y.axis_iter_mut(Axis(1)) {
+        let heavier: f64 = column.iter().map(|v| v * v.abs()).sum();
+        let norm = column.dot(&column).sqrt().max(f64::MIN_POSITIVE);
+        column *= heavier.signum() / norm.sqrt();
+    }
+    y
+}
+
+/// Returns a point of truncated power iterations with the penalty of a nonzero; a quick one has few runs.
+fn powers(
+    problem: &Problem<'_>,
+    form: &dyn QuadraticForm,
+    quick: bool,
+    threads: &Threads,
+    work: &TaskWork<'_>,
+) -> Option<Array2<f64>> {
+    let (n, r) = (form.order(), problem.components);
+    let price = problem.penalty.count()?;
+    let sparsity =
+        Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(problem.penalty.nonnegative());
+    let rules = Rules::new(&sparsity, n, r).ok()?;
+    let (axes, spectrum) = leading_axes(form, r, threads, work)?;
+    let model = ColumnModel::new(form, rules, vec![1.0; r], spectrum, work)?;
+    let directions = Directions::of_form(form, axes, work)?;
+    let powers = Powers {
+        model: &model,
+        work,
+        price,
+    };
+    Some(powers.point(&directions, quick)?.dense(n))
+}

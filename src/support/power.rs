@@ -1,0 +1,420 @@
+//! Truncated power iterations (Yuan and Zhang, JMLR 14, 2013): one column on few free rows.
+//!
+//! A step takes the largest entries of y = −∇f + σx among the free rows, σ making C negative semidefinite, and
+//! solves on these rows. Several runs share each product with C. They begin at leading [directions](Directions)
+//! of the free rows, columns of C, or a perturbed column.
+//!
+//! With −C ≈ FFᵀ, F n×p, the leading directions on free rows S are F u for the leading eigenvectors u of
+//! F_SᵀF_S. For data of m samples, with m at most [`SAMPLES`] and below n, F = Aᵀ is exact; otherwise F is
+//! made of approximate eigenvectors.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+use super::model::{ColumnModel, SparsePoint};
+use super::moves::GAIN;
+use super::pattern::{Part, SCALAR, largest};
+use super::rules::{Cardinality, Rules};
+use crate::limits::TaskWork;
+use crate::linalg::symmetric_eigen;
+use crate::objective::{QuadraticForm, eigen_work, gradient_work};
+use crate::rows::Rows;
+use crate::start;
+use crate::threads::Threads;
+
+/// Most samples of data whose directions are exact: their p×p matrices are decomposed once for each column.
+const SAMPLES: usize = 300;
+
+/// Most directions from which a column begins, in the first pass, in later ones, and for a quick point.
+const DIRECTIONS: usize = 30;
+const LATER: usize = 3;
+const QUICK: usize = 2;
+
+/// Cost of leading axes, in products with C, and largest work of axes to rounding, in multiply-adds; beyond, the axes
+/// are approximate.
+const AXES: f64 = 10.0;
+const AXES_WORK: f64 = 3e8;
+
+/// Most passes over all columns, and most steps of a run.
+const PASSES: usize = 3;
+const STEPS: usize = 30;
+
+/// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
+const RANK: f64 = 1e-8;
+
+/// Most rows of a column that is solved on its rows. A larger one only takes the step of the power method, until the
+/// relative decrease is below [`ENOUGH`].
+const EXACT: usize = 100;
+const ENOUGH: f64 = 1e-4;
+
+/// F and s with −C ≈ s·FFᵀ, and FᵀF.
+pub(crate) struct Directions<'a> {
+    /// By rows.
+    f: Cow<'a, [f64]>,
+    scale: f64,
+    gram: Array2<f64>,
+}
+
+impl<'a> Directions<'a> {
+    /// Returns exact directions for −C = s·AᵀA with few samples; None for any other C.
+    pub(crate) fn of_data(form: &'a dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Self> {
+        let (scale, at) = form.factor()?;
+        let (n, m) = at.dim();
+        if !(scale < 0.0) || m > SAMPLES || m >= n {
+            return None;
+        }
+        Some(Self::new(at.to_slice()?.into(), m, -scale, work))
+    }
+
+    /// Returns the directions of a form with these leading axes; None if the task expired.
+    pub(crate) fn of_form(
+        form: &'a dyn QuadraticForm,
+        axes: Array2<f64>,
+        work: &TaskWork<'_>,
+    ) -> Option<Self> {
+        if let Some(exact) = Self::of_data(form, work) {
+            return Some(exact);
+        }
+        work.spend(gradient_work(form, axes.ncols()));
+        let image = form.apply_while(axes.view(), &Threads::serial(), &|| !work.expired())?;
+        let mut scaled = axes;
+        for (mut axis, image) in scaled.columns_mut().into_iter().zip(image.columns()) {
+            let curvature = -axis.dot(&image);
+            axis *= curvature.max(0.0).sqrt();
+        }
+        Some(Self::scaled(scaled, work))
+    }
+
+    /// Returns directions from eigenvectors of C scaled by the roots of their curvatures.
+    pub(crate) fn scaled(basis: Array2<f64>, work: &TaskWork<'_>) -> Self {
+        let p = basis.ncols();
+        Self::new(Rows::from(basis).into_entries().into(), p, 1.0, work)
+    }
+
+    fn new(f: Cow<'a, [f64]>, p: usize, scale: f64, work: &TaskWork<'_>) -> Self {
+        work.spend((f.len() * p) as f64);
+        let mut directions = Self {
+            gram: Array2::zeros((p, p)),
+            scale,
+            f,
+        };
+        let f = directions.factor();
+        directions.gram = f.t().dot(&f);
+        directions
+    }
+
+    /// Returns F.
+    fn factor(&self) -> ArrayView2<'_, f64> {
+        let p = self.gram.nrows();
+        ArrayView2::from_shape((self.f.len() / p, p), &self.f).expect("p entries for each row")
+    }
+
+    /// Returns eigenvectors of C for its smallest eigenvalues, as many as are known to rounding within `count`, and the
+    /// extreme eigenvalues of C; None if fewer are known.
+    fn axes(&self, count: Range<usize>, work: &TaskWork<'_>) -> Option<(Array2<f64>, (f64, f64))> {
+        let f = self.factor();
+        let (n, p) = f.dim();
+        work.spend(eigen_work(p) + (n * p * count.end) as f64);
+        let (values, vectors) = symmetric_eigen(self.gram.view());
+        let largest = values[p - 1];
+        let known = values.iter().rev().take_while(|&&v| v > RANK * largest);
+        let known = known.take(count.end).count();
+        if known < count.start {
+            return None;
+        }
+        let mut axes = f.dot(&vectors.slice(s![.., p - known..;-1]));
+        for (mut axis, value) in axes.columns_mut().into_iter().zip(values.iter().rev()) {
+            axis /= value.sqrt();
+        }
+        Some((axes, (-self.scale * largest, 0.0)))
+    }
+
+    /// Returns the `count` leading directions on the free rows; all rows of each.
+    fn leading(&self, free: &[bool], count: usize, work: &TaskWork<'_>) -> Vec<Vec<f64>> {
+        let f = self.factor();
+        let (n, p) = f.dim();
+        let count = count.min(p);
+        let taken: Vec<usize> = (0..n).filter(|&i| !free[i]).collect();
+        let mut gram = self.gram.clone();
+        match 2 * taken.len() <= n {
+            true => {
+                let gone = f.select(Axis(0), &taken);
+                general_mat_mul(-1.0, &gone.t(), &gone, 1.0, &mut gram);
+            }
+            false => {
+                let rows: Vec<usize> = (0..n).filter(|&i| free[i]).collect();
+                let left = f.select(Axis(0), &rows);
+                general_mat_mul(1.0, &left.t(), &left, 0.0, &mut gram);
+            }
+        }
+        let changed = taken.len().min(n - taken.len());
+        work.spend((changed * p * p + n * p * count) as f64 + eigen_work(p));
+        let vectors = symmetric_eigen(gram.view()).1;
+        self.along(vectors.slice(s![.., p - count..;-1]))
+    }
+
+    /// Returns F u for each column u.
+    fn along(&self, u: ArrayView2<'_, f64>) -> Vec<Vec<f64>> {
+        let mut directions = Array2::zeros((u.ncols(), self.factor().nrows()));
+        general_mat_mul(1.0, &u.t(), &self.factor().t(), 0.0, &mut directions);
+        let rows = directions.outer_iter();
+        rows.map(|row| row.to_vec()).collect()
+    }
+
+    /// Returns F FᵀF u, in which leading directions have the most weight.
+    pub(crate) fn mixture(&self, u: &Array2<f64>, work: &TaskWork<'_>) -> Vec<f64> {
+        work.spend((self.f.len() + self.gram.len()) as f64);
+        self.along(self.gram.dot(u).view()).remove(0)
+    }
+
+    /// Returns p.
+    pub(crate) fn len(&self) -> usize {
+        self.gram.nrows()
+    }
+}
+
+/// Returns at least r eigenvectors of C for its smallest eigenvalues, [`DIRECTIONS`] of them if that is cheap, and
+/// approximate extreme eigenvalues; None if the task expired.
+pub(crate) fn leading_axes(
+    form: &dyn QuadraticForm,
+    r: usize,
+    threads: &Threads,
+    work: &TaskWork<'_>,
+) -> Option<(Array2<f64>, (f64, f64))> {
+    let n = form.order();
+    let many = DIRECTIONS.clamp(r, n.max(r));
+    let exact = Directions::of_data(form, work);
+    if let Some(known) = exact.and_then(|exact| exact.axes(r..many, work)) {
+        return Some(known);
+    }
+    let count = match AXES * gradient_work(form, many) <= AXES_WORK {
+        true => many,
+        false => r,
+    };
+    let go_on = || !work.expired();
+    let (basis, spectrum, spent) = start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
+    work.spend(spent);
+    Some((basis, spectrum))
+}
+
+/// Returns which rows column t may have if it shares none with other columns.
+pub(crate) fn free_rows(rules: &Rules, point: &[Part], t: usize) -> Vec<bool> {
+    let mut free: Vec<bool> = (0..rules.rows).map(|i| rules.admits(i, t)).collect();
+    for (s, part) in point.iter().enumerate() {
+        if s != t {
+            part.rows.iter().for_each(|&i| free[i] = false);
+            // An entry that another column must have is taken also before that column is made.
+            rules.included[s].iter().for_each(|&i| free[i] = false);
+        }
+    }
+    free
+}
+
+/// Returns the number of nonzeros of column t if all columns have about the same number.
+pub(crate) fn share(rules: &Rules, t: usize) -> usize {
+    match &rules.cardinality {
+        Cardinality::Columns(counts) => counts[t],
+        Cardinality::Total(total) => {
+            let r = rules.included.len();
+            total / r + usize::from(t < total % r)
+        }
+    }
+}
+
+/// A run of truncated power iterations: y, and the column before it.
+struct Run {
+    y: Vec<f64>,
+    part: Part,
+    /// Its part of f and the penalty; infinite before the first step.
+    cost: f64,
+}
+
+/// Truncated power iterations for the columns of a model; the work is charged to the task.
+pub(crate) struct Powers<'a> {
+    pub(crate) model: &'a ColumnModel<'a>,
+    pub(crate) work: &'a TaskWork<'a>,
+    /// Penalty λ of a nonzero. A step keeps the entries that lower f by more than λ: with y = AᵀA x, those with
+    /// y² > 2λ‖A x‖² (Journée, Nesterov, Richtárik and Sepulchre, JMLR 11, 2010).
+    pub(crate) price: f64,
+}
+
+impl Powers<'_> {
+    /// Returns f of a column, and the penalty.
+    fn cost(&self, part: &Part) -> f64 {
+        part.value + self.price * part.rows.len() as f64
+    }
+
+    /// Returns the best column t with at most `count` nonzeros on free rows, from each direction y; None if
+    /// there is none.
+    pub(crate) fn column(
+        &self,
+        t: usize,
+        count: usize,
+        free: &[bool],
+        directions: Vec<Vec<f64>>,
+    ) -> Option<Part> {
+        let (model, n) = (self.model, free.len());
+        let mut runs: Vec<Run> = directions
+            .into_iter()
+            .map(|y| Run {
+                y,
+                part: Part::default(),
+                cost: f64::INFINITY,
+            })
+            .collect();
+        let mut best: Option<Part> = None;
+        for _ in 0..STEPS {
+            let mut rising = Vec::new();
+            for mut run in runs {
+                self.work.spend(2.0 * SCALAR * n as f64);
+                let Some(mut part) = self.largest(t, count, free, &run) else {
+                    continue;
+                };
+                if self.work.expired() {
+                    return best;
+                }
+                if part.rows == run.part.rows {
+                    continue;
+                }
+                let is_exact = part.rows.len() <= EXACT;
+                if is_exact {
+                    if model.solo(&mut part, t, self.work).is_none() {
+                        continue;
+                    }
+                    model.drop_negligible(&mut part, t);
+                }
+                if !is_exact || self.cost(&part) < run.cost - GAIN * model.scale {
+                    run.part = part;
+                    rising.push((run, is_exact));
+                }
+            }
+            let parts: Vec<(usize, &Part)> = rising.iter().map(|run| (t, &run.0.part)).collect();
+            let gradients = model.gradients_of(&parts, self.work);
+            runs = Vec::new();
+            for ((mut run, is_exact), gradient) in rising.into_iter().zip(gradients) {
+                let mut least = 0.0;
+                if !is_exact {
+                    let terms = run.part.entries();
+                    let terms = terms.map(|(i, v)| v * (gradient[i] + model.slope(i, t)));
+                    run.part.value = 0.5 * terms.sum::<f64>();
+                    least = ENOUGH * run.part.value.abs();
+                }
+                let cost = self.cost(&run.part);
+                if best.as_ref().is_none_or(|best| cost < self.cost(best)) {
+                    best = Some(run.part.clone());
+                }
+                if cost < run.cost - least {
+                    run.cost = cost;
+                    run.y = self.ascent(t, &run.part, gradient);
+                    runs.push(run);
+                }
+            }
+            if runs.is_empty() || self.work.expired() {
+                break;
+            }
+        }
+        best
+    }
+
+    /// Returns −g + σx for the gradient g of a column x.
+    pub(crate) fn ascent(&self, t: usize, part: &Part, mut gradient: Vec<f64>) -> Vec<f64> {
+        gradient.iter_mut().for_each(|g| *g = -*g);
+        let shift = self.model.shift(t);
+        part.entries().for_each(|(i, v)| gradient[i] += shift * v);
+        gradient
+    }
+
+    /// Returns the unit vector on the `count` largest entries of y among the free rows, included ones first. With a
+    /// penalty, these are the entries that lower f by more than it, and the largest entry.
+    fn largest(&self, t: usize, count: usize, free: &[bool], run: &Run) -> Option<Part> {
+        let (rules, y) = (&self.model.rules, &run.y[..]);
+        let included = &rules.included[t];
+        let most = count.checked_sub(included.len())?;
+        // For X ≥ 0 the sign of y is that of its heavier part.
+        let sign = match rules.nonnegative {
+            true => {
+                let of = y.iter().zip(free).filter(|(_, free)| **free);
+                of.map(|(v, _)| v * v.abs()).sum::<f64>().signum()
+            }
+            false => 1.0,
+        };
+        let size = |i: usize| match rules.nonnegative {
+            true => sign * y[i],
+            false => y[i].abs(),
+        };
+        let open = |i: usize| free[i] && included.binary_search(&i).is_err();
+        let mut part = Part::default();
+        // In sample space, y is the inner product of A_i with a unit vector, times the norm of A x.
+        let image = match run.part.rows.is_empty() {
+            true => 1.0,
+            false => -2.0 * run.part.value,
+        };
+        let least_square = 2.0 * self.price * image;
+        let sizes = |i: usize, least: f64| match size(i) {
+            size if size > least && open(i) => size,
+            _ => 0.0,
+        };
+        for (own, i) in largest(y.len(), most, sizes) {
+            if own * own <= least_square && !part.rows.is_empty() {
+                break;
+            }
+            part.insert(i, if rules.nonnegative { own } else { y[i] });
+        }
+        for &i in included {
+            part.insert(
+                i,
+                if rules.nonnegative {
+                    size(i).max(0.0)
+                } else {
+                    y[i]
+                },
+            );
+        }
+        part.normalise().then_some(part)
+    }
+
+    /// Returns a point with disjoint supports, one column after the other from leading directions; later
+    /// passes begin each column also at its present values. None if there is no such point. A quick point has one pass
+    /// from the few directions of [`QUICK`].
+    pub(crate) fn point(&self, directions: &Directions<'_>, quick: bool) -> Option<SparsePoint> {
+        let rules = &self.model.rules;
+        let r = rules.included.len();
+        let mut parts = vec![Part::default(); r];
+        let total = |parts: &[Part]| parts.iter().map(|part| self.cost(part)).sum::<f64>();
+        let (passes, first) = match quick {
+            true => (1, QUICK),
+            false => (PASSES, DIRECTIONS),
+        };
+        for pass in 0..passes {
+            let before = total(&parts);
+            for t in 0..r {
+                let free = free_rows(rules, &parts, t);
+                let count = if pass == 0 { first } else { LATER };
+                let mut from = directions.leading(&free, count, self.work);
+                if pass > 0 {
+                    let gradient = self.model.gradient(&parts[t], t, self.work);
+                    from.push(self.ascent(t, &parts[t], gradient));
+                }
+                let found = self.column(t, share(rules, t), &free, from);
+                match found {
+                    Some(part) if pass == 0 || self.cost(&part) < self.cost(&parts[t]) => {
+                        parts[t] = part;
+                    }
+                    None if pass == 0 => return None,
+                    _ => {}
+                }
+                if self.work.expired() && pass == 0 && t + 1 < r {
+                    return None;
+                }
+            }
+            let fell = total(&parts) < before - GAIN * self.model.scale;
+            if self.work.expired() || pass > 0 && !fell {
+                break;
+            }
+        }
+        Some(SparsePoint { parts })
+    }
+}
