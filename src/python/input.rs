@@ -222,7 +222,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
         };
         let kind = object
             .getattr("_kind")
-            .and_then(|kind| Ok(kind.extract::<String>()?));
+            .and_then(|kind| kind.extract::<String>());
         Ok(match kind.as_deref() {
             Ok("none") => Self::NONE,
             Ok("nonnegative") => Self::NONNEGATIVE,
