@@ -65,7 +65,7 @@ const CHOSEN: [usize; 3] = [3, 4, 2];
 
 /// A descent is given up where the ℓ1 norm exceeds the lowest one by more than `HOPE` times the mean fall of
 /// earlier descents from the same ε to their ends. For a given matrix these falls differ by a tenth.
-const HOPE: f64 = 2.0;
+const HOPE: f64 = 10.0;
 
 /// First ε after a perturbation by an angle, relative to the angle; a larger ε would undo the perturbation.
 const FOLLOWED: f64 = 0.35;

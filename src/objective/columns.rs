@@ -305,9 +305,11 @@ mod tests {
             assert_eq!(few.is_whole(), form.dense().is_some());
             for j in (0..n).chain([n - 1, 0, n - 2, n - 1]) {
                 let exact = quadratic.matrix().column(j).to_owned();
-                assert_eq!(*whole.column(j), *few.column(j));
+                // The sums of a dense A are in another order than those of a product with a block.
                 let close = |(c, e): (&f64, &f64)| (c - e).abs() < 1e-14;
-                assert!(few.column(j).iter().zip(&exact).all(close));
+                for columns in [&whole, &few] {
+                    assert!(columns.column(j).iter().zip(&exact).all(close));
+                }
             }
             if let Source::Recent(recent) = &few.source {
                 let recent = recent.lock().unwrap();

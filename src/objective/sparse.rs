@@ -319,12 +319,12 @@ impl Data for SparseColumns {
             }
             for i in samples {
                 // A sample that is listed twice is zero the second time.
-                let value = scale * std::mem::take(&mut image[i]);
+                let value = std::mem::take(&mut image[i]);
                 if value != 0.0 {
                     let range = by_samples.starts[i]..by_samples.starts[i + 1];
                     let entries = by_samples.indices[range.clone()].iter();
                     for (&j, &other) in entries.zip(&by_samples.values[range]) {
-                        target[j as usize] += value * other;
+                        target[j as usize] += scale * other * value;
                     }
                 }
             }

@@ -60,11 +60,12 @@ fn has_ended(found: &Solution) -> bool {
     matches!(found.status, Status::Converged | Status::Noise)
 }
 
-/// Returns whether a solve of the problem depends on the component of its start. A quadratic form without linear term
-/// has equal minima in all components.
+/// Returns whether a descent can end in the wrong component. The pairs of a quadratic form on O(n) are exact: where they
+/// end, no reflection of two rows lowers F. A quadratic form without linear term has equal minima in all components.
 fn separates(problem: &Problem<'_>) -> bool {
     let form = problem.smooth.quadratic();
-    let directed = form.is_none_or(|form| form.linear().is_some());
+    let mixed = !problem.signature.is_definite();
+    let directed = form.is_none_or(|form| mixed && form.linear().is_some());
     let square = problem.components == problem.smooth.rows();
     let movable = problem.penalty.is_none() || problem.signature.is_definite();
     square && directed && movable && !problem.rotations

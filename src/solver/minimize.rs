@@ -40,8 +40,8 @@ pub const CHECKPOINT_UPDATES: u64 = 100_000;
 /// constant of f for the scalar curvature. Of the other options `rapidity_bound`, `verify`, the limits and
 /// the seed apply.
 ///
-/// For square X without a quadratic f, or with a linear term, the descent is repeated in the other components of the
-/// feasible set (det X = ±1), from a reflection of the point where it has converged, and the lower end is returned.
+/// For square X without a quadratic f, or with a linear term and mixed signs, the descent is repeated in the other
+/// components of the feasible set, from a reflection of the point where it has converged, and the lower end is returned.
 ///
 /// # Errors
 /// If the problem, the options or the start are invalid. All other outcomes are a [`Status`].

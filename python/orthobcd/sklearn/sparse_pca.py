@@ -356,7 +356,9 @@ class SparsePCA(OrthonormalPCA):
     def _within(self, fit: SparseFit, count: int) -> tuple[float, Result]:
         """λ and result with at most ``count`` nonzeros; warns if there are fewer."""
         alpha, result = fit.within(count)
-        if result.n_nonzero != count and result.status is not Status.INTERRUPTED:
+        # A limit on all entries restricts nothing: where f is constant, fewer of them are as good.
+        fewer = result.n_nonzero != count < result.x.size
+        if fewer and result.status is not Status.INTERRUPTED:
             warn(
                 f"n_nonzero={count} is not met; the result has {result.n_nonzero} nonzero loadings",
                 ConvergenceWarning,
