@@ -57,11 +57,9 @@ def test_functions_with_hessians_and_quadratics(scaled):
             return C @ V @ D
 
         g = ob.SmoothFunction(by_function, n, hessian_product=product)
-        # Exact pairs of a quadratic stay where no reflection of two rows lowers F; a search does not.
+        # Exact pairs of a quadratic stay where no reflection of two rows lowers F.
         found = [
-            ob.solve(
-                ob.StiefelProblem(smooth, FREE, n), x0, solver=solver, n_threads=1
-            ).objective
+            ob.solve(ob.StiefelProblem(smooth, FREE, n), x0, solver=solver, n_threads=1).objective
             for smooth, solver in ((f, None), (g, ob.OBCD()))
             for x0 in ("identity", np.diag([-1.0] + [1.0] * (n - 1)))
         ]
