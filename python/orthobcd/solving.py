@@ -193,8 +193,9 @@ def solve(
     a limit begins with points in closed form: the principal axes on the features of largest
     leverage or variance, the principal axes truncated to their largest entries, and disjoint
     supports. Truncated power iterations from leading directions make another point. For any
-    ``max_work`` the result is at least as good as each of these. Then chains descend by swaps of entries or rows and are perturbed. One chain starts at a given ``x0``,
-    truncated if it exceeds the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds
+    ``max_work`` the result is at least as good as each of these. Then chains descend by swaps of
+    entries or rows and are perturbed. One chain starts at a given ``x0``, truncated if it exceeds
+    the limit. ``n_iterations`` counts descents. ``n_sweeps`` counts rounds
     of all chains, which ``max_sweeps`` limits. A gain of at most ``tol`` times the spread of f
     counts as none. The search ends with ``CONVERGED`` in three cases: a quarter of the chains have
     the best value, each from its own start, after a round of perturbations without gain; many
