@@ -38,8 +38,8 @@ const FIRST_CHAINS: usize = 4;
 const PRODUCTS: f64 = 1000.0;
 
 /// Number of independent chains with the best value that end a search with an effort of 1, after a round of
-/// perturbations without improvement. Such chains do not exchange points, so all of them would have missed any
-/// better point.
+/// perturbations without improvement, once [`CHAINS`] chains have begun. Such chains do not exchange points, so all of them
+/// would have missed any better point.
 const AGREEING: usize = CHAINS / 4;
 
 /// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
@@ -495,7 +495,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             (0..count).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
         let perturbed = incumbent.rounds > 1;
         let enough = agreeing.count() as f64 >= self.options.effort * AGREEING as f64;
-        progress.confirmed = lowest.is_finite() && perturbed && !gained && enough;
+        let many = progress.begun >= CHAINS;
+        progress.confirmed = lowest.is_finite() && perturbed && many && !gained && enough;
         let leader = locked(&chains[order[0]]).best.clone();
         for (place, &k) in order[count / 2..].iter().enumerate() {
             let from = if place % 2 == 0 { leader.clone() } else { None };
