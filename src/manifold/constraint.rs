@@ -4,8 +4,6 @@ use std::borrow::Cow;
 
 use ndarray::{Array2, ArrayView2, s};
 
-use super::repair::{project_dense, project_onto_pattern};
-use crate::error::{Error, Result};
 use crate::linalg::{product, square};
 use crate::signature::Signature;
 
@@ -60,38 +58,6 @@ pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) ->
     } else {
         k
     }
-}
-
-/// Returns a given square X, named `name` in errors, with its distance from XᵀJX = J repaired by Newton's method;
-/// zeros stay zero.
-///
-/// # Errors
-/// If the distance is not finite, above [`START_TOLERANCE`] relative to max(1, ‖X‖²), or above
-/// [`NEWTON_BASIN`]. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
-pub(crate) fn j_orthogonal(
-    name: &'static str,
-    x: Array2<f64>,
-    signature: &Signature,
-) -> Result<Array2<f64>> {
-    let k = signature.matrix();
-    let (size, gap) = (square(&x).max(1.0), drift(x.view(), signature, k.view()));
-    if !(gap <= (START_TOLERANCE * size).min(NEWTON_BASIN)) {
-        return Err(Error::invalid(
-            name,
-            format!(
-                "must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e} and ‖X‖_F is {:.3e}; \
-                 the nearby point indefinite_polar({name}, signature)[0] satisfies it, if it exists",
-                size.sqrt()
-            ),
-        ));
-    }
-    if gap <= CONSTRAINT_ROUNDING * size {
-        return Ok(x);
-    }
-    Ok(match x.iter().any(|&v| v == 0.0) {
-        true => project_onto_pattern(&x, signature, k.view()),
-        false => project_dense(&x, signature, k.view()),
-    })
 }
 
 /// Rounding of XᵀJX, relative to ‖X‖².

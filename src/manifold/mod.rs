@@ -10,14 +10,14 @@ mod stiefel;
 mod support;
 
 pub(crate) use constraint::{
-    CONSTRAINT_ROUNDING, START_TOLERANCE, j_orthogonal, normals, signed, signs_of,
-    start_constraint, symmetric_product,
+    CONSTRAINT_ROUNDING, START_TOLERANCE, normals, signed, signs_of, start_constraint,
+    symmetric_product,
 };
 pub use constraint::{REPAIR_THRESHOLD, constraint, drift};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
 pub(crate) use pattern::PatternProducts;
-pub(crate) use repair::newton;
+pub(crate) use repair::{j_orthogonal, newton};
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
 pub(crate) use stiefel::{

@@ -8,8 +8,11 @@
 
 use ndarray::{Array2, ArrayView2, Zip};
 
-use super::constraint::{normals, signs_of};
+use super::constraint::{
+    CONSTRAINT_ROUNDING, NEWTON_BASIN, START_TOLERANCE, drift, normals, signs_of,
+};
 use super::pattern::PatternProducts;
+use crate::error::{Error, Result};
 use crate::linalg::{conjugate_gradients, product, square};
 use crate::signature::Signature;
 
@@ -156,6 +159,38 @@ pub fn project_onto_pattern(
     };
     let rest = f64::EPSILON * (r as f64).sqrt();
     newton(x.clone(), STEPS, rest, |x| gap(x, signature, k), corrected).0
+}
+
+/// Returns a given square X, named `name` in errors, with its distance from XᵀJX = J repaired by Newton's method;
+/// zeros stay zero.
+///
+/// # Errors
+/// If the distance is not finite, above [`START_TOLERANCE`] relative to max(1, ‖X‖²), or above
+/// [`NEWTON_BASIN`]. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
+pub(crate) fn j_orthogonal(
+    name: &'static str,
+    x: Array2<f64>,
+    signature: &Signature,
+) -> Result<Array2<f64>> {
+    let k = signature.matrix();
+    let (size, gap) = (square(&x).max(1.0), drift(x.view(), signature, k.view()));
+    if !(gap <= (START_TOLERANCE * size).min(NEWTON_BASIN)) {
+        return Err(Error::invalid(
+            name,
+            format!(
+                "must satisfy XᵀJX = J for J = diag(signature), ‖XᵀJX − J‖_F is {gap:.3e} and ‖X‖_F is {:.3e}; \
+                 the nearby point indefinite_polar({name}, signature)[0] satisfies it, if it exists",
+                size.sqrt()
+            ),
+        ));
+    }
+    if gap <= CONSTRAINT_ROUNDING * size {
+        return Ok(x);
+    }
+    Ok(match x.iter().any(|&v| v == 0.0) {
+        true => project_onto_pattern(&x, signature, k.view()),
+        false => project_dense(&x, signature, k.view()),
+    })
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ impl Monitor for Silent<'_> {
     }
 }
 
-/// Returns the lowest end: of the descent that `descend` has finished, or of descents in the other components. They
-/// have what is left of the limits. The status is that of the last descent.
+/// Returns the lowest end: of the descent that `descend` has finished, or of descents in the other components. The
+/// other descents share the remaining time, work and sweeps. The status is that of the last descent.
 pub(super) fn lowest(
     problem: &Problem<'_>,
     mut found: Solution,
