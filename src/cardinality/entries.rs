@@ -312,13 +312,28 @@ impl SearchSpace for EntrySets<'_> {
         point.clone()
     }
 
-    fn begin_from(&mut self, points: Vec<Array2<f64>>) {
+    fn begin_from(&mut self, points: Vec<Array2<f64>>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let value = |x: &Array2<f64>| self.model.form.value(x.view(), &Threads::serial());
         let mut valued: Vec<_> = points.into_iter().map(|x| (value(&x), x)).collect();
         valued.sort_by(|a, b| a.0.total_cmp(&b.0));
         valued.dedup_by(|a, b| a.0 == b.0);
         valued.truncate(OPENINGS);
         self.material.points = valued.into_iter().map(|point| point.1).collect();
+        let best = self.material.points.first()?;
+        let (counts, rules) = (self.model.rules.used(best), &self.model.rules);
+        if (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0) {
+            return None;
+        }
+        let point = self.model.point_of(best, work)?;
+        if self.model.is_costly(&point) {
+            return None;
+        }
+        let mover = self.mover(work);
+        let mut state = mover.state(point);
+        mover.fill(&mut state, f64::INFINITY);
+        let filled = self.dense(&state);
+        self.material.points[0].clone_from(&filled);
+        Some(filled)
     }
 
     fn bound(&self, value: f64) -> f64 {

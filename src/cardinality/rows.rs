@@ -445,8 +445,9 @@ impl SearchSpace for RowSets<'_> {
         self.dense(point)
     }
 
-    fn begin_from(&mut self, points: Vec<RowSet>) {
+    fn begin_from(&mut self, points: Vec<RowSet>, _: &TaskWork<'_>) -> Option<Array2<f64>> {
         self.opening = points;
+        None
     }
 
     fn bound(&self, value: f64) -> f64 {

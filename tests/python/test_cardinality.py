@@ -44,6 +44,24 @@ def test_within_the_limit(count, nonnegative):
         assert used.sum() == np.sum(count)
 
 
+@pytest.mark.parametrize("size", [(100, 30, 3), (80, 64, 5), (20, 90, 5), (30, 200, 8)])
+@pytest.mark.parametrize("each", [2, 4, 7])
+def test_the_whole_limit_is_used_however_little_the_work(size, each):
+    """Correlated features, some of them constant; the points without search have to be filled as well."""
+    m, n, r = size
+    each = min(each, (n - 6) // r)
+    rng = np.random.default_rng(m + each)
+    X = rng.standard_normal((m, 6)) @ rng.standard_normal((6, n)) + rng.standard_normal((m, n))
+    X[:, rng.permutation(n)[:5]] = 0.0
+    X -= X.mean(axis=0)
+    for limit in ([each] * r, each * r, list(range(each, each + r))):
+        for work in (1e-4, 1e-3, 5e-3, 2e-2):
+            found = ob.solve(
+                ob.SparsePCAProblem(X, r, ob.Cardinality(limit)), max_work=work, n_threads=1
+            )
+            assert np.count_nonzero(found.x) == np.sum(limit), (limit, work)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [[20, 20, 20], 60])
 def test_moves_made_together_keep_the_limit(count):
