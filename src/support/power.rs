@@ -30,7 +30,6 @@ const SAMPLES: usize = 300;
 
 /// Most directions from which a column begins, in the first pass, in later ones, and for a quick point.
 const DIRECTIONS: usize = 30;
-const LATER: usize = 3;
 const QUICK: usize = 2;
 
 /// Cost of leading axes, in products with C, and largest work of axes to rounding, in multiply-adds; beyond, the axes
@@ -279,7 +278,7 @@ impl Powers<'_> {
                 if part.rows == run.part.rows {
                     continue;
                 }
-                let is_exact = part.rows.len() <= EXACT;
+                let is_exact = part.rows.len() <= EXACT && !model.rules.nonnegative;
                 if is_exact {
                     if model.solo(&mut part, t, self.work).is_none() {
                         continue;
@@ -316,6 +315,10 @@ impl Powers<'_> {
                 break;
             }
         }
+        if let Some(best) = best.as_mut().filter(|_| model.rules.nonnegative) {
+            model.solo(best, t, self.work);
+            model.drop_negligible(best, t);
+        }
         best
     }
 
@@ -333,16 +336,8 @@ impl Powers<'_> {
         let (rules, y) = (&self.model.rules, &run.y[..]);
         let included = &rules.included[t];
         let most = count.checked_sub(included.len())?;
-        // For X ≥ 0 the sign of y is that of its heavier part.
-        let sign = match rules.nonnegative {
-            true => {
-                let of = y.iter().zip(free).filter(|(_, free)| **free);
-                of.map(|(v, _)| v * v.abs()).sum::<f64>().signum()
-            }
-            false => 1.0,
-        };
         let size = |i: usize| match rules.nonnegative {
-            true => sign * y[i],
+            true => y[i],
             false => y[i].abs(),
         };
         let open = |i: usize| free[i] && included.binary_search(&i).is_err();
@@ -361,17 +356,15 @@ impl Powers<'_> {
             if own * own <= least_square && !part.rows.is_empty() {
                 break;
             }
-            part.insert(i, if rules.nonnegative { own } else { y[i] });
+            part.insert(i, y[i]);
         }
         for &i in included {
-            part.insert(
-                i,
-                if rules.nonnegative {
-                    size(i).max(0.0)
-                } else {
-                    y[i]
-                },
-            );
+            let least = if rules.nonnegative {
+                0.0
+            } else {
+                f64::NEG_INFINITY
+            };
+            part.insert(i, y[i].max(least));
         }
         part.normalise().then_some(part)
     }
@@ -392,8 +385,12 @@ impl Powers<'_> {
             let before = total(&parts);
             for t in 0..r {
                 let free = free_rows(rules, &parts, t);
-                let count = if pass == 0 { first } else { LATER };
-                let mut from = directions.leading(&free, count, self.work);
+                let mut from = directions.leading(&free, first, self.work);
+                if rules.nonnegative {
+                    // An axis has two signs.
+                    let opposite = |y: &Vec<f64>| y.iter().map(|v| -v).collect();
+                    from.extend(from.iter().map(opposite).collect::<Vec<_>>());
+                }
                 if pass > 0 {
                     let gradient = self.model.gradient(&parts[t], t, self.work);
                     from.push(self.ascent(t, &parts[t], gradient));
