@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._internal.moments import Precision
-from ._internal.run import Run
+from ._internal.solve import Solve
 from .kg.model import Model
 from .penalties import RowSparse
 from .problems import Problem
@@ -89,7 +89,7 @@ def solve_pairs(
     x0: str | _Matrix,
     project_x0: bool,
     solver: OBCD | JOBCD,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_auto(
@@ -97,7 +97,7 @@ def solve_auto(
     x0: str | _Matrix | None,
     project_x0: bool,
     solver: Auto,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_cardinality(
@@ -105,7 +105,7 @@ def solve_cardinality(
     x0: str | _Matrix | None,
     project_x0: bool,
     _solver: Auto,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_row_sparse(
@@ -113,7 +113,7 @@ def solve_row_sparse(
     x0: str | _Matrix | None,
     project_x0: bool,
     _solver: Auto,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 def solve_continuation(
@@ -121,7 +121,7 @@ def solve_continuation(
     x0: str | _Matrix | None,
     project_x0: bool,
     solver: _Stages,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 
@@ -132,14 +132,14 @@ def penalty_value(penalty: Any, x: _Matrix) -> float: ...
 def default_work(problem: Problem) -> float: ...
 def heuristics() -> list[str]: ...
 def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
-def certify(problem: Problem, x: _Matrix, pairs: bool, run: Run) -> dict[str, Any]: ...
+def certify(problem: Problem, x: _Matrix, pairs: bool, run: Solve) -> dict[str, Any]: ...
 def lower_bound(
     problem: Problem,
     count: int | tuple[int, ...] | None,
     rows: RowSparse | None,
     at: tuple[float, float],
     gap_tol: float,
-    run: Run,
+    run: Solve,
 ) -> tuple[dict[str, Any], bool, BaseException | None]: ...
 def solve_finite_sum(
     sum: Any,
@@ -147,7 +147,7 @@ def solve_finite_sum(
     signature: NDArray[np.int8],
     x0: _Matrix,
     solver: VRJOBCD,
-    run: Run,
+    run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
 def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
@@ -168,7 +168,7 @@ def start_point(
     problem: Problem,
     x0: str | _Matrix,
     project_x0: bool,
-    run: Run,
+    run: Solve,
 ) -> _Matrix: ...
 
 _Vector: TypeAlias = NDArray[np.float64]

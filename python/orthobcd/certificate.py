@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._internal.checks import FloatArray, as_bool, as_float, as_float_array
-from ._internal.run import Deadline, Run
+from ._internal.solve import Solve
 from .hyperbolic.problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -267,8 +267,7 @@ def certify(
         raise TypeError(f"problem must not have a {name}: its pairs have no exact model")
     if as_bool("bound", bound):
         check_bounded(problem, "bound must be False")
-    run = Run.checked(max_time=max_time, n_threads=n_threads)
-    deadline = Deadline(run.max_time)
+    run = Solve(max_time=max_time, n_threads=n_threads)
     gap_tol = as_float("gap_tol", gap_tol, minimum=0.0)
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
@@ -279,8 +278,9 @@ def certify(
     if few is not None:
         signs = NonNegative() if isinstance(few, Cardinality) and few.nonnegative else NoPenalty()
         plain = StiefelProblem(plain.smooth, signs, point.shape[1])
-    limit = run.max_time
-    pairs = run if limit is None or not bound else replace(run, max_time=PAIRS_SHARE * limit)
+    pairs = run
+    if run.limit is not None and bound:
+        pairs = Solve(max_time=PAIRS_SHARE * run.limit, n_threads=n_threads)
     found = _core.certify(plain, point, few is None, pairs)
     if few is not None:
         cost = _counted(few, point)
@@ -300,7 +300,6 @@ def certify(
         )
     count = few.count if isinstance(few, Cardinality) else None
     rows = few if isinstance(few, RowSparse) else None
-    run = replace(run, max_time=deadline.left())
     at = (certificate.objective, certificate.magnitude)
     bounded, interrupted, error = _core.lower_bound(plain, count, rows, at, gap_tol, run)
     if error is not None:

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._internal.checkpoint import CheckpointLike, opened
 from ._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
-    as_bool,
     as_choice,
     as_float_array,
     as_fraction,
     as_int,
 )
-from ._internal.interrupt import CtrlC
-from ._internal.progress import live
-from ._internal.run import Deadline, Run
+from ._internal.solve import CheckpointLike, Solve
 from .penalties import L0, L1
 from .problems import Problem, SparsePCAProblem, StiefelProblem
 from .result import PathPoint, Status, as_result
 from .solvers import OBCD, RATIO
-from .solving import watcher_of
 
 __all__ = ["RegularizationPath", "lam_max", "regularization_path"]
 
@@ -298,14 +293,15 @@ def path_of(
     """`regularization_path` for the objective of ``base``, without copying the data."""
     n_alphas = as_int("n_alphas", n_alphas, 1)
     ratio = as_fraction("ratio", ratio)
-    run = Run.checked(
+    run = Solve(
         max_time=max_time,
-        tol=tol,
+        tol=TOLERANCE if tol is None else tol,
         seed=seed,
         n_threads=n_threads,
-        checkpoint=opened(checkpoint, checkpoint_every),
+        verbose=verbose,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
-    as_bool("verbose", verbose)
     n, r = base.shape
     if n_nonzero is not None:
         n_nonzero = as_int("n_nonzero", n_nonzero, r)
@@ -323,46 +319,28 @@ def path_of(
         # With lam_max = 0 every λ has the same solution: one point suffices.
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
         values = [top * ratio**k for k in range(count)]
-    follower = _Follower(base, penalty, OBCD() if solver is None else solver, run, bool(verbose))
-    # A given sequence is followed to its end, for any number of nonzeros.
-    points = follower.follow(values, None, None if alphas is not None else n_nonzero)
-    if n_nonzero is not None:
-        points = _refined(points, n_nonzero, follower)
-    return _collect(points, top)
-
-
-@dataclass
-class _Follower:
-    """Solves sequences of λ in the core, all within one time limit."""
-
-    base: SparsePCAProblem | StiefelProblem
-    penalty: PenaltyName
-    solver: OBCD
-    run: Run
-    verbose: bool
-
-    def __post_init__(self) -> None:
-        self.deadline = Deadline(self.run.max_time)
-        self.interrupted = False
+    solver = OBCD() if solver is None else solver
 
     def follow(
-        self, lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None
+        lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None
     ) -> list[PathPoint]:
         """Points for ``lams``, started at ``x``, up to the first with ``n_nonzero`` nonzeros."""
-        problem = self.base.with_penalty(penalty_of(self.penalty, lams[0]))
-        run = replace(self.run, max_time=self.deadline.left())
-        tol = TOLERANCE if run.tol is None else run.tol
-        stages = _Stages(tuple(lams), self.solver, tol, n_nonzero)
-        run = run.of(problem="path", shape=problem.shape, penalty=self.penalty, stages=stages, x0=x)
-        with live(self.verbose, self.run.max_time) as line, CtrlC(raising=True) as ctrl_c:
-            watcher = watcher_of(None, line, ctrl_c)
-            returned, error = _core.solve_continuation(problem, x, False, stages, run, watcher)
-            result = as_result(returned, error, run.seed)
-        points = list(result.path)
-        self.interrupted |= result.status is Status.INTERRUPTED
-        for point in points:
+        problem = base.with_penalty(penalty_of(penalty, lams[0]))
+        stages = _Stages(tuple(lams), solver, run.tol or 0.0, n_nonzero)
+        run.identify(problem="path", shape=problem.shape, penalty=penalty, stages=stages, x0=x)
+        returned, error = _core.solve_continuation(problem, x, False, stages, run, run.watcher)
+        result = as_result(returned, error, run.seed)
+        run.interrupted |= result.status is Status.INTERRUPTED
+        for point in result.path:
             logger.debug("path: λ %.6g, %d nonzeros", point.lam, point.n_nonzero)
-        return points
+        return list(result.path)
+
+    with run:
+        # A given sequence is followed to its end, for any number of nonzeros.
+        points = follow(values, None, None if alphas is not None else n_nonzero)
+        if n_nonzero is not None:
+            points = _refined(points, n_nonzero, run, follow)
+    return _collect(points, top)
 
 
 @dataclass(frozen=True)
@@ -376,7 +354,9 @@ class _Stages:
     ratio: float = RATIO
 
 
-def _refined(points: list[PathPoint], wanted: int, follower: _Follower) -> list[PathPoint]:
+def _refined(
+    points: list[PathPoint], wanted: int, run: Solve, follow: Callable[..., list[PathPoint]]
+) -> list[PathPoint]:
     """Adds points between those of a path until one has exactly ``wanted`` nonzeros.
 
     The number of nonzeros can jump along a path, at different λ for solves that start at a sparser
@@ -390,11 +370,11 @@ def _refined(points: list[PathPoint], wanted: int, follower: _Follower) -> list[
     low, high = sparser[-1], denser[0]
 
     def met() -> bool:
-        over = follower.interrupted or follower.deadline.left() == 0.0
+        over = run.interrupted or run.max_time == 0.0
         return over or any(point.n_nonzero == wanted for point in points)
 
     def at(lam: float, start: PathPoint) -> PathPoint:
-        (point,) = follower.follow([lam], start.x)
+        (point,) = follow([lam], start.x)
         points.append(point)
         return point
 

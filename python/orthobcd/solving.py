@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,11 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._internal.checkpoint import opened
 from ._internal.checks import FloatArray, as_bool, as_float_array, seed_of
-from ._internal.interrupt import CtrlC
-from ._internal.progress import Line, live
-from ._internal.run import Run
+from ._internal.solve import Solve
 from .certificate import check_bounded
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
@@ -27,8 +23,6 @@ from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
 __all__ = ["Progress", "solve"]
-
-logger = logging.getLogger("orthobcd")
 
 Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
@@ -215,7 +209,7 @@ def solve(
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
         solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver
-    run = Run.checked(
+    run = Solve(
         max_time=max_time,
         max_sweeps=max_sweeps,
         tol=tol,
@@ -225,10 +219,11 @@ def solve(
         n_threads=n_threads,
         max_work=max_work,
         effort=effort,
-        checkpoint=opened(checkpoint, checkpoint_every),
+        verbose=verbose,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        callback=None if callback is None else _called(callback),
     )
-    _check_callback(callback)
-    as_bool("verbose", verbose)
     if gap_tol is not None:
         check_bounded(problem, "gap_tol must be None")
         if not isinstance(solver, (Auto, type(None))):
@@ -244,10 +239,9 @@ def solve(
             )
         if isinstance(how, VRJOBCD) and run.max_work is not None:
             raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
-        run = _identified(run, problem, x0, how, False)
-        with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
-            watcher = watcher_of(callback, line, ctrl_c)
-            returned, error, extra = solve_mixed(problem, x0, how, run, watcher)
+        _identify(run, problem, x0, how, False)
+        with run:
+            returned, error, extra = solve_mixed(problem, x0, how, run)
             return as_result(returned, error, run.seed, extra)
     free = isinstance(problem.smooth, ByFunction)
     search = not free or not isinstance(problem.penalty, NoPenalty)
@@ -258,25 +252,25 @@ def solve(
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
-    run = _identified(run, problem, start, how, project_x0)
-    with live(bool(verbose), run.max_time) as line, CtrlC(raising=True) as ctrl_c:
-        watcher = watcher_of(callback, line, ctrl_c)
+    _identify(run, problem, start, how, project_x0)
+    with run:
         if isinstance(how, VRJOBCD):
             point = _core.start_point(problem, start or "random", project_x0, run)
-            returned, error, extra = solve_sum(problem, point, how, run, watcher)
+            returned, error, extra = solve_sum(problem, point, how, run)
             return as_result(returned, error, run.seed, extra)
-        returned, error = core(problem, start, project_x0, how, run, watcher)
-        return _ended(returned, error, run.seed, line)
+        returned, error = core(problem, start, project_x0, how, run, run.watcher)
+        run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
+        return as_result(returned, error, run.seed)
 
 
-def _identified(run: Run, problem: Problem, x0: Any, solver: Solver, project_x0: bool) -> Run:
-    """The run with the texts that identify the solve in its checkpoint."""
+def _identify(run: Solve, problem: Problem, x0: Any, solver: Solver, project_x0: bool) -> None:
+    """Keeps the arguments that identify the solve in its checkpoint."""
     if run.checkpoint is not None and isinstance(solver, VRJOBCD):
         raise ValueError("checkpoint must be None for VRJOBCD")
     stages = solver.solver if isinstance(solver, Continuation) else solver
     if run.checkpoint is not None and callable(getattr(stages, "working_set", None)):
         raise ValueError("checkpoint must be None where working_set is a function")
-    return run.of(
+    run.identify(
         problem=type(problem).__name__,
         objective=type(problem.smooth).__name__,
         shape=problem.shape,
@@ -331,18 +325,11 @@ def _as_obcd(solver: JOBCD) -> OBCD:
     )
 
 
-def _ended(
-    returned: dict[str, Any], error: BaseException | None, seed: int, line: Line | None
-) -> Result:
-    """Makes the result and shows it on the live line."""
-    if line is not None:
-        line.update(returned["objective"], int(np.count_nonzero(returned["x"])))
-    return as_result(returned, error, seed)
-
-
-def _check_callback(callback: Any) -> None:
-    if callback is not None and not callable(callback):
+def _called(callback: Any) -> Callable[..., Any]:
+    """A function of the arguments of `Progress` that calls the callback."""
+    if not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    return lambda *point: callback(Progress(*point))
 
 
 def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
@@ -356,62 +343,3 @@ def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
     if array.shape != shape:
         raise ValueError(f"x0 must have shape {shape}, got {array.shape}")
     return array
-
-
-class Watcher:
-    """Callback of the core: shows the point on the live line and calls the user's callback.
-
-    Inside these methods Ctrl-C only sets the flag of ``ctrl_c``, so that the solve ends with a
-    status: an exception would reach the user instead.
-    """
-
-    def __init__(
-        self, callback: Callable[[Progress], Any] | None, line: Line | None, ctrl_c: CtrlC
-    ) -> None:
-        self.callback, self.line, self.ctrl_c = callback, line, ctrl_c
-
-    def __call__(
-        self,
-        seconds: float,
-        objective: float,
-        feasibility: float,
-        n_iterations: int,
-        x: FloatArray,
-    ) -> bool:
-        """Handles a point; returns True to stop the solve."""
-        self.ctrl_c.raising = False
-        if self.line is not None:
-            nonzeros = int(np.count_nonzero(x))
-            self.line.update(objective, nonzeros)
-            logger.info(
-                "%8.2f s  objective %.8g  nonzeros %d  pairs %d",
-                seconds,
-                objective,
-                nonzeros,
-                n_iterations,
-            )
-        stop = False
-        if self.callback is not None and not self.ctrl_c.pressed:
-            progress = Progress(seconds, objective, feasibility, n_iterations, x)
-            stop = bool(self.ctrl_c.callback(self.callback, progress))
-        if self.ctrl_c.pressed:
-            return True
-        self.ctrl_c.raising = True
-        return stop
-
-    def working(self, heuristics: str) -> None:
-        """Called at the start of a round of a search, with the names of its heuristics."""
-        if self.line is not None:
-            self.line.stage(heuristics)
-
-    def stage(self, done: int, total: int | None) -> None:
-        """Called at the start of a stage of a path, with the numbers of stages."""
-        if self.line is not None:
-            self.line.stage(f"path {done + 1}" + (f" of {total}" if total else ""), done, total)
-
-
-def watcher_of(
-    callback: Callable[[Progress], Any] | None, line: Line | None, ctrl_c: CtrlC
-) -> Watcher | None:
-    """The `Watcher` of a solve; None without callback and live line."""
-    return None if callback is None and line is None else Watcher(callback, line, ctrl_c)

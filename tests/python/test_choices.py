@@ -14,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import orthobcd as ob
 from orthobcd.sklearn import missing, selection, sparse_pca_cv
+from orthobcd.sklearn.base import beside
 from orthobcd.sklearn.missing import gaussian_of
-from orthobcd.sklearn.sparse_fit import _approach
+from orthobcd.sklearn.sparse_pca import approach
 from orthobcd.solvers import RATIO
 
 
@@ -95,7 +96,7 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
 @pytest.mark.parametrize("solver", [None, ob.Auto(n_starts=3), ob.OBCD(), ob.Continuation()])
 def test_searches_of_subsamples_start_at_the_components_of_all(solver):
     whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
-    part = ob.SparsePCA(2, n_nonzero=6, solver=solver)._beside(whole, 0.25)
+    part = beside(ob.SparsePCA(2, n_nonzero=6, solver=solver), whole, 0.25)
     if solver is None or isinstance(solver, ob.Auto):
         assert part.solver == (solver or ob.Auto())
         assert (part.warm_start, part._work) == (True, 0.25)
@@ -199,7 +200,7 @@ def test_a_model_has_fewer_factors_than_features(n, r, factors):
 @pytest.mark.parametrize("share", [1e-9, 1e-4, 0.01, 0.3, RATIO, 0.9999, 1.0, 2.0])
 def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
     """Steps of about `RATIO`, down to 1e-4 of the first; the last weight is exact."""
-    weights = _approach(top, share * top)
+    weights = approach(top, share * top)
     assert weights[-1] == share * top
     if share >= 1.0:
         assert len(weights) == 1
@@ -210,7 +211,7 @@ def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
     np.testing.assert_allclose(steps, steps[0])
     assert steps[0] >= RATIO * (1.0 - 1e-9)
     assert len(steps) == 1 or steps[0] <= np.sqrt(RATIO)
-    assert list(_approach(0.0, top)) == [top]
+    assert list(approach(0.0, top)) == [top]
 
 
 @pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])

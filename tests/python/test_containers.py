@@ -194,12 +194,10 @@ def test_a_name_of_several_features_is_refused(monkeypatch):
     """scikit-learn accepts such tables up to 1.8."""
     pca = ob.SparsePCA(2, n_nonzero=4, exclude=["a"], random_state=0)
     pca.feature_names_in_ = np.array(["a", "a", "b", "c"], dtype=object)
-    from orthobcd.sklearn.limits import limit_of
-
     with pytest.raises(ValueError, match=r"exclude must hold indices where 2 features are 'a'"):
-        limit_of(pca, 4, 2)
+        pca._cardinality(4, 2)
     pca.exclude = [0, 1]
-    assert limit_of(pca, 4, 2).exclude == (0, 1)
+    assert pca._cardinality(4, 2).exclude == (0, 1)
 
 
 # Groups ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
-from orthobcd._internal.run import Deadline
+from orthobcd._internal.solve import Solve
 
 pytest.importorskip("sklearn")
 
@@ -176,7 +176,7 @@ def test_the_deadline_ends_the_iteration(monkeypatch):
     gaussian_of(data, 3, tolerance=0.0, steps=7)
     assert len(steps) == 7
     steps.clear()
-    gaussian_of(data, 3, tolerance=0.0, steps=7, deadline=Deadline(0.0))
+    gaussian_of(data, 3, tolerance=0.0, steps=7, deadline=Solve(max_time=0.0))
     assert len(steps) == 1
     steps.clear()
     pca = ob.SparsePCA(2, n_nonzero=6, missing="em", max_time=0.0).fit(data)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
-from orthobcd._internal.interrupt import AHEAD, side_by_side
+from orthobcd._internal.solve import AHEAD, side_by_side
 
 LONG = """
 import json, sys, time

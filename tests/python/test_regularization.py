@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn.sparse_fit import _approach
+from orthobcd.sklearn.sparse_pca import approach
 
 
 def data(seed: int = 0, m: int = 40, n: int = 15) -> np.ndarray:
@@ -159,7 +159,7 @@ def test_bad_arguments(name, arguments):
 @pytest.mark.parametrize("alpha", [0.0, 1e-9, 1e-4, 0.3, 0.999, 1.0, 2.0])
 @pytest.mark.parametrize("top", [0.0, 1e-3, 1.0])
 def test_a_path_of_weights_falls_to_the_last(alpha, top):
-    path = _approach(top, alpha * (top or 1.0))
+    path = approach(top, alpha * (top or 1.0))
     assert path[-1] == alpha * (top or 1.0)
     assert (np.diff(path) < 0.0).all()
     assert path[0] == (top if top > 0.0 and alpha < 1.0 else path[-1])

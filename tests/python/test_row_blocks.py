@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.sklearn import passes, preparation
+from orthobcd._internal.solve import Solve
+from orthobcd.sklearn import preparation
 from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
 
 try:
@@ -352,24 +353,21 @@ def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
     class Clock:
         now = 100.0
 
-    class Line:
-        def __init__(self) -> None:
-            self.shown: list[str] = []
+    class Line(Solve):
+        def show(self, text: str) -> None:
+            shown.append(text)
 
-        def stage(self, text: str) -> None:
-            self.shown.append(text)
-
-    monkeypatch.setattr(passes.time, "perf_counter", lambda: Clock.now)
+    shown: list[str] = []
+    monkeypatch.setattr("time.perf_counter", lambda: Clock.now)
     line = Line()
-    progress = passes.Progress(line, total)
-    progress.show(1)
+    line.show_rows(1, total)
     Clock.now += 2.0
-    progress.show(1000)
-    progress.show(1001)
+    line.show_rows(1000, total)
+    line.show_rows(1001, total)
     Clock.now += 2.0
-    progress.show(3000)
+    line.show_rows(3000, total)
     of, left = ("", ("", "")) if total is None else (" of 4,000", (", 6 s left", ", 1 s left"))
-    assert line.shown == [
+    assert shown == [
         f"second moments: 1,000{of} rows, 500 rows/s{left[0]}",
         f"second moments: 3,000{of} rows, 750 rows/s{left[1]}",
     ]

@@ -11,12 +11,11 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .._internal.interrupt import Terminations
 from .._internal.reading import reason_of
 from .._internal.terminal import complain
 from ..io import UnreadableFile
 from .options import parser
-from .terminal import FAILED, INTERRUPTED, WRONG, WrongArgument
+from .terminal import FAILED, INTERRUPTED, WRONG, Terminations, WrongArgument
 
 __all__ = ["WrongArgument", "main"]
 

@@ -62,7 +62,8 @@ SHARED = (
 
 
 def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> int:
-    from ..sklearn.components import default_components
+    from ..sklearn.base import default_components
+    from ..sklearn.saving import arrays_of
 
     outputs = Outputs(options, [options.data])
     stream = streamed(options)
@@ -119,7 +120,7 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     }
     if names:
         pca.feature_names_in_ = np.array(names, dtype=object)
-    outputs.components(pca._arrays())
+    outputs.components(arrays_of(pca))
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")

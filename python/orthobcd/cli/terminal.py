@@ -1,12 +1,19 @@
-"""Exit codes, error messages about arguments, and values of reports."""
+"""Exit codes, signals, error messages about arguments, and values of reports."""
 
 from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+import signal
+import threading
+from contextlib import ExitStack
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from .._internal.reading import reason_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 
@@ -36,3 +43,33 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value if value is None or isinstance(value, (bool, int, float)) else str(value)
+
+
+class Terminations(ExitStack):
+    """Context in which SIGTERM and SIGHUP end a solve as Ctrl-C does.
+
+    The context has no effect outside the main thread, on a signal with a handler, or on an ignored
+    signal, such as SIGHUP under nohup.
+
+    Attributes
+    ----------
+    number : int or None
+        The number of the signal that came last.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.number: int | None = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    signal.signal(number, self._handle)
+                    self.callback(signal.signal, number, signal.SIG_DFL)
+        return super().__enter__()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+        signal.raise_signal(signal.SIGINT)

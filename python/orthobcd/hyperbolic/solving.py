@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from .. import _core
 from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
-from .._internal.run import Deadline, Run
+from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
 from ..problems import Problem
@@ -85,16 +84,13 @@ def solve_mixed(
     problem: Problem,
     x0: Any,
     solver: JOBCD | VRJOBCD | Auto,
-    run: Run,
-    watcher: Callable[..., bool] | None,
+    run: Solve,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
     """Solves a problem with a mixed signature; returns the core's dict, error and extra values."""
-    deadline = Deadline(run.max_time)
     start = start_point(problem, x0, run.seed)
-    posed = _check(problem, deadline)
-    run = replace(run, max_time=deadline.left())
+    posed = _check(problem, run)
     if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
-        run = replace(run, tol=PROBE_TOL)
+        run.tol = PROBE_TOL
     if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
@@ -106,13 +102,13 @@ def solve_mixed(
         raise TypeError(f"solver must be a JOBCD or Auto for a {name}, got {type(solver).__name__}")
     extra: dict[str, Any] = {}
     if isinstance(solver, VRJOBCD):
-        returned, error, extra = solve_sum(problem, start, solver, run, watcher)
+        returned, error, extra = solve_sum(problem, start, solver, run)
     elif isinstance(solver, JOBCD):
-        returned, error = _core.solve_pairs(problem, start, False, solver, run, watcher)
+        returned, error = _core.solve_pairs(problem, start, False, solver, run, run.watcher)
     else:
         if solver.strategies is not None:
             raise ValueError("strategies must be None for a mixed signature")
-        returned, error = _core.solve_auto(problem, start, False, solver, run, watcher)
+        returned, error = _core.solve_auto(problem, start, False, solver, run, run.watcher)
     recession = returned.pop("recession", None)
     if recession is not None:
         extra["recession"] = recession
@@ -144,8 +140,7 @@ def solve_sum(
     problem: Problem,
     start: FloatArray,
     solver: VRJOBCD,
-    run: Run,
-    watcher: Callable[..., bool] | None,
+    run: Solve,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
     """Solves a sum on either constraint; returns the core's dict, error and extra values."""
     signs = problem.signature
@@ -156,7 +151,7 @@ def solve_sum(
         start,
         _for_sum(problem, solver),
         run,
-        watcher,
+        run.watcher,
     )
     return returned, error, {"component_gradients": returned.pop("evaluations")}
 
@@ -202,7 +197,7 @@ def _finite_sum(problem: Problem) -> Any:
     return dense, scale
 
 
-def _check(problem: Problem, deadline: Deadline) -> WellPosedness | None:
+def _check(problem: Problem, run: Solve) -> WellPosedness | None:
     """Well-posedness of a pencil problem, with a warning if there is no minimum; else None.
 
     None, too, if an eigendecomposition takes more time than is left.
@@ -216,7 +211,7 @@ def _check(problem: Problem, deadline: Deadline) -> WellPosedness | None:
         # The objective is constant for every matrix.
         return None
     signs = problem.signature.astype(np.float64)
-    posed = decided(problem.matrix, signs, lambda work: deadline.allows(work / WORK_UNIT))
+    posed = decided(problem.matrix, signs, lambda work: run.allows(work / WORK_UNIT))
     if posed is not None and not posed.attained:
         logger.warning("%s: %s", type(problem).__name__, posed.message)
     return posed

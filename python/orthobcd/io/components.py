@@ -14,6 +14,7 @@ import numpy as np
 
 from .._internal.archive import write_npz
 from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
+from .._internal.extras import need
 from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
 from .._internal.writing import replacing
@@ -144,14 +145,18 @@ def write_components(
     if ending not in (".csv", ".npz"):
         raise ValueError(f"path must end in .csv or .npz, got {path}")
     if hasattr(components, "get_params"):
-        if not hasattr(components, "_arrays"):
+        if not hasattr(components, "save"):
             kind = type(components).__name__
             raise TypeError(f"components must be a matrix or an estimator of orthobcd, got {kind}")
         if len(names) or not (mean is None and scale is None and settings is None):
             raise ValueError("names, mean, scale and settings must not be given with an estimator")
-        arrays = components._arrays()
-    else:
-        arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)
+        if ending == ".npz":
+            components.save(path)
+            return
+        need("sklearn", "sklearn.utils.validation").check_is_fitted(components)
+        names = getattr(components, "feature_names_in_", ())
+        components = components.components_
+    arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)
     with replacing(path) as part:
         put_components(part, ending, arrays)
 

@@ -16,9 +16,8 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._internal.archive import not_ours, read_arrays
 from .._internal.checks import IntArray, as_int
-from .._internal.interrupt import CtrlC
-from .._internal.progress import show_log
 from .._internal.reading import blaming, reason_of
+from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
 from .model import Loss, Model, RelationUpdate
@@ -337,7 +336,7 @@ class UltraE(Model):
             show_log()
         self._training.status = Status.MAX_SWEEPS
         self._stop_early()
-        with CtrlC() as ctrl_c:
+        with Solve(ctrl_c="flag") as ctrl_c:
             while self._going_on():
                 event = self._epoch(ctrl_c, train)
                 if event is None:
@@ -395,7 +394,7 @@ class UltraE(Model):
         if self.patience is not None and self._training.stale >= self.patience:
             self._training.status = Status.CONVERGED
 
-    def _epoch(self, ctrl_c: CtrlC, train: IntArray) -> dict[str, float] | None:
+    def _epoch(self, ctrl_c: Solve, train: IntArray) -> dict[str, float] | None:
         """Trains for an epoch; returns the dict for the callback, None if interrupted."""
         started = time.perf_counter()
         run = self._training
@@ -417,7 +416,7 @@ class UltraE(Model):
             return None
         return run.epoch(state, loss, time.perf_counter() - started)
 
-    def _validate(self, ctrl_c: CtrlC, held: IntArray) -> float | None:
+    def _validate(self, ctrl_c: Solve, held: IntArray) -> float | None:
         """The MRR of the validation triples; None if Ctrl-C ended the ranking."""
         started = time.perf_counter()
         run = self._training
@@ -430,12 +429,12 @@ class UltraE(Model):
         return mrr
 
     def _asked_to_stop(
-        self, ctrl_c: CtrlC, callback: Callable[[dict[str, float]], Any] | None, event: Any
+        self, ctrl_c: Solve, callback: Callable[[dict[str, float]], Any] | None, event: Any
     ) -> bool:
         """Calls the callback; returns whether it or Ctrl-C stops the training."""
         if callback is not None:
             try:
-                if ctrl_c.callback(callback, event):
+                if ctrl_c.asked(callback, event):
                     return True
             except BaseException:
                 self._training.status = Status.INTERRUPTED

@@ -1,83 +1,199 @@
-"""Base classes of the estimators: centring, scaling, fitted attributes, transforming."""
+"""Base classes of the estimators: fits to data of every kind, transforming, scoring, loadings."""
 
 from __future__ import annotations
 
+import numbers
 import os
-from typing import TYPE_CHECKING, Any, get_args
+import sys
+from collections.abc import Collection, Iterator, Set
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import (
     DataLike,
     FloatArray,
+    IntArray,
     as_choice,
     as_float,
     as_float_array,
+    as_int,
+    check_size,
     is_sparse,
+    items_of,
     warn,
 )
 from .._internal.moments import Moments, Precision, SecondMoments
+from .._internal.names import feature_names
+from .._internal.solve import Solve, check_seeded
+from ..penalties import Cardinality
 from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
-from ..result import Result
+from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
+from .array_api import coordinates as coordinates_there
+from .array_api import explained_squares as squares_there
+from .array_api import namespace_of
 from .blocks import (
+    ROWS,
     Blocks,
     as_bytes,
+    blaming,
     blocks_of,
     check_memory,
+    checked,
     is_sliced,
     loaded,
+    starting,
     watching,
 )
-from .components import Components
-from .dask import is_lazy
-from .fitting import Fitting, run_options, threads_of
+from .dask import (
+    Check,
+    LazyOutput,
+    Mapped,
+    as_array,
+    check_of,
+    example_of,
+    is_lazy,
+    mapped,
+    summed,
+    totals,
+)
+from .loadings import Loadings
 from .missing import Gaussian, gaussian_from, gaussian_of
-from .passes import summed
 from .preparation import (
     PrecisionName,
     as_covariance,
+    as_sample_weight,
+    as_samples,
     as_weights,
+    begun,
+    check_complete,
     check_magnitude,
+    coordinates,
     correlation,
     decorrelated,
     described,
     estimated,
+    explained_squares,
     extended,
+    is_exact,
+    largest,
     moments_of,
+    points,
     read,
+    sliceable,
 )
+from .saving import Saved
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+COMPONENTS = 10
+"""Largest default number of components."""
 
 UNITS = 100.0
 """Ratio of the largest variance to that which three quarters of the features exceed, above which
 the features count as of different units."""
 
+Features: TypeAlias = Collection[Any]
+"""Features by index or name: for all components, or a sequence for each component."""
 
-class OrthonormalPCA(Components):
-    """Base class of the PCA estimators: fits to data, blocks, weights and covariances."""
+
+class Estimator(
+    LazyOutput,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    Saved,
+):
+    """Base class of all estimators: options of the solves, checks of data, tags."""
 
     # The constructors of the subclasses set these.
-    uncorrelated: bool = False
-    n_nonzero: Any = None
+    n_components: int | None
     solver: Auto | Continuation | OBCD | None
     max_time: float | None
     effort: float = 1.0
     tol: float
     random_state: Any
     n_jobs: int | None
-    warm_start: bool
     verbose: bool
     precision: PrecisionName
     max_memory: float | str | None = None
+    missing: Literal["em"] | None = None
     # Work limit of a search; a unit is about a second of one core.
     _work: float | None = None
+
+    def _run(
+        self, checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60.0
+    ) -> Solve:
+        """The context of a fit, whose time starts now."""
+        if checkpoint is not None:
+            check_seeded(self.random_state)
+        threads = 1 if self.n_jobs is None else as_int("n_jobs", self.n_jobs, -sys.maxsize)
+        if threads == 0:
+            raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
+        return Solve(
+            max_time=self.max_time,
+            max_work=self._work,
+            effort=self.effort,
+            tol=as_float("tol", self.tol, minimum=0.0),
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=threads if threads > 0 else None,
+            verbose=bool(self.verbose),
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            ctrl_c="keep",
+        )
+
+    def _ended(self, run: Solve) -> Self:
+        """Returns the fitted estimator; raises a `KeyboardInterrupt` if Ctrl-C ended a part."""
+        solved = run.result is None or run.result.status is not Status.INTERRUPTED
+        if run.interrupted or not solved:
+            raise KeyboardInterrupt
+        return self
+
+    def _samples(self, X: Any, *, reset: bool = True, **options: Any) -> Any:
+        """`as_samples`; sets, or with ``reset=False`` compares, the features of the fit."""
+        data = as_samples(X, estimator=self, **options)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return data
+
+    def _check_of(self, X: Any, *, reset: bool = False) -> Check:
+        """The checks of the chunks of a Dask collection, whose features are those of the fit."""
+        check = check_of(X, as_array(X))
+        validate_data(self, example_of(X), reset=reset, skip_check_array=True)
+        return check
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "em"
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+class OrthonormalPCA(Estimator):
+    """Base class of the PCA estimators: fits to data, blocks, weights and covariances."""
+
+    # The constructors of the subclasses set these.
+    center: bool
+    scale: bool
+    warm_start: bool
+    uncorrelated: bool = False
+    n_nonzero: Any = None
+    include: Features | None = None
+    exclude: Features | None = None
+    # Limit on the nonzero loadings, which `_check` sets.
+    _limit: Any = None
     # Whether fits of many subsamples warn: the fit to all samples does.
     _quiet: bool = False
 
@@ -125,7 +241,7 @@ class OrthonormalPCA(Components):
             After Ctrl-C. The attribute ``result`` of the exception is the best `Result` so far, or
             None before the search. If there is a result, the fitted attributes are set from it.
         """
-        with Fitting(self, checkpoint, checkpoint_every) as fitting:
+        with self._run(checkpoint, checkpoint_every) as run:
             limit = as_bytes("max_memory", self.max_memory)
             blocks = blocks_of(X)
             if blocks is not None and not blocks.again:
@@ -134,7 +250,7 @@ class OrthonormalPCA(Components):
                     "a callable that returns a new iterator"
                 )
             if is_lazy(X) or (blocks is not None and not self._reads_whole(X)):
-                return self._fit_pass(fitting, X, blocks, sample_weight)
+                return self._fit_pass(run, X, blocks, sample_weight)
             data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
             if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
@@ -142,25 +258,21 @@ class OrthonormalPCA(Components):
             weights = None if sample_weight is None else as_weights(sample_weight, data)
             m, n = data.shape
             r = self._checked(m, n)
-            fitting.stage("second moments")
+            run.show("second moments")
             model: Gaussian | None = None
             if self.missing is not None and not is_sparse(data):
                 values = data.astype(np.float64, copy=False)
                 if np.isnan(values).any():
                     if weights is not None:
                         raise ValueError("sample_weight must be None for data with missing values")
-                    return self._fit_incomplete(fitting, values, r)
+                    return self._fit_incomplete(run, values, r)
                 if weights is None:
-                    model = gaussian_of(values, r, deadline=fitting.deadline)
+                    model = gaussian_of(values, r, deadline=run)
             moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), weights, threads_of(self)
+                data, self.precision, bool(self.center), bool(self.scale), weights, run.n_threads
             )
             total = float(m if weights is None else weights.sum())
-            return self._fitted(fitting, moments, deviation, total, r, precision, model=model)
-
-    def _reads_whole(self, X: Any) -> bool:
-        """True if a fit loads X although its rows can be sliced: wide data and missing values."""
-        return is_sliced(X) and (is_wide(X) or self.missing is not None)
+            return self._fit_moments(run, moments, deviation, total, r, precision, model=model)
 
     def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
         """Fit to X and return its coordinates.
@@ -190,11 +302,13 @@ class OrthonormalPCA(Components):
         watched: Any = watching(blocks)
         return self.fit(watched, y, **fit_params).transform(watched)
 
-    def _fit_pass(
-        self, fitting: Fitting, X: Any, blocks: Blocks | None, sample_weight: Any
-    ) -> Self:
+    def _reads_whole(self, X: Any) -> bool:
+        """True if a fit loads X although its rows can be sliced: wide data and missing values."""
+        return is_sliced(X) and (is_wide(X) or self.missing is not None)
+
+    def _fit_pass(self, run: Solve, X: Any, blocks: Blocks | None, sample_weight: Any) -> Self:
         """Fits to blocks of rows or a Dask collection, which are read once."""
-        sums = summed(self, fitting, X, blocks, None, sample_weight)
+        sums = self._summed(run, X, blocks, None, sample_weight)
         if not sums.weight >= 2.0 and sample_weight is None:
             raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
         weight, precision = sums.weight, sums.precision
@@ -202,17 +316,80 @@ class OrthonormalPCA(Components):
             raise ValueError(f"sample_weight must sum to more than 1; got {weight:g}")
         r = self._checked(sums.n_rows, sums.n_features)
         center, scale = bool(self.center), bool(self.scale)
-        moments, deviation = read(sums, center, scale, threads_of(self), keep=False)
-        return self._fitted(fitting, moments, deviation, weight, r, precision)
+        moments, deviation = read(sums, center, scale, run.n_threads, keep=False)
+        return self._fit_moments(run, moments, deviation, weight, r, precision)
 
-    def _fit_incomplete(self, fitting: Fitting, data: FloatArray, r: int) -> Self:
+    def _summed(
+        self, run: Solve, X: Any, blocks: Blocks | None, before: Sums | None, weights: Any
+    ) -> Sums:
+        """Returns ``before`` with the samples of blocks or of a Dask collection added.
+
+        Sets ``n_features_in_`` and ``feature_names_in_``.
+        """
+        run.show("second moments")
+        if self.missing is not None:
+            raise ValueError("missing must be None for data that is read by blocks")
+        limit, threads = as_bytes("max_memory", self.max_memory), run.n_threads
+        if blocks is not None:
+            return self._summed_blocks(run, blocks, before, weights, limit)
+        n, rows = int(as_array(X).shape[1]), 0 if before is None else before.n_rows
+        self._checked(COMPONENTS if before is None else max(1, rows), n)
+        self._check_of(X, reset=before is None)
+        found, size = summed(X, self.precision, weights, limit, threads, rows)
+        check_size("X", size, DATA)
+        if before is None:
+            return found
+        sums = begun(before, self.precision, found.n_rows, n)
+        sums.merge(found, threads)
+        return sums
+
+    def _summed_blocks(
+        self,
+        run: Solve,
+        blocks: Blocks,
+        before: Sums | None,
+        sample_weight: Any,
+        limit: float | None,
+    ) -> Sums:
+        weights = None if sample_weight is None else as_sample_weight(sample_weight)
+        sums, kind, rows, size = before, None, 0, 0.0
+        for k, block in starting(blocks):
+            with blaming(k):
+                data = self._data(block, reset=before is None and k == 0)
+                m, n = data.shape
+                own = np.dtype(getattr(block, "dtype", data.dtype))
+                if kind is not None and own != kind:
+                    raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
+                size = max(size, largest(data))
+                check_size("its entries", size, (0.0, DATA[1]))
+                if weights is not None and rows + m > len(weights):
+                    raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
+            if kind is None:
+                kind = own
+                self._checked(blocks.rows or COMPONENTS, n)
+                check_memory("max_memory", limit, n)
+                sums = begun(before, self.precision, blocks.rows or m, n)
+            assert sums is not None
+            if blocks.rows is None and not is_exact(self.precision, sums.n_rows + m, n):
+                sums.make_fast()
+            part = None if weights is None else weights[rows : rows + m]
+            sums.add(sliceable(data), part, run.n_threads)
+            rows += m
+            run.show_rows(rows, blocks.rows)
+        if weights is not None and rows != len(weights):
+            raise ValueError(f"sample_weight has {len(weights)} entries, X has {rows} rows")
+        if blocks.rows not in (None, rows):
+            raise ValueError(f"X changed while it was read: it had {blocks.rows} rows, now {rows}")
+        check_size("X", size, DATA)
+        assert sums is not None
+        return sums
+
+    def _fit_incomplete(self, run: Solve, data: FloatArray, r: int) -> Self:
         """Fits to the moments of the EM algorithm, for data with missing values."""
         if self.precision == "exact":
             raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
-        model, moments, deviation = estimated(
-            data, r, bool(self.center), bool(self.scale), fitting.deadline
-        )
-        return self._fitted(fitting, moments, deviation, float(len(data)), r, "fast", model=model)
+        model, moments, deviation = estimated(data, r, bool(self.center), bool(self.scale), run)
+        return self._fit_moments(run, moments, deviation, float(len(data)), r, "fast", model=model)
 
     def partial_fit(
         self,
@@ -257,12 +434,12 @@ class OrthonormalPCA(Components):
         KeyboardInterrupt
             After Ctrl-C, as in `fit`. The samples are added if ``result`` is not None.
         """
-        with Fitting(self) as fitting:
+        with self._run() as run:
             before = getattr(self, "_sums", None)
             blocks = blocks_of(X)
             if blocks is not None or is_lazy(X):
-                sums = summed(self, fitting, X, blocks, before, sample_weight)
-                return self._updated(fitting, sums, update)
+                sums = self._summed(run, X, blocks, before, sample_weight)
+                return self._updated(run, sums, update)
             limit = as_bytes("max_memory", self.max_memory)
             data = self._data(X, reset=before is None)
             check_magnitude(data)
@@ -275,11 +452,11 @@ class OrthonormalPCA(Components):
                 raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
             self._checked(max(1, int(weight)), data.shape[1])
             check_memory("max_memory", limit, data.shape[1])
-            fitting.stage("second moments")
-            sums = extended(before, self.precision, data, weights, threads_of(self))
-            return self._updated(fitting, sums, update)
+            run.show("second moments")
+            sums = extended(before, self.precision, data, weights, run.n_threads)
+            return self._updated(run, sums, update)
 
-    def _updated(self, fitting: Fitting, sums: Sums, update: bool) -> Self:
+    def _updated(self, run: Solve, sums: Sums, update: bool) -> Self:
         """Keeps the sums; with ``update`` fits to them."""
         if not update:
             self._sums: Sums | None = sums
@@ -289,8 +466,8 @@ class OrthonormalPCA(Components):
             raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
         r = self._checked(max(1, int(weight)), sums.n_features)
         center, scale = bool(self.center), bool(self.scale)
-        moments, deviation = read(sums, center, scale, threads_of(self), keep=True)
-        return self._fitted(fitting, moments, deviation, weight, r, sums.precision, sums)
+        moments, deviation = read(sums, center, scale, run.n_threads, keep=True)
+        return self._fit_moments(run, moments, deviation, weight, r, sums.precision, sums)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -320,7 +497,7 @@ class OrthonormalPCA(Components):
         KeyboardInterrupt
             After Ctrl-C, as in `fit`.
         """
-        with Fitting(self) as fitting:
+        with self._run() as run:
             matrix = as_covariance(S)
             n = matrix.shape[0]
             weight = 2.0 if n_samples is None else as_float("n_samples", n_samples)
@@ -335,21 +512,18 @@ class OrthonormalPCA(Components):
             moments, deviation = described(
                 matrix, middle, weight, bool(self.center), bool(self.scale)
             )
-            return self._fitted(fitting, moments, deviation, weight, r, "exact")
+            return self._fit_moments(run, moments, deviation, weight, r, "exact")
 
     def _checked(self, m: int, n: int) -> int:
         """Checks all parameters; returns the number of components for m samples, n features."""
         as_choice("precision", self.precision, get_args(PrecisionName))
-        as_float("tol", self.tol, minimum=0.0)
-        check_random_state(self.random_state)
-        threads_of(self)
-        r = self._count(m, n)
+        r = count_of(self.n_components, m, n)
         self._check(n, r)
         return r
 
-    def _fitted(
+    def _fit_moments(
         self,
-        fitting: Fitting,
+        run: Solve,
         moments: Moments | SecondMoments,
         deviation: FloatArray | None,
         weight: float,
@@ -369,8 +543,8 @@ class OrthonormalPCA(Components):
         if moments.mean.shape[0] > 1:
             if not self._quiet:
                 self._advise(moments.variances, r)
-            fitting.stage("solve")
-            result = fitting.result = self._solve(fitting, moments, r)
+            run.show("solve")
+            result = run.result = self._solve(run, moments, r)
             x = result.x
         if self.uncorrelated:
             x = decorrelated(x, moments.second(x), self.n_nonzero)
@@ -395,8 +569,7 @@ class OrthonormalPCA(Components):
         self.n_nonzero_ = int(np.count_nonzero(x))
         self.objective_ = 0.0 if result is None else result.objective
         self.n_iter_ = 1 if result is None else max(1, result.n_sweeps)
-        fitting.end()
-        return self
+        return self._ended(run)
 
     def _advise(self, variances: FloatArray, r: int) -> None:
         """Warns of a fit that is hardly meant: all components, or features of different units."""
@@ -415,30 +588,19 @@ class OrthonormalPCA(Components):
                 "their standard deviations"
             )
 
+    def _order(self, variances: FloatArray) -> IntArray:
+        """Order of the components: that of their limits; with equal ones by variance."""
+        order = np.arange(len(variances))
+        kinds = conditions(self, len(variances))
+        for kind in dict.fromkeys(kinds):
+            places = np.array([t for t in range(len(kinds)) if kinds[t] == kind])
+            order[places] = places[np.argsort(-variances[places], kind="stable")]
+        return order
+
     def _signed(self, x: FloatArray) -> FloatArray:
         """Components with signs by which the largest loading of each is positive."""
         largest = x[np.argmax(np.abs(x), axis=0), np.arange(x.shape[1])]
         return x * np.where(largest < 0.0, -1.0, 1.0)
-
-    def _threads(self) -> int | None:
-        return threads_of(self)
-
-    def _options(self, fitting: Fitting) -> dict[str, Any]:
-        """Options of every solve of a fit."""
-        limits = {} if self._work is None else {"max_work": self._work}
-        return {**run_options(self, fitting), **limits}
-
-    def _beside(self, whole: OrthonormalPCA, work: float) -> Self:
-        """Prepares a fit to a subsample; returns this estimator.
-
-        If the estimator searches, the search starts at the components of ``whole``, with the work
-        limit ``work``. Otherwise the estimator stays unchanged.
-        """
-        self._quiet = True
-        if self.solver is None or isinstance(self.solver, Auto):
-            self.warm_start, self._work, self.solver = True, work, self.solver or Auto()
-            self.components_ = whole.components_
-        return self
 
     def _warm(self, n: int, r: int) -> FloatArray | None:
         """The components of the previous fit as a start; None if not wanted or of another shape."""
@@ -446,10 +608,266 @@ class OrthonormalPCA(Components):
             return None
         return self.components_.T if self.components_.shape == (r, n) else None
 
+    def _cardinality(self, n: int, r: int, *, nonnegative: bool = False) -> Cardinality:
+        """The constraint of ``n_nonzero``, ``include`` and ``exclude``."""
+        count = self.n_nonzero
+        each = None if isinstance(count, Set) else items_of(count)
+        several = each is not None
+        counts = [as_int("n_nonzero", one, 1 if several else r) for one in each or [count]]
+        if several and len(counts) != r:
+            raise ValueError(
+                f"n_nonzero must be one number for each of {r} components, got {len(counts)}"
+            )
+        most = n if several else n * r
+        if max(counts) > most:
+            raise ValueError(f"n_nonzero must be at most {most}, got {max(counts)}")
+        known = getattr(self, "feature_names_in_", None)
+        names = None if known is None else [str(feature) for feature in known]
+        return Cardinality(
+            counts if several else counts[0],
+            nonnegative=nonnegative,
+            include=_features("include", self.include, names, n),
+            exclude=_features("exclude", self.exclude, names, n),
+        )
+
     def _check(self, n: int, r: int) -> None:
         """Raises an error if a parameter is not valid for n features and r components."""
         raise NotImplementedError
 
-    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
+    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
         """Finds r components of data with these moments."""
         raise NotImplementedError
+
+    def _data(self, X: Any, **options: Any) -> Any:
+        """X after the checks of every door for data."""
+        if self.missing not in (None, "em"):
+            raise ValueError(f"missing must be None or 'em', got {self.missing!r}")
+        data = self._samples(X, **options)
+        if is_sparse(data):
+            check_complete(data, "give dense data with some to SparsePCA(missing='em')")
+        elif self.missing is None:
+            check_complete(data, "SparsePCA(missing='em') takes data with some")
+        return data
+
+    def _complete(self, X: Any) -> Any:
+        """Checked data with the features of the fit and completed missing values."""
+        check_is_fitted(self)
+        data = self._data(X, reset=False)
+        if is_sparse(data) or not np.isnan(data).any():
+            return data
+        if self._model is None:
+            raise ValueError(
+                "X must have no missing value after a fit to sparse data of so many features"
+            )
+        return self._model.completed(data)
+
+    def _pieces(self, X: Any) -> Iterator[Any]:
+        """Blocks of rows of X, each checked and completed by `_complete`."""
+        check_is_fitted(self)
+        blocks = blocks_of(X)
+        if blocks is not None:
+            yield from checked(blocks, lambda _, block: self._complete(block))
+            return
+        data = self._complete(X)
+        step = data.shape[0] if is_sparse(data) else ROWS
+        yield from (data[start : start + step] for start in range(0, data.shape[0], step))
+
+    def transform(self, X: DataLike) -> FloatArray:
+        """Coordinates of X in the components: ``(X / scale_ − mean_) components_ᵀ``.
+
+        If ``scale_`` is None, X is not divided.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, or blocks of its rows, as in `fit`; also an iterator over blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            A lazy Dask array for a Dask collection, a lazy Dask data frame with the index of X if
+            the output is set to "pandas"; there is no lazy "polars" output. With scikit-learn's
+            array API dispatch, an array of the library, device and type of X.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; if X does not have the features of the fit.
+        """
+        check_is_fitted(self)
+        axes, mean, scale = self.components_.T, self.mean_, self.scale_
+        if is_lazy(X):
+            lazy: FloatArray = mapped(
+                X, Mapped(coordinates, (axes, mean, scale), self._check_of(X)), axes.shape[1]
+            )
+            return lazy
+        xp = namespace_of(X)
+        if xp is not None:
+            there: FloatArray = coordinates_there(xp, X, axes, mean, scale)
+            return there
+        parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def loadings(self) -> Loadings:
+        """Table of the nonzero loadings, with the names of the features.
+
+        Returns
+        -------
+        Loadings
+
+        Raises
+        ------
+        NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self)
+        return Loadings(
+            components=self.components_,
+            features=tuple(
+                feature_names(getattr(self, "feature_names_in_", None), self.n_features_in_)
+            ),
+            explained_variance=self.explained_variance_,
+            explained_variance_ratio=self.explained_variance_ratio_,
+            score_correlation=self.score_correlation_,
+        )
+
+    def inverse_transform(self, X: ArrayLike) -> FloatArray:
+        """Points of the data space with the given coordinates.
+
+        Parameters
+        ----------
+        X : array_like of shape (n_samples, n_components)
+            Coordinates, or blocks of their rows, as in `fit`; also an iterator over blocks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            A lazy Dask array for a Dask array of coordinates.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before `fit`; if X does not have one column per component.
+        """
+        check_is_fitted(self)
+        fitted = self.components_, self.mean_, self.scale_
+        if is_lazy(X):
+            width = self.mean_.shape[0]
+            lazy: FloatArray = mapped(X, Mapped(points, fitted, None), width)
+            return lazy
+        blocks = blocks_of(X)
+        if blocks is None:
+            return points(X, *fitted)
+        return np.concatenate(list(checked(blocks, lambda _, block: points(block, *fitted))))
+
+    def score(self, X: DataLike, y: Any = None) -> float:
+        """Share of the variance of X about the fitted mean that the components explain.
+
+        Parameters
+        ----------
+        X : array_like or scipy.sparse matrix of shape (n_samples, n_features)
+            Data, or blocks of its rows, as in `fit`; also an iterator over blocks.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            At most 1; higher is better.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            As `transform`.
+        """
+        check_is_fitted(self)
+        fitted = self.components_.T, self.mean_, self.scale_
+        xp = namespace_of(X)
+        if is_lazy(X):
+            squares = totals(X, Mapped(explained_squares, fitted, self._check_of(X)))
+        elif xp is not None:
+            squares = [squares_there(xp, X, *fitted)]
+        else:
+            squares = [explained_squares(data, *fitted) for data in self._pieces(X)]
+        explained, total = np.sum(squares, axis=0)
+        return float(explained / max(total, np.finfo(np.float64).tiny))
+
+
+def default_components(m: int, n: int) -> int:
+    """Default number of components for m samples and n features: at most half of the features."""
+    return min(COMPONENTS, m, max(1, n // 2))
+
+
+def count_of(n_components: int | None, m: int, n: int) -> int:
+    """The checked number of components."""
+    if n_components is None:
+        return default_components(m, n)
+    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
+        raise TypeError(f"n_components must be an integer or None, got {n_components!r}")
+    if not 1 <= n_components <= n:
+        raise ValueError(f"n_components must be between 1 and n_features = {n}, got {n_components}")
+    return int(n_components)
+
+
+def beside(pca: OrthonormalPCA, whole: OrthonormalPCA, work: float) -> OrthonormalPCA:
+    """Prepares a fit to a subsample; returns the estimator.
+
+    If the estimator searches, the search starts at the components of ``whole``, with the work
+    limit ``work``. Otherwise the estimator stays unchanged.
+    """
+    pca._quiet = True
+    if pca.solver is None or isinstance(pca.solver, Auto):
+        pca.warm_start, pca._work, pca.solver = True, work, pca.solver or Auto()
+        pca.components_ = whole.components_
+    return pca
+
+
+def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
+    """The index of a feature that is given by index or name."""
+    if isinstance(feature, str):
+        if names is None or feature not in names:
+            raise ValueError(f"{name} must hold features of the data, got {feature!r}")
+        if (count := names.count(feature)) > 1:
+            raise ValueError(f"{name} must hold indices where {count} features are {feature!r}")
+        return names.index(feature)
+    index = as_int(name, feature, 0)
+    if index >= n:
+        raise ValueError(f"{name} must hold features below {n}, got {index}")
+    return index
+
+
+def _features(name: str, value: Any, names: list[str] | None, n: int) -> list[Any] | None:
+    """Indices of features, for all components or a list for each component."""
+    if value is None:
+        return None
+    items = items_of(value)
+    if items is None:
+        raise TypeError(
+            f"{name} must be a sequence of features, or one per component, got {value!r}"
+        )
+    each = [items_of(one) for one in items]
+    if all(one is None for one in each):
+        return [_index(name, feature, names, n) for feature in items]
+    if isinstance(value, Set):
+        raise TypeError(f"{name} must have an order of the components, got {value!r}")
+    return [
+        [_index(name, feature, names, n) for feature in ([one] if features is None else features)]
+        for one, features in zip(items, each, strict=True)
+    ]
+
+
+def conditions(pca: OrthonormalPCA, r: int) -> list[tuple[Any, ...]]:
+    """Limit, included and excluded features of each of r components, as comparable tuples."""
+    limit = pca._limit
+    if not isinstance(limit, Cardinality):
+        return [()] * r
+
+    def condition(t: int) -> tuple[Any, ...]:
+        count = limit.count[t] if isinstance(limit.count, tuple) else limit.count
+        chosen = [
+            frozenset(rows[t] if rows and isinstance(rows[0], tuple) else rows)
+            for rows in (limit.include, limit.exclude)
+        ]
+        return (count, *chosen)
+
+    return [condition(t) for t in range(r)]

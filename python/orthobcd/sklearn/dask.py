@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
-from sklearn.utils.validation import validate_data
 
 from .._core import DATA
 from .._core import Moments as Sums
@@ -397,25 +396,11 @@ class Mapped:
             return self.function(data, *self.arguments)
 
 
-def example_checked(estimator: Any, X: Any) -> Check:
-    """The checks of the chunks of X; raises a ValueError if X has other features than the fit."""
-    array = as_array(X)
-    validate_data(estimator, example_of(X), reset=False, skip_check_array=True)
-    return check_of(X, array)
-
-
-def transformed(
-    estimator: Any, X: Any, function: Callable[..., Any], width: int | None, *arguments: Any
-) -> Any:
-    """A Dask array with the row chunks of X: ``function`` of every chunk and ``arguments``.
+def mapped(X: Any, function: Mapped, width: int | None) -> Any:
+    """A Dask array with the row chunks of X: ``function`` of every chunk.
 
     The array has ``width`` columns, or one dimension of integers if ``width`` is None.
     """
-    return mapped(X, Mapped(function, arguments, example_checked(estimator, X)), width)
-
-
-def mapped(X: Any, function: Mapped, width: int | None) -> Any:
-    """`transformed` for a function that checks the chunks itself."""
     array = as_array(X)
     options = {"drop_axis": 1} if width is None else {}
     chunks = (array.chunks[0],) if width is None else (array.chunks[0], (width,))
@@ -423,15 +408,13 @@ def mapped(X: Any, function: Mapped, width: int | None) -> Any:
     return array.map_blocks(function, chunks=chunks, dtype=meta.dtype, meta=meta, **options)
 
 
-def checked_chunks(X: Any, check: Callable[[Any], Any]) -> Iterator[Any]:
+def checked_chunks(X: Any, check: Mapped) -> Iterator[Any]:
     """Computes the chunks of X one after the other, and yields ``check`` of each."""
-    array = as_array(X)
-    call = Mapped(check, (), check_of(X, array))
-    for k, chunk in enumerate(array.to_delayed().ravel()):
-        yield call(chunk.compute(), (k, 0))
+    for k, chunk in enumerate(as_array(X).to_delayed().ravel()):
+        yield check(chunk.compute(), (k, 0))
 
 
-def totals(estimator: Any, X: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+def totals(X: Any, function: Mapped) -> list[Any]:
     """The values of ``function`` for all chunks of X that have rows, computed.
 
     Raises
@@ -439,9 +422,8 @@ def totals(estimator: Any, X: Any, function: Callable[..., Any], *arguments: Any
     ValueError
         If no chunk has a row.
     """
-    call = Mapped(function, arguments, example_checked(estimator, X))
     dask = need("dask", "dask")
-    task = dask.delayed(call, pure=True)
+    task = dask.delayed(function, pure=True)
     chunks = as_array(X).to_delayed().ravel()
     found = dask.compute(*(task(block, (k, 0)) for k, block in enumerate(chunks)))
     values = [value for value in found if len(value) > 0]

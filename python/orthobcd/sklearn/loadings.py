@@ -12,7 +12,7 @@ import numpy as np
 
 from .._internal.archive import not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
-from .._internal.names import feature_names, shortened_names
+from .._internal.names import shortened_names
 from .._internal.reading import blaming
 from .._internal.writing import replacing
 
@@ -186,16 +186,3 @@ class Loadings:
 
 def _is_json(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).endswith(".json")
-
-
-def loadings_of(estimator: Any) -> Loadings:
-    """The loadings of a fitted estimator."""
-    n = estimator.components_.shape[1]
-    names = feature_names(getattr(estimator, "feature_names_in_", None), n)
-    return Loadings(
-        components=estimator.components_,
-        features=tuple(names),
-        explained_variance=estimator.explained_variance_,
-        explained_variance_ratio=estimator.explained_variance_ratio_,
-        score_correlation=estimator.score_correlation_,
-    )

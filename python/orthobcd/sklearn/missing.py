@@ -25,7 +25,7 @@ from .._internal.moments import (
     deviations_of,
     is_constant,
 )
-from .._internal.run import Deadline
+from .._internal.solve import Solve
 
 STEPS = 200
 """Largest number of iterations of the EM algorithm."""
@@ -177,7 +177,7 @@ def gaussian_of(
     begin: Gaussian | None = None,
     tolerance: float = TOLERANCE,
     steps: int = STEPS,
-    deadline: Deadline | None = None,
+    deadline: Solve | None = None,
 ) -> Gaussian:
     """Maximum likelihood model with r factors, fewer than the features that vary.
 
@@ -194,8 +194,8 @@ def gaussian_of(
         Relative change of the modelled covariance at which the iteration ends.
     steps : int
         Largest number of iterations.
-    deadline : Deadline, optional
-        Time at which the iteration ends.
+    deadline : Solve, optional
+        Context whose time limit ends the iteration.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def gaussian_of(
     for _ in range(steps):
         before, parts = model, list(model.parts(units))
         model, vectors = _maximised(model, model.completed(units, parts), parts, vectors)
-        over = deadline is not None and deadline.left() == 0.0
+        over = deadline is not None and deadline.max_time == 0.0
         if over or _change(before, model) <= tolerance:
             break
     loadings = np.zeros((len(plain.mean), r))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from .._internal.checks import FloatArray, Integers
+from .._internal.checks import Integers
 from .._internal.moments import Moments, SecondMoments
-from ..penalties import Cardinality, NonNegative
+from .._internal.solve import Solve
+from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import OrthonormalPCA
-from .fitting import Fitting
-from .limits import Features, in_order, limit_of
+from .base import Features, OrthonormalPCA
 from .preparation import PrecisionName, problem_of
 
 
@@ -131,29 +130,25 @@ class NonnegativePCA(OrthonormalPCA):
         self.precision = precision
         self.max_memory = max_memory
 
-    def _order(self, variances: FloatArray) -> Any:
-        limit: Cardinality | None = getattr(self, "_limit", None)
-        return super()._order(variances) if limit is None else in_order(limit, variances)
-
     def _check(self, n: int, r: int) -> None:
         if self.solver is not None and not isinstance(self.solver, (Auto, OBCD)):
             raise TypeError(f"solver must be an Auto or OBCD, got {type(self.solver).__name__}")
-        self._limit: Cardinality | None = None
+        self._limit = None
         if self.n_nonzero is not None:
-            self._limit = limit_of(self, n, r, nonnegative=True)
+            self._limit = self._cardinality(n, r, nonnegative=True)
             return
         for name in ("include", "exclude"):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero")
 
-    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
+    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
         start = self._warm(len(moments.mean), r)
         if self._limit is not None:
             counted = problem_of(moments, r, self._limit)
-            return solve(counted, start, solver=self.solver, **self._options(fitting))
+            return solve(counted, start, solver=self.solver, **run.options())
         problem = problem_of(moments, r, NonNegative())
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        return solve(problem, x0, solver=solver, **self._options(fitting))
+        return solve(problem, x0, solver=solver, **run.options())

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-)
-from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._core import default_work
 from .._internal.checks import DataLike, FloatArray, IntArray, as_int, is_sparse
@@ -21,19 +16,16 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
+from .base import Estimator, default_components
 from .blocks import ROWS, as_bytes, blocks_of, check_memory, checked, joined
-from .components import default_components
-from .dask import LazyOutput, checked_chunks, example_of, is_lazy, transformed
-from .fitting import Fitting, run_options, threads_of
+from .dask import Mapped, checked_chunks, is_lazy, mapped
 from .preparation import (
     PrecisionName,
     check_complete,
     check_magnitude,
-    checked_samples,
     moments_of,
     problem_of,
 )
-from .saving import Saved
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -127,13 +119,7 @@ def _lazy_labels(data: Any, components: FloatArray) -> IntArray:
 
 
 # Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
-class OrthogonalNMF(
-    LazyOutput,
-    Saved,
-    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
-    TransformerMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class OrthogonalNMF(Estimator):
     """Nonnegative matrix factorization with orthogonal memberships: a clustering of the samples.
 
     Minimises ``‖A − XY‖_F²`` over X ≥ 0 with orthonormal columns and Y ≥ 0. The best Y for a given
@@ -272,7 +258,7 @@ class OrthogonalNMF(
             After Ctrl-C. The attribute ``result`` of the exception is the best `Result` so far, or
             None before the search. If there is a result, the fitted attributes are set from it.
         """
-        with Fitting(self, checkpoint, checkpoint_every) as fitting:
+        with self._run(checkpoint, checkpoint_every) as run:
             limit = as_bytes("max_memory", self.max_memory)
             data = joined(list(self._blocks(X, reset=True)))
             check_magnitude(data)
@@ -283,27 +269,26 @@ class OrthogonalNMF(
             r = as_int("n_components", r, 1)
             if r > m:
                 raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
-            fitting.stage("second moments")
+            run.show("second moments")
             moments, _, precision = moments_of(
-                data.T, self.precision, False, False, None, threads_of(self)
+                data.T, self.precision, False, False, None, run.n_threads
             )
             result: Result | None = None
             x = np.ones((1, 1))
             if m > 1:
-                fitting.stage("solve")
+                run.show("solve")
                 problem = problem_of(moments, r, NonNegative())
                 solver = self.solver or Auto()
                 start: Any = "spectral"
-                options = run_options(self, fitting)
+                options = run.options()
                 if isinstance(solver, Auto):
                     start = by_lines(data, r, options["seed"])
                     options["effort"] *= min(1.0, WORK / default_work(problem))
-                result = fitting.result = solve(problem, start, solver=solver, **options)
+                result = run.result = solve(problem, start, solver=solver, **options)
                 x = result.x
             self.result_, self.precision_ = result, precision
             self._describe(data, x)
-            fitting.end()
-        return self
+            return self._ended(run)
 
     def _describe(self, data: Any, x: FloatArray) -> None:
         """Sets the fitted attributes from the memberships x."""
@@ -342,7 +327,7 @@ class OrthogonalNMF(
         return self.fit(X).labels_
 
     def _data(self, X: Any, **options: Any) -> Any:
-        data = checked_samples(self, X, **options).astype(np.float64, copy=False)
+        data = self._samples(X, **options).astype(np.float64, copy=False)
         check_complete(data, "fill them in first, for instance with sklearn.impute")
         check_non_negative(data, "OrthogonalNMF")
         return data
@@ -350,14 +335,16 @@ class OrthogonalNMF(
     def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
         """Blocks of checked rows of X."""
         if is_lazy(X):
-            validate_data(self, example_of(X), reset=reset, skip_check_array=True)
-            yield from checked_chunks(X, _nonnegative)
+            yield from checked_chunks(X, Mapped(_nonnegative, (), self._check_of(X, reset=reset)))
             return
         blocks = blocks_of(X)
         if blocks is None:
             yield self._data(X, reset=reset)
             return
         yield from checked(blocks, lambda k, block: self._data(block, reset=reset and k == 0))
+
+    def _mapped(self, X: Any, function: Any, width: int | None) -> Any:
+        return mapped(X, Mapped(function, (self.components_,), self._check_of(X)), width)
 
     def _likeness(self, data: Any) -> FloatArray:
         """`likeness` to the profiles of the fit."""
@@ -391,7 +378,7 @@ class OrthogonalNMF(
         check_is_fitted(self)
         if is_lazy(X):
             r = self.components_.shape[0]
-            lazy: FloatArray = transformed(self, X, _lazy_memberships, r, self.components_)
+            lazy: FloatArray = self._mapped(X, _lazy_memberships, r)
             return lazy
         return memberships(self._likeness_of(X), self.components_)
 
@@ -416,17 +403,11 @@ class OrthogonalNMF(
         """
         check_is_fitted(self)
         if is_lazy(X):
-            lazy: IntArray = transformed(self, X, _lazy_labels, None, self.components_)
+            lazy: IntArray = self._mapped(X, _lazy_labels, None)
             return lazy
         return np.asarray(np.argmax(self._likeness_of(X), axis=1))
 
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
-        tags.transformer_tags.preserves_dtype = []
         return tags

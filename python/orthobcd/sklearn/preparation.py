@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.lapack import dpotrf
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from .._core import COEFFICIENTS, DATA
 from .._core import Moments as Sums
@@ -33,7 +33,7 @@ from .._internal.moments import (
     is_constant,
     squares_about,
 )
-from .._internal.run import Deadline
+from .._internal.solve import Solve
 from ..objectives import Quadratic
 from ..problems import (
     DENSE_COVARIANCE_LIMIT,
@@ -200,13 +200,6 @@ def as_samples(X: Any, **options: Any) -> Any:
     )
 
 
-def checked_samples(estimator: Any, X: Any, *, reset: bool = True, **options: Any) -> Any:
-    """`as_samples`; sets, or with ``reset=False`` compares, the features of the estimator."""
-    data = as_samples(X, estimator=estimator, **options)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return data
-
-
 def checked_block(block: Any, n: int) -> Any:
     """A block of rows of n features, checked without an estimator: dense, CSR or CSC."""
     data = as_samples(block)
@@ -298,7 +291,7 @@ def described(
 
 
 def estimated(
-    data: FloatArray, r: int, center: bool, scale: bool, deadline: Deadline | None = None
+    data: FloatArray, r: int, center: bool, scale: bool, deadline: Solve | None = None
 ) -> tuple[Gaussian, SecondMoments, FloatArray | None]:
     """Moments of data with missing values, by the EM algorithm with r factors, and its model.
 

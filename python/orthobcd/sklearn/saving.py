@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import model_selection
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import penalties, regularization, result, solvers
@@ -39,7 +40,7 @@ FITTED = re.compile(r"[a-z][a-z0-9_]*_|_[a-z][a-z_]*")
 """Names of fitted attributes."""
 
 
-class Saved:
+class Saved(BaseEstimator):  # type: ignore[misc]
     """Methods of estimators that write themselves to a file and read themselves from one."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -62,7 +63,7 @@ class Saved:
         OSError
             If the file cannot be written.
         """
-        arrays = self._arrays()
+        arrays = arrays_of(self)
         with replacing(path) as part:
             write_npz(part, arrays)
 
@@ -92,31 +93,31 @@ class Saved:
             made: Self = _made(cls, header, arrays)
             return made
 
-    def _arrays(self) -> dict[str, Any]:
-        """The arrays of the file: those of components, and all others with a header."""
-        check_is_fitted(self)
-        estimator: Any = self
-        kind, parameters = type(self).__name__, estimator.get_params(deep=False)
-        fitted = {name: v for name, v in vars(self).items() if name not in parameters}
-        arrays: dict[str, Any] = {}
-        classes = _classes()
-        try:
-            header = {
-                "kind": kind,
-                "format": FORMAT,
-                "parameters": packed(parameters, arrays, "parameters", classes),
-                "fitted": {k: packed(v, arrays, k.strip("_"), classes) for k, v in fitted.items()},
-            }
-        except TypeError as error:
-            raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
-        shared = component_arrays(
-            estimator.components_,
-            fitted.get("feature_names_in_", ()),
-            mean=fitted.get("mean_"),
-            scale=fitted.get("scale_"),
-            settings=parameters,
-        )
-        return {"header": np.array(json.dumps(header)), **arrays, **shared}
+
+def arrays_of(estimator: Saved) -> dict[str, Any]:
+    """The arrays of the file of an estimator: those of components, and all others with a header."""
+    check_is_fitted(estimator)
+    kind, parameters = type(estimator).__name__, estimator.get_params(deep=False)
+    fitted = {name: v for name, v in vars(estimator).items() if name not in parameters}
+    arrays: dict[str, Any] = {}
+    classes = _classes()
+    try:
+        header = {
+            "kind": kind,
+            "format": FORMAT,
+            "parameters": packed(parameters, arrays, "parameters", classes),
+            "fitted": {k: packed(v, arrays, k.strip("_"), classes) for k, v in fitted.items()},
+        }
+    except TypeError as error:
+        raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
+    shared = component_arrays(
+        fitted["components_"],
+        fitted.get("feature_names_in_", ()),
+        mean=fitted.get("mean_"),
+        scale=fitted.get("scale_"),
+        settings=parameters,
+    )
+    return {"header": np.array(json.dumps(header)), **arrays, **shared}
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
@@ -158,20 +159,19 @@ def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any
         if not FITTED.fullmatch(name) or callable(getattr(cls, name, None)):
             raise ValueError(f"{name} is no fitted attribute")
     vars(estimator).update(fitted)
-    _check(estimator, fitted)
+    _check(fitted)
     return estimator
 
 
-def _check(estimator: Any, fitted: dict[str, Any]) -> None:
+def _check(fitted: dict[str, Any]) -> None:
     """Raises an error if fitted attributes do not fit together."""
-    value: Any
     for name, value in fitted.items():
         if isinstance(value, Result):
             conforming(value)
         is_array = isinstance(value, np.ndarray) and name != "feature_names_in_"
         if is_array and not (value.dtype.kind in "fiub" and np.isfinite(value).all()):
             raise ValueError(f"{name} must hold finite numbers")
-    r, n = estimator.components_.shape
+    r, n = fitted["components_"].shape
     shapes = {
         "mean_": (n,),
         "scale_": (n,),
@@ -181,12 +181,12 @@ def _check(estimator: Any, fitted: dict[str, Any]) -> None:
         "score_correlation_": (r, r),
     }
     for name, shape in shapes.items():
-        value = fitted.get(name)
-        is_left_out = value is None and (name == "scale_" or name not in vars(estimator))
-        if not is_left_out and np.shape(value) != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {np.shape(value)}")
-    if estimator.n_features_in_ != n:
-        raise ValueError(f"n_features_in_ must be {n}, got {estimator.n_features_in_!r}")
+        found: Any = fitted.get(name)
+        is_left_out = found is None and (name == "scale_" or name not in fitted)
+        if not is_left_out and np.shape(found) != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {np.shape(found)}")
+    if fitted["n_features_in_"] != n:
+        raise ValueError(f"n_features_in_ must be {n}, got {fitted['n_features_in_']!r}")
 
 
 @cache

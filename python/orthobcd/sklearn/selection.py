@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
-from .._internal.checkpoint import Checkpoints
 from .._internal.checks import (
     DataLike,
     FloatArray,
@@ -26,12 +25,10 @@ from .._internal.checks import (
     numbers_of,
 )
 from .._internal.extras import need
-from .._internal.interrupt import Kept, side_by_side
 from .._internal.moments import Moments
 from .._internal.names import component_names, shortened_names
-from .base import OrthonormalPCA
-from .limits import conditions
-from .loadings import loadings_of
+from .._internal.solve import Solve, folder_of, side_by_side
+from .base import OrthonormalPCA, beside, conditions
 from .missing import Gaussian, gaussian_of, units_of
 from .pictures import BLUE, GREY, RED, axes_of
 from .preparation import as_samples, check_complete, check_magnitude
@@ -177,11 +174,10 @@ def support_stability(
         raise TypeError(f"estimator must be a SparsePCA or NonnegativePCA, got {name}")
     count = as_int("n_subsamples", n_subsamples, 1)
     share = as_fraction("fraction", fraction)
-    files = Checkpoints(checkpoint, checkpoint_every, random_state)
+    path_of = folder_of(checkpoint, random_state)
 
     def fitted(pca: OrthonormalPCA, data: Any, name: str) -> OrthonormalPCA:
-        path = files.path(name)
-        return pca.fit(data, checkpoint=path, checkpoint_every=checkpoint_every)
+        return pca.fit(data, checkpoint=path_of(name), checkpoint_every=checkpoint_every)
 
     whole = fitted(clone(estimator), X, "whole")
     # Tables keep the names of their columns.
@@ -192,10 +188,10 @@ def support_stability(
     rng = check_random_state(random_state)
     draws = [rng.permutation(m)[:size] for _ in range(count)]
     r = len(whole.components_)
-    kinds = conditions(getattr(whole, "_limit", None), r)
+    kinds = conditions(whole, r)
 
     def chosen(number: int) -> FloatArray:
-        part = clone(estimator).set_params(n_components=r)._beside(whole, WORK)
+        part = beside(clone(estimator).set_params(n_components=r), whole, WORK)
         sample = _safe_indexing(given, draws[number])
         found = fitted(part, sample, f"subsample-{number}").components_
         likeness = np.abs(whole.components_ @ found.T)
@@ -206,15 +202,15 @@ def support_stability(
 
     workers = 1 if n_jobs is None else n_jobs
     done: list[FloatArray] = []
-    with Kept() as kept:
+    with Solve(ctrl_c="keep") as run:
         try:
             side_by_side(chosen, range(count), workers if workers > 0 else None, done)
         finally:
             if done:
-                kept.result = SupportStability(
-                    np.mean(done, axis=0), whole.components_, len(done), loadings_of(whole).features
+                run.result = SupportStability(
+                    np.mean(done, axis=0), whole.components_, len(done), whole.loadings().features
                 )
-    stability: SupportStability = kept.result
+    stability: SupportStability = run.result
     return stability
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._core import penalty_value
 from .._internal.checks import (
     FloatArray,
+    IntArray,
     Integers,
     as_bool,
     as_choice,
@@ -19,21 +21,33 @@ from .._internal.checks import (
     warn,
 )
 from .._internal.moments import Moments, SecondMoments
+from .._internal.solve import Solve
 from ..certificate import certify, check_bounded
-from ..penalties import Cardinality, Penalty, RowSparse, Separable, Sum
-from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
-from ..result import Result, Status
-from ..solvers import OBCD, Auto, Continuation
-from .base import OrthonormalPCA
-from .fitting import Fitting
-from .limits import Features, in_order, limit_of
+from ..penalties import L1, Cardinality, Penalty, RowSparse, Separable, Sum
+from ..problems import SparsePCAProblem, StiefelProblem
+from ..regularization import PenaltyName, RegularizationPath, largest_lam, path_of, penalty_of
+from ..result import PathPoint, Result, Status
+from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
+from ..solving import solve
+from .base import Features, OrthonormalPCA
 from .preparation import PrecisionName, problem_of
-from .sparse_fit import SparseFit
 
 AlphaScale = Literal["relative", "absolute"]
 
 ALPHA = 0.1
 """Default weight of the penalty, in units of ``alpha_max_`` or absolute."""
+
+SUPPORT_WORK = 0.2
+"""Work units of the search for the support of a number of nonzeros over which the ℓ1 path jumps."""
+
+WEIGHTS = 40
+"""Penalty weights tried on a support, each `RATIO` times the one before: down to 1e-9 times."""
+
+BARRIER = 1e6
+"""Penalty weight of entries outside of the support, in units of ``alpha_max_``."""
+
+Covariance: TypeAlias = SparsePCAProblem | StiefelProblem
+"""The problem of a fit, whose penalty is replaced by that of a solve."""
 
 
 class SparsePCA(OrthonormalPCA):
@@ -278,10 +292,7 @@ class SparsePCA(OrthonormalPCA):
         self.precision = precision
         self.max_memory = max_memory
 
-    def _order(self, variances: FloatArray) -> Any:
-        limit: Cardinality | RowSparse | None = getattr(self, "_limit", None)
-        if isinstance(limit, Cardinality):
-            return in_order(limit, variances)
+    def _order(self, variances: FloatArray) -> IntArray:
         terms = self.penalty.terms if isinstance(self.penalty, Sum) else (self.penalty,)
         if any(np.ndim(getattr(term, "lam", 0.0)) for term in terms):
             # Every component has weights of its own.
@@ -345,7 +356,7 @@ class SparsePCA(OrthonormalPCA):
         if isinstance(self.penalty, (Cardinality, RowSparse)):
             return self.penalty
         if self.n_features is None:
-            return limit_of(self, n, r) if counts else None
+            return self._cardinality(n, r) if counts else None
         if self.n_nonzero is not None or self.penalty != "l0":
             raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
         count = as_int("n_features", self.n_features, r)
@@ -353,62 +364,178 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError(f"n_features must be at most {n}, got {count}")
         return RowSparse(count=count)
 
-    def _within(self, fit: SparseFit, count: int) -> tuple[float, Result]:
-        """λ and result with at most ``count`` nonzeros; warns if there are fewer."""
-        alpha, result = fit.within(count)
-        # A limit on all entries restricts nothing: where f is constant, fewer of them are as good.
-        fewer = result.n_nonzero != count < result.x.size
-        if fewer and result.status is not Status.INTERRUPTED:
-            warn(
-                f"n_nonzero={count} is not met; the result has {result.n_nonzero} nonzero loadings",
-                ConvergenceWarning,
-            )
-        return alpha, result
+    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
+        own = self.penalty if isinstance(self.penalty, Separable) else None
+        problem: Covariance = problem_of(moments, r, penalty_of(self._norm, 1.0))
+        self.path_: RegularizationPath | None = None
+        self.alpha_: float | None = None
+        top = 0.0 if own is not None else largest_lam(problem, run.n_threads)
+        self.alpha_max_: float | None = None if own is not None else top
+        penalty: Penalty | None = self._limit if own is None else own
+        if penalty is not None and self.certify:
+            check_bounded(problem.with_penalty(penalty), "certify must be False")
+        if own is not None:
+            run.result = self._at_penalty(run, problem, own)
+        elif self._limit is not None:
+            run.result = self._at_limit(run, problem, self._limit)
+        elif self.n_nonzero is not None:
+            count = int(self.n_nonzero)
+            self.alpha_, run.result = self._at_count(run, problem, count)
+            # A limit on all entries restricts nothing: where f is constant, fewer are as good.
+            fewer = run.result.n_nonzero != count < run.result.x.size
+            if fewer and run.result.status is not Status.INTERRUPTED:
+                warn(
+                    f"n_nonzero={count} is not met; the result has {run.result.n_nonzero} nonzero "
+                    "loadings",
+                    ConvergenceWarning,
+                )
+        else:
+            self.alpha_ = self._weight(top)
+            run.result = self._at_weight(run, problem, self.alpha_, top)
+        if penalty is None:
+            penalty = penalty_of(self._norm, self.alpha_ or 0.0)
+        return self._gap(run, problem.with_penalty(penalty), run.result)
 
-    def _gap(self, fitting: Fitting, problem: Any, result: Result) -> Result:
+    def _weight(self, top: float) -> float:
+        """The absolute penalty weight; ``top`` is `lam_max` of the data."""
+        unit = top if self.alpha_scale == "relative" else 1.0
+        return (ALPHA if self.alpha is None else float(self.alpha)) * unit
+
+    def _part(
+        self,
+        run: Solve,
+        problem: Covariance,
+        penalty: Penalty,
+        start: Any,
+        solver: Any,
+        **more: Any,
+    ) -> Result:
+        """One of the solves of a fit, with a penalty, a start and a solver."""
+        run.show(type(solver).__name__)
+        options = {**run.options(), **more}
+        return solve(problem.with_penalty(penalty), start, solver=solver, **options)
+
+    @property
+    def _norm(self) -> PenaltyName:
+        return "l1" if self.penalty == "l1" else "l0"
+
+    @property
+    def _descents(self) -> OBCD:
+        """The solver of the stages of a path, for any solver that starts at the end of the path."""
+        return self.solver if isinstance(self.solver, OBCD) else OBCD()
+
+    def _path(
+        self, run: Solve, problem: Covariance, tol: float, **which: Any
+    ) -> RegularizationPath:
+        """The path, by descents from the known optimum for a large penalty weight."""
+        options = run.options()
+        for name in ("effort", "max_work"):
+            del options[name]  # A path is descents, without a search.
+        path = path_of(
+            problem, self._norm, solver=self._descents, **which, **{**options, "tol": tol}
+        )
+        # The points are dense and many: a fitted estimator keeps the path without them.
+        self.path_ = dataclasses.replace(path, results=())
+        return path
+
+    def _at_penalty(self, run: Solve, problem: Covariance, penalty: Penalty) -> Result:
+        """The components for a penalty object, or for a penalty weight by a search."""
+        start: Any = self._warm(*problem.shape)
+        if start is not None:
+            return self._part(run, problem, penalty, start, self.solver or OBCD())
+        start = "spectral" if isinstance(self.solver, OBCD) else None
+        return self._part(run, problem, penalty, start, self.solver or Auto())
+
+    def _at_weight(self, run: Solve, problem: Covariance, alpha: float, top: float) -> Result:
+        """The components for the penalty weight ``alpha``; ``top`` is `lam_max` of the data."""
+        penalty = penalty_of(self._norm, alpha)
+        searches = self.solver is None or isinstance(self.solver, Auto)
+        if self._warm(*problem.shape) is not None or (searches and alpha < top):
+            return self._at_penalty(run, problem, penalty)
+        loose = max(float(self.tol), STAGE_TOLERANCE)
+        last = self._path(run, problem, loose, alphas=approach(top, alpha)).results[-1]
+        if last.status is Status.INTERRUPTED:
+            return self._at_point(run, problem, alpha, last)
+        if isinstance(self.solver, Continuation) and last.lam == alpha < top:
+            return self._part(run, problem, penalty, None, self.solver)
+        return self._part(run, problem, penalty, last.x, self._descents)
+
+    def _at_limit(self, run: Solve, problem: Covariance, limit: Cardinality | RowSparse) -> Result:
+        """The components under a limit on nonzero loadings or on features."""
+        start: Any = self._warm(*problem.shape)
+        limited = problem.with_penalty(limit)
+        searches = self.solver is None or isinstance(self.solver, Auto)
+        if start is not None or searches or isinstance(limit, RowSparse) or limit.nonnegative:
+            return solve(limited, start, **run.options())
+        total = limit.count if isinstance(limit.count, int) else sum(limit.count)
+        near = self._at_count(run, problem, total)[1]
+        if near.status is Status.INTERRUPTED:
+            here = solve(limited, near.x, **{**run.options(), "max_time": 0.0})
+            return dataclasses.replace(here, status=near.status)
+        return solve(limited, near.x, **run.options())
+
+    def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Result]:
+        """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.
+
+        The ℓ1 path jumps over numbers of nonzeros where features are alike. Then the support is
+        that of the best components with ``count`` nonzeros.
+        """
+        path = self._path(run, problem, float(self.tol), n_nonzero=count)
+        nearest = path.results[path.within(count)]
+        if any(point.status is Status.INTERRUPTED for point in path.results):
+            nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
+        elif self.penalty == "l1" and nearest.n_nonzero < count:
+            return self._on_support(run, problem, nearest, count, path.alpha_max)
+        return nearest.lam, self._at_point(run, problem, nearest.lam, nearest)
+
+    def _on_support(
+        self, run: Solve, problem: Covariance, sparser: PathPoint, count: int, top: float
+    ) -> tuple[float, Result]:
+        """ℓ1 on the best support of ``count`` entries, with the largest weight that keeps them.
+
+        The weights tried are those of ``sparser`` and smaller ones; without one that keeps all
+        entries the result is ``sparser``.
+        """
+        options = {**run.options(), "max_work": SUPPORT_WORK}
+        best = solve(problem.with_penalty(Cardinality(count)), **options)
+        lam, barred = sparser.lam, BARRIER * top
+        for _ in range(WEIGHTS if best.n_nonzero == count else 0):
+            lam *= RATIO
+            weights = L1(np.where(best.x != 0.0, lam, barred))
+            here = self._part(run, problem, weights, best.x, self._descents)
+            if here.n_nonzero == count or here.status is Status.INTERRUPTED:
+                point = self._part(run, problem, L1(lam), here.x, self._descents, max_sweeps=0)
+                return lam, dataclasses.replace(point, status=here.status)
+        return sparser.lam, self._at_point(run, problem, sparser.lam, sparser)
+
+    def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: PathPoint) -> Result:
+        """A point of a path as a result."""
+        penalty = penalty_of(self._norm, alpha)
+        here = self._part(run, problem, penalty, point.x, self._descents, max_sweeps=0)
+        return dataclasses.replace(here, status=point.status)
+
+    def _gap(self, run: Solve, problem: Any, result: Result) -> Result:
         """Sets ``gap_`` and ``lower_bound_``, with ``certify``; returns the result."""
         self.gap_: float | None = None
         self.lower_bound_: float | None = None
         if not self.certify or result.status is Status.INTERRUPTED:
             return result
+        limits: dict[str, Any] = {"max_time": self.max_time, "n_threads": run.n_threads}
         try:
-            certificate = certify(
-                problem,
-                result.x,
-                bound=True,
-                max_time=self.max_time,
-                n_threads=self._threads(),
-            )
+            certificate = certify(problem, result.x, bound=True, **limits)
         except KeyboardInterrupt:
-            fitting.interrupted = True
+            run.interrupted = True
             return result
         self.gap_, self.lower_bound_ = certificate.gap, certificate.lower_bound
-        fitting.interrupted = certificate.bound is not None and certificate.bound.interrupted
+        run.interrupted = certificate.bound is not None and certificate.bound.interrupted
         return result
 
-    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
-        n = len(moments.mean)
-        name = self.penalty if isinstance(self.penalty, str) else "l0"
-        own = self.penalty if isinstance(self.penalty, Separable) else None
-        problem = problem_of(moments, r, penalty_of(name, 1.0))
-        self.path_: RegularizationPath | None = None
-        top = 0.0 if own is not None else largest_lam(problem, self._threads())
-        self.alpha_max_: float | None = None if own is not None else top
-        fit = SparseFit(self, fitting, problem, self._warm(n, r))
-        self.alpha_: float | None = None
-        penalty: Penalty | None = self._limit if own is None else own
-        if penalty is not None and self.certify:
-            check_bounded(problem.with_penalty(penalty), "certify must be False")
-        if own is not None:
-            fitting.result = fit.at_penalty(own)
-        elif self._limit is not None:
-            fitting.result = fit.at_count(self._limit)
-        else:
-            if self.n_nonzero is not None:
-                self.alpha_, fitting.result = self._within(fit, int(self.n_nonzero))
-            else:
-                unit = top if self.alpha_scale == "relative" else 1.0
-                self.alpha_ = (ALPHA if self.alpha is None else float(self.alpha)) * unit
-                fitting.result = fit.at_alpha(self.alpha_)
-            penalty = penalty_of(name, self.alpha_)
-        return self._gap(fitting, problem.with_penalty(penalty), fitting.result)
+
+def approach(top: float, alpha: float) -> FloatArray:
+    """Penalty weights from ``top`` down to ``alpha``, geometric with a ratio of about `RATIO`."""
+    if alpha >= top or top == 0.0:
+        return np.array([alpha])
+    last = max(alpha, 1e-4 * top)
+    steps = int(np.ceil(np.log(last / top) / np.log(RATIO)))
+    path = np.geomspace(top, last, max(steps, 1) + 1)
+    return path if last == alpha else np.append(path, alpha)

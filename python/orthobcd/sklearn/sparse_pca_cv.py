@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import default_work
-from .._internal.checkpoint import Checkpoints
 from .._internal.checks import (
     DataLike,
     FloatArray,
@@ -21,20 +19,16 @@ from .._internal.checks import (
     as_choice,
     as_float_array,
     as_int,
-    as_optional_float,
     is_sparse,
 )
 from .._internal.extras import need
-from .._internal.interrupt import side_by_side
 from .._internal.moments import Moments, Precision, SecondMoments
-from .._internal.run import Deadline
+from .._internal.solve import Solve, folder_of, opened, side_by_side
 from ..penalties import Cardinality, Penalty
-from ..regularization import PenaltyName, RegularizationPath, largest_lam, penalty_of
-from ..result import Result, Status
+from ..regularization import PenaltyName, largest_lam, penalty_of
+from ..result import Status
 from ..solving import solve
-from .base import OrthonormalPCA
 from .blocks import blocks_of, loaded
-from .fitting import Fitting, threads_of
 from .pictures import BLUE, RED, axes_of
 from .preparation import check_magnitude, coordinates, moments_of, problem_of, squares
 from .sparse_pca import SparsePCA
@@ -52,7 +46,7 @@ STAGE_WORK = 0.03
 """Work limit of a search along the path, relative to the work of a fit."""
 
 
-class SparsePCACV(OrthonormalPCA):
+class SparsePCACV(SparsePCA):
     """Sparse PCA with the number of loadings or the penalty weight chosen by the data.
 
     On every fold short searches run along the grid from sparse to dense components. Each search has
@@ -145,8 +139,10 @@ n_features_in_, feature_names_in_
     2
     """
 
-    solver = None
-    warm_start = False
+    # Parameters of `SparsePCA` that the choice replaces or that are not offered.
+    alpha = n_nonzero = include = exclude = n_features = missing = solver = max_memory = None
+    alpha_scale = "relative"
+    uncorrelated = warm_start = certify = False
     precision = "auto"
 
     def __init__(
@@ -220,18 +216,20 @@ n_features_in_, feature_names_in_
             After Ctrl-C. The attribute ``result`` of the exception is None during the choice, and
             then that of `SparsePCA.fit`.
         """
-        files = Checkpoints(checkpoint, checkpoint_every, self.random_state)
-        with Fitting(self, files.path("fit"), checkpoint_every) as fitting:
+        path_of = folder_of(checkpoint, self.random_state)
+        with self._run(path_of("fit"), checkpoint_every) as run:
             data = self._data(X if blocks_of(X) is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
             m, n = data.shape
             r = self._checked(m, n)
             if self.criterion == "cv":
-                self._cross_validate(data, y, r, files)
+                self._cross_validate(
+                    run, data, y, r, lambda name: opened(path_of(name), checkpoint_every)
+                )
             moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), None, threads_of(self)
+                data, self.precision, bool(self.center), bool(self.scale), None, run.n_threads
             )
-            return self._fitted(fitting, moments, deviation, float(m), r, precision)
+            return self._fit_moments(run, moments, deviation, float(m), r, precision)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -269,7 +267,16 @@ n_features_in_, feature_names_in_
     def best_estimator_(self) -> SparsePCA:
         """The same fit as a `SparsePCA`."""
         check_is_fitted(self)
-        best = self._chosen(self.n_components_)
+        k, shared = self.best_index_, ("penalty", "center", "scale", "max_time", "effort", "tol")
+        best = SparsePCA(
+            self.n_components_,
+            alpha=None if self.alphas_ is None else float(self.alphas_[k]),
+            n_nonzero=None if self.n_nonzeros_ is None else int(self.n_nonzeros_[k]),
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+            **{name: getattr(self, name) for name in shared},
+        )
         own = self.get_params(deep=False)
         best.__dict__.update({name: v for name, v in vars(self).items() if name not in own})
         return best
@@ -281,9 +288,9 @@ n_features_in_, feature_names_in_
         as_choice("penalty", self.penalty, ("l0", "l1"))
         as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
         as_choice("rule", self.rule, ("one_se", "best"))
-        as_optional_float("max_time", self.max_time, minimum=0.0)
         if n == 1:
             raise ValueError("n_features=1: there is nothing to choose, at least 2 are needed")
+        self._limit = None
         self.alphas_: FloatArray | None = None
         self.n_nonzeros_: IntArray | None = None
         if self.n_nonzeros is not None:
@@ -309,14 +316,13 @@ n_features_in_, feature_names_in_
             raise ValueError(f"n_nonzeros must be at most {n * r}, got {max(counts)}")
         return np.unique(np.array(counts, dtype=np.int64))
 
-    def _cross_validate(self, data: Any, y: Any, r: int, files: Checkpoints) -> None:
+    def _cross_validate(self, run: Solve, data: Any, y: Any, r: int, opened_as: Any) -> None:
         """Chooses from the grid by folds of the samples."""
         data = data.astype(np.float64, copy=False)
         data = data.tocsr() if is_sparse(data) else data
-        half = Deadline(None if self.max_time is None else 0.5 * self.max_time)
+        half = self._half()
         folds = list(check_cv(self.cv).split(data, y))
-        workers = threads_of(self) or os.cpu_count() or 1
-        seed = self._seed()
+        workers = run.n_threads or os.cpu_count() or 1
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
             inside, outside = (data[part] for part in folds[k])
@@ -330,15 +336,15 @@ n_features_in_, feature_names_in_
                 return float(np.sum(scores**2)) / total
 
             after = (len(folds) - 1) // workers - k // workers
-            return self._along(moments, r, score, half, after, seed, files.one(f"fold-{k}"))
+            return self._along(moments, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
 
         done: list[tuple[FloatArray, IntArray]] = []
         side_by_side(fold, range(len(folds)), workers, done)
         self._choose(done)
 
-    def _fitted(
+    def _fit_moments(
         self,
-        fitting: Fitting,
+        run: Solve,
         moments: Moments | SecondMoments,
         deviation: FloatArray | None,
         weight: float,
@@ -359,20 +365,19 @@ n_features_in_, feature_names_in_
                     penalty += 2.0 * log_choices(x.size, count)
                 return float(np.log(residual / size) + penalty / size)
 
-            half = Deadline(None if self.max_time is None else 0.5 * self.max_time)
-            seed = self._seed()
-            self._choose([self._along(moments, r, score, half, 0, seed, None)])
-        return super()._fitted(fitting, moments, deviation, weight, r, precision)
+            self._choose([self._along(moments, r, score, self._half(), 0, run.seed, None)])
+        return super()._fit_moments(run, moments, deviation, weight, r, precision)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+    def _half(self) -> Solve:
+        """A time limit for the choice, which starts now."""
+        return Solve(max_time=None if self.max_time is None else 0.5 * self.max_time)
 
     def _along(
         self,
         moments: Moments | SecondMoments,
         r: int,
         score: Any,
-        deadline: Deadline,
+        deadline: Solve,
         after: int,
         seed: int,
         checkpoint: Any,
@@ -381,18 +386,18 @@ n_features_in_, feature_names_in_
 
         ``after`` folds follow on the same thread before the deadline.
         """
-        problem = problem_of(moments, r, penalty_of(self.penalty, 1.0))
+        problem = problem_of(moments, r, penalty_of(self._norm, 1.0))
         top, work = largest_lam(problem, 1), default_work(problem)
         penalties: list[Penalty] = (
             [Cardinality(int(count)) for count in self.n_nonzeros_]
             if self.n_nonzeros_ is not None
-            else [penalty_of(self.penalty, alpha * top) for alpha in self._weights()]
+            else [penalty_of(self._norm, alpha * top) for alpha in self._weights()]
         )
         scores: list[float] = []
         counts: list[int] = []
         x: FloatArray | None = None
         for stage, penalty in enumerate(penalties):
-            left = deadline.left()
+            left = deadline.max_time
             if left == 0.0 and x is not None:
                 # A solve without time ends at its start.
                 counts.append(counts[-1])
@@ -422,6 +427,8 @@ n_features_in_, feature_names_in_
         self.scores_: FloatArray = np.column_stack([scores for scores, _ in done])
         self.n_nonzero_path_: IntArray = np.column_stack([counts for _, counts in done])
         self.best_index_ = self._best()
+        if self.n_nonzeros_ is not None:
+            self._limit = Cardinality(int(self.n_nonzeros_[self.best_index_]))
 
     def _best(self) -> int:
         """Index of the choice in the grid."""
@@ -435,32 +442,8 @@ n_features_in_, feature_names_in_
         # The grid goes from sparse to dense.
         return int(np.flatnonzero(mean >= mean[best] - error)[0])
 
-    def _chosen(self, r: int) -> SparsePCA:
-        """The estimator with the choice."""
-        k = self.best_index_
-        return SparsePCA(
-            r,
-            penalty=self.penalty,
-            alpha=None if self.alphas_ is None else float(self.alphas_[k]),
-            n_nonzero=None if self.n_nonzeros_ is None else int(self.n_nonzeros_[k]),
-            center=self.center,
-            scale=self.scale,
-            max_time=self.max_time,
-            effort=self.effort,
-            tol=self.tol,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-
-    def _solve(self, fitting: Fitting, moments: Moments | SecondMoments, r: int) -> Result:
-        best = self._chosen(r)
-        best._check(len(moments.mean), r)
-        result = best._solve(fitting, moments, r)
-        self.alpha_: float | None = best.alpha_
-        self.alpha_max_: float | None = best.alpha_max_
-        self.path_: RegularizationPath | None = best.path_
-        return result
+    def _weight(self, top: float) -> float:
+        return float(self._weights()[self.best_index_]) * top
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the scores along the grid with their standard errors, and mark the chosen weight.
