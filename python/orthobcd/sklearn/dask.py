@@ -1,19 +1,16 @@
 """Dask arrays and data frames, and xarray arrays of these: moments in one graph, lazy transforms.
 
-Chains of tasks add chunks of rows to sums. The triangles of the chains are cut into strips, a tree
-of tasks merges each strip, and the client joins the strips. A task of a chain also makes its chunk,
-from all tasks that no other chunk needs; Dask would otherwise load the chunks of one chain on all
-workers, and hold them there. So a thread holds one chunk and one triangle at a time. Sums are
-copied before they are changed: a task that is run again gives the same sums.
+A task sums a few chunks of rows, and a tree of tasks merges the sums. Sums are copied before they
+are changed: a task that is run again gives the same sums.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -33,15 +30,6 @@ from .preparation import (
     largest,
     sliceable,
 )
-
-CHAINS = 4
-"""Chains per thread: if a worker dies, the chains that it held begin anew."""
-
-STRIP = 1024
-"""Rows of the strips in which triangles are merged."""
-
-TRIANGLES = 4e9
-"""Bytes of the triangles that the threads of a process may hold if ``max_memory`` is None."""
 
 
 def is_lazy(X: Any) -> bool:
@@ -121,7 +109,7 @@ def check_of(X: Any, array: Any) -> Check:
 
 @dataclass(frozen=True)
 class Step:
-    """Sums of the chunks of a chain so far, and the largest magnitude of their entries."""
+    """Sums of chunks, and the largest magnitude of their entries."""
 
     sums: Sums
     size: float
@@ -138,77 +126,35 @@ class Rule:
     precision: PrecisionName
     rows: int | None
     n_threads: int | None
-    may_be_empty: bool
 
-    def begun(self) -> Sums:
-        exact = is_exact(self.precision, self.rows or 1, self.check.features)
-        return Sums(self.check.features, "exact" if exact else "fast")
-
-    def settle(self, sums: Sums) -> None:
+    def settle(self, sums: Sums, size: float) -> Step:
         """Continues in double precision if the sums are of too many rows to be exact."""
         if not is_exact(self.precision, sums.n_rows, sums.n_features):
             sums.make_fast()
-
-
-class Source:
-    """The tasks that make a chunk from the values of other tasks.
-
-    A class, because Dask searches tuples and lists for tasks, but not objects.
-    """
-
-    def __init__(self, tasks: dict[Any, Any], key: Any, given: list[Any]) -> None:
-        self.tasks, self.key, self.given = tasks, key, given
-
-    def read(self, values: Iterable[Any]) -> Any:
-        """The chunk."""
-        if not self.tasks:
-            return next(iter(values))
-        dask = need("dask", "dask")
-        return dask.get({**self.tasks, **dict(zip(self.given, values, strict=True))}, self.key)
-
-
-def _read(source: Source, number: int, values: Iterable[Any]) -> Any:
-    try:
-        return source.read(values)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise BlockError(number, f"could not be read: {type(error).__name__}: {error}") from error
-
-
-def add(
-    before: Step | None, number: int, source: Source, rule: Rule, weights: Any, *values: Any
-) -> Step:
-    """A task: the sums of ``before`` and of a chunk with its weights."""
-    block = _read(source, number, values)
-    sums = rule.begun() if before is None else before.sums.copy()
-    size = 0.0 if before is None else before.size
-    if rule.may_be_empty and block.shape[0] == 0:
         return Step(sums, size)
-    with blaming(number):
-        data = rule.check(block)
-        size = max(size, largest(data))
-        check_size("its entries", size, (0.0, DATA[1]))
-        if weights is not None:
-            weights = as_sample_weight(weights)
-            if len(weights) != data.shape[0]:
-                raise ValueError(f"it has {data.shape[0]} rows and {len(weights)} weights")
-        sums.add(sliceable(data), weights, rule.n_threads)
-    rule.settle(sums)
-    return Step(sums, size)
 
+    def add(self, number: int, blocks: list[Any], weights: list[Any]) -> Step:
+        """A task: the sums of chunks from ``number`` on, with their weights."""
+        exact = is_exact(self.precision, self.rows or 1, self.check.features)
+        sums, size = Sums(self.check.features, "exact" if exact else "fast"), 0.0
+        for k, (block, own) in enumerate(zip(blocks, weights, strict=True), number):
+            if self.rows is None and block.shape[0] == 0:
+                continue
+            with blaming(k):
+                data = self.check(block)
+                size = max(size, largest(data))
+                check_size("its entries", size, (0.0, DATA[1]))
+                own = None if own is None else as_sample_weight(own)
+                if own is not None and len(own) != data.shape[0]:
+                    raise ValueError(f"it has {data.shape[0]} rows and {len(own)} weights")
+                sums.add(sliceable(data), own, self.n_threads)
+        return self.settle(sums, size)
 
-def cut(step: Step, n_threads: int | None) -> list[Step]:
-    """A task: the strips of the sums of a chain; they share its memory."""
-    return [Step(piece, step.size) for piece in step.sums.copy().pieces(STRIP, n_threads)]
-
-
-def merge(left: Step, right: Step, rule: Rule) -> Step:
-    """A task: a strip of the sums of two chains together."""
-    sums = left.sums.copy()
-    sums.merge(right.sums, rule.n_threads)
-    rule.settle(sums)
-    return Step(sums, max(left.size, right.size))
+    def merge(self, left: Step, right: Step) -> Step:
+        """A task: the sums of ``left`` and ``right`` together."""
+        sums = left.sums.copy()
+        sums.merge(right.sums, self.n_threads)
+        return self.settle(sums, max(left.size, right.size))
 
 
 def summed(
@@ -222,82 +168,40 @@ def summed(
     """Sums over the rows of a collection, and the largest magnitude of an entry.
 
     ``before`` is the number of rows to which these are added later.
+
+    Raises
+    ------
+    ValueError
+        If a chunk cannot be read or is not valid.
     """
-    array = as_array(X)
+    array, dask = as_array(X), need("dask", "dask")
     n, rows = int(array.shape[1]), array.chunks[0]
     check_memory("max_memory", max_memory, n)
     total = None if np.isnan(array.shape[0]) else int(array.shape[0]) + before
-    chains, n_threads = _shape_of_work(len(rows), n, max_memory, n_threads)
-    rule = Rule(check_of(X, array), precision, total, n_threads, total is None)
-    keys = [key for (key,) in array.__dask_keys__()]
-    graph = dict(array.__dask_graph__())
-    weights, more = _weights(sample_weight, array)
-    graph.update(more)
-    sources, graph = _inlined(graph, keys, weights)
-    name = f"moments-{need('dask', 'dask.base').tokenize(array, sample_weight, rule, chains)}"
-    ends: list[Any] = []
-    for own in np.array_split(np.arange(len(keys)), chains):
-        end = None
-        for k in own.tolist():
-            source = sources[k]
-            graph[name, k] = (add, end, k, source, rule, weights[k], *source.given)
-            end = name, k
-        ends.append(end)
-    for k, end in enumerate(ends):
-        graph[f"{name}-cut", k] = (cut, end, n_threads)
-    roots = []
-    for strip in range(len(rule.begun().pieces(STRIP))):
-        level, parts = 0, list[Any]()
-        for k in range(len(ends)):
-            graph[f"{name}-strip", strip, k] = (itemgetter(strip), (f"{name}-cut", k))
-            parts.append((f"{name}-strip", strip, k))
-        while len(parts) > 1:
-            level += 1
-            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-            parts = []
-            for i, pair in enumerate(pairs):
-                merged = f"{name}-merge", strip, level, i
-                if len(pair) == 2:
-                    graph[merged] = (merge, *pair, rule)
-                parts.append(merged if len(pair) == 2 else pair[0])
-        roots.append(need("dask", "dask.delayed").Delayed(parts[0], graph))
-    steps = need("dask", "dask").compute(*roots)
-    return Sums.joined([step.sums for step in steps]), steps[0].size
+    rule = Rule(check_of(X, array), precision, total, n_threads)
+    chunks, weights = array.to_delayed().ravel().tolist(), _weights(sample_weight, array)
+    # Chunks of up to n rows are as large as their sums.
+    groups = np.cumsum(rows) // max(n, rows[0]) if total is not None else np.arange(len(rows))
+    bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)]
+    add, merge = dask.delayed(rule.add, pure=True), dask.delayed(rule.merge, pure=True)
+    parts = [add(k, chunks[k:end], weights[k:end]) for k, end in itertools.pairwise(bounds)]
+    while len(parts) > 1:
+        pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
+        parts = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    try:
+        (found,) = dask.compute(*parts)
+    except (BlockError, MemoryError):
+        raise
+    except Exception as error:
+        raise ValueError(f"X could not be read: {type(error).__name__}: {error}") from error
+    return found.sums, found.size
 
 
-def _shape_of_work(
-    count: int, n: int, max_memory: float | None, n_threads: int | None
-) -> tuple[int, int | None]:
-    """Number of chains for ``count`` chunks, and threads of each of their tasks."""
-    workers = _threads_of_workers()
-    own = max(workers)
-    # A thread holds the triangle before and after it is changed.
-    room = max(1, int((max_memory or TRIANGLES) / (16.0 * n * n)))
-    if room < own and n_threads == 1:
-        n_threads = own
-    return min(count, CHAINS * sum(min(own, room) for own in workers)), n_threads
-
-
-def _threads_of_workers() -> list[int]:
-    """Threads of each process that Dask computes in."""
-    distributed = sys.modules.get("distributed")
-    config = need("dask", "dask").config
-    scheduler = config.get("scheduler", None)
-    if distributed is not None and scheduler in (None, "dask.distributed", "distributed"):
-        try:
-            return list(distributed.default_client().ncores().values()) or [1]
-        except ValueError:
-            pass
-    if scheduler in ("sync", "synchronous", "single-threaded"):
-        return [1]
-    return [int(config.get("num_workers", None) or need("dask", "dask.system").CPU_COUNT)]
-
-
-def _weights(sample_weight: Any, array: Any) -> tuple[list[Any], dict[Any, Any]]:
-    """The weights of every chunk, arrays or keys of tasks, and these tasks."""
+def _weights(sample_weight: Any, array: Any) -> list[Any]:
+    """The weights of every chunk, arrays or delayed."""
     rows = array.chunks[0]
     if sample_weight is None:
-        return [None] * len(rows), {}
+        return [None] * len(rows)
     if is_lazy(sample_weight):
         lazy = sample_weight if hasattr(sample_weight, "chunks") else sample_weight.values
         if lazy.ndim != 1 or len(lazy.chunks[0]) != len(rows):
@@ -305,7 +209,7 @@ def _weights(sample_weight: Any, array: Any) -> tuple[list[Any], dict[Any, Any]]
                 f"sample_weight must have one dimension and the row chunks of X, {len(rows)}; "
                 f"got shape {lazy.shape} and chunks {lazy.numblocks}"
             )
-        return list(lazy.__dask_keys__()), dict(lazy.__dask_graph__())
+        return list(lazy.to_delayed().ravel())
     if any(map(np.isnan, rows)):
         raise ValueError(
             "sample_weight must be a Dask array with the chunks of X if these have unknown sizes"
@@ -313,57 +217,7 @@ def _weights(sample_weight: Any, array: Any) -> tuple[list[Any], dict[Any, Any]]
     weights = as_sample_weight(sample_weight)
     if len(weights) != sum(rows):
         raise ValueError(f"sample_weight has {len(weights)} entries, X has {sum(rows)} rows")
-    return np.split(weights, np.cumsum(rows)[:-1]), {}
-
-
-def _inlined(
-    graph: dict[Any, Any], keys: list[Any], weights: list[Any]
-) -> tuple[list[Source], dict[Any, Any]]:
-    """The source of every chunk, and the tasks that remain in the graph.
-
-    A task becomes part of a source if only that chunk needs it. Arrays in memory, results that the
-    cluster holds and tasks that several chunks need remain.
-    """
-    get_dependencies = need("dask", "dask.core").get_dependencies
-    below: dict[Any, set[Any]] = {}
-
-    def needed(key: Any) -> set[Any]:
-        if key not in below:
-            known = getattr(graph[key], "dependencies", None)
-            below[key] = set(get_dependencies(graph, key) if known is None else known)
-        return below[key]
-
-    owner: dict[Any, int] = {}
-    for k, root in [*enumerate(keys), *((-1, key) for key in weights if isinstance(key, tuple))]:
-        found = [(k, root)]
-        while found:
-            k, key = found.pop()
-            if key not in graph or owner.get(key) in (k, -1):
-                continue
-            owner[key] = k = k if key not in owner and _is_task(graph[key]) else -1
-            found.extend((k, other) for other in needed(key))
-    sources = []
-    for k, root in enumerate(keys):
-        tasks, given, stack, seen = {}, [], [root], set()
-        while stack:
-            key = stack.pop()
-            if key in seen:
-                continue
-            seen.add(key)
-            if owner.get(key, -1) == k:
-                tasks[key] = graph[key]
-                stack.extend(needed(key))
-            else:
-                given.append(key)
-        sources.append(Source(tasks, root, given))
-    return sources, {key: graph[key] for key, k in owner.items() if k < 0}
-
-
-def _is_task(node: Any) -> bool:
-    """True if a value of a graph is computed from others, or loads data."""
-    if isinstance(node, tuple):
-        return bool(node) and callable(node[0])
-    return type(node).__name__ in ("Task", "Alias")
+    return np.split(weights, np.cumsum(rows)[:-1])
 
 
 # Lazy results ------------------------------------------------------------------------------------
