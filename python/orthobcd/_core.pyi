@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.moments import Precision
+from ._internal.gram import Precision
 from ._internal.solve import Solve
 from .kg.model import Model
 from .penalties import RowSparse

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ._internal.checks import FloatArray, is_sparse
-from ._internal.moments import Moments
+from ._internal.gram import Gram
 from ._internal.reading import reason_of
 from ._internal.terminal import complain, say
 from ._internal.writing import check_writable, is_same_file, replacing, write_text
@@ -55,21 +55,21 @@ class Row:
     seconds: float
 
 
-class Variance(Moments):
+class Variance:
     """Variances of centred data, by which every row of the table is computed."""
 
     def __init__(self, data: Any) -> None:
-        super().__init__(data, center=True)
+        self.rows = Gram.of_rows(data, center=True)
 
     def of_span(self, x: FloatArray) -> float:
         """Share of the variance of the projection onto the span of x."""
         u, s, _ = np.linalg.svd(x, full_matrices=False)
-        return float(np.sum(self.scores(u[:, s > 1e-10 * s[0]]) ** 2)) / self.total
+        return float(np.sum(self.rows.scores(u[:, s > 1e-10 * s[0]]) ** 2)) / self.rows.total
 
     def row(self, method: str, x: FloatArray, start: float) -> Row:
         """The row of x, which a method has made since ``start``; its columns are sorted."""
         seconds = time.perf_counter() - start
-        squares = np.sum(self.scores(x) ** 2, axis=0)
+        squares = np.sum(self.rows.scores(x) ** 2, axis=0)
         x = x[:, np.argsort(-squares, kind="stable")]
         x = x * np.where(np.sum(x**3, axis=0) < 0.0, -1.0, 1.0)
         gap = float(np.linalg.norm(x.T @ x - np.eye(x.shape[1])))

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
-from ._internal.moments import Moments, column_means
+from ._internal.gram import Gram, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
 from .penalties import (
     Cardinality,
@@ -271,7 +271,7 @@ def _pca_objective(data: Any, center: bool, free: bool) -> Smooth:
     if wide:
         mean = column_means(data)
         return GramQuadratic(data, -1.0, mean) if is_sparse(data) else GramQuadratic(data - mean)
-    covariance = Moments(data, center).gram_rows(slice(None))
+    covariance = Gram.of_rows(data, center).gram_rows(slice(None))
     return Quadratic(-0.5 * (covariance + covariance.T))
 
 

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import orthobcd as ob
 from orthobcd.sklearn import Loadings
+from orthobcd.sklearn.base import decorrelated
 from orthobcd.sklearn.missing import gaussian_of
 from orthobcd.sklearn.orthogonal_nmf import _products
-from orthobcd.sklearn.preparation import decorrelated
 
 short = pytest.mark.usefixtures("short_searches")
 

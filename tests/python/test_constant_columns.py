@@ -9,7 +9,7 @@ import pytest
 
 import orthobcd as ob
 from orthobcd._core import CONSTANT
-from orthobcd._internal.moments import Moments
+from orthobcd._internal.gram import Gram
 
 pytest.importorskip("sklearn")
 
@@ -141,8 +141,8 @@ def test_the_rule_on_both_sides(container, side):
     """The largest variance of a constant is `CONSTANT` times its mean square."""
     spread = np.sqrt(side * CONSTANT)
     column = 1.0 + spread * np.where(np.arange(2**10) % 2, 1.0, -1.0)
-    moments = Moments(container(column[:, np.newaxis]), True, True)
-    assert (moments.deviation[0] == 1.0) == (side < 1.0)
+    moments = Gram.of_rows(container(column[:, np.newaxis]), True, True)
+    assert (moments.scale[0] == 1.0) == (side < 1.0)
     assert (moments.variances[0] == 0.0) == (side < 1.0)
     pca = ob.SparsePCA(1, scale=True).fit(np.column_stack([column, np.arange(2.0**10)]))
     assert (pca.scale_[0] == 1.0) == (side < 1.0)

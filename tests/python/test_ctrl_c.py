@@ -253,12 +253,12 @@ def test_before_and_after_the_search(monkeypatch):
 
     pca = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(X)
     before = pca.components_.copy()
-    for name in ("moments_of", "correlation"):
+    for name in ("gram_of", "correlation"):
         with monkeypatch.context() as patch:
             patch.setattr(base, name, press)
             with pytest.raises(KeyboardInterrupt) as caught:
                 pca.fit(X[:40])
-        assert (caught.value.result is None) == (name == "moments_of")
+        assert (caught.value.result is None) == (name == "gram_of")
     assert isinstance(caught.value.result, ob.Result)
     assert not np.array_equal(caught.value.result.x.T, before)
 

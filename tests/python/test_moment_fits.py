@@ -13,16 +13,14 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd._internal.moments import Moments as DataMoments
-from orthobcd._internal.moments import SecondMoments
 from orthobcd.problems import DENSE_COVARIANCE_LIMIT
-from orthobcd.sklearn.preparation import (
+from orthobcd.sklearn.data import (
     DEFINITENESS,
     EXACT_WORK,
     SCALING,
     as_covariance,
+    gram_of_sums,
     is_exact,
-    read,
 )
 
 pytestmark = pytest.mark.usefixtures("short_searches")
@@ -421,8 +419,8 @@ def test_wide_samples_in_blocks_are_fitted_as_in_memory(scale, weighted, m):
             same(getattr(other, name), getattr(whole, name), **({} if m == 20 else {"atol": 1e-8}))
     sums = Moments(400, "fast")
     sums.add(X, weights)
-    moments, _ = read(sums, True, scale, 1, keep=True)
-    assert isinstance(moments, DataMoments if m == 20 else SecondMoments)
+    gram = gram_of_sums(sums, True, scale, 1, keep=True)
+    assert (gram.negative is None) == (m == 20)
     assert (sums.buffered() is None) == (m != 20)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd._internal.moments import Moments, column_means
+from orthobcd._internal.gram import Gram, column_means
 
 SHIFT = 1e8
 
@@ -47,11 +47,13 @@ def test_moments(kind):
     centred = exact(X)
     scale = np.linalg.norm(centred, axis=0)
     data = container(X)
-    moments = Moments(data if kind == "dense" else data.tocsc(), True)
+    moments = Gram.of_rows(data if kind == "dense" else data.tocsc(), True)
     np.testing.assert_allclose(moments.variances, scale**2, rtol=1e-12)
     gram = moments.gram_rows(slice(None))
     assert np.abs((gram - centred.T @ centred) / np.outer(scale, scale)).max() < 1e-12
-    np.testing.assert_allclose(Moments(data, True, True).deviation, scale / np.sqrt(30), rtol=1e-12)
+    np.testing.assert_allclose(
+        Gram.of_rows(data, True, True).scale, scale / np.sqrt(30), rtol=1e-12
+    )
     x = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]
     # A mean of 1e8 has the rounding error 1e-8, a constant shift of the scores.
     np.testing.assert_allclose(moments.scores(x), centred @ x, atol=1e-7)
@@ -140,5 +142,5 @@ def test_a_constant_column_is_divided_by_one():
     X = np.random.default_rng(0).standard_normal((30, 4))
     X[:, 2] = 1e8 / 3.0
     for container in (np.asarray, sparse.csr_array):
-        assert Moments(container(X), True, True).deviation[2] == 1.0
-        assert Moments(container(X), True).variances[2] == 0.0
+        assert Gram.of_rows(container(X), True, True).scale[2] == 1.0
+        assert Gram.of_rows(container(X), True).variances[2] == 0.0

@@ -12,8 +12,8 @@ import pytest
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn import base, orthogonal_nmf, preparation
-from orthobcd.sklearn.preparation import EXACT_WORK, SCALING, is_exact, moments_of
+from orthobcd.sklearn import base, data, orthogonal_nmf
+from orthobcd.sklearn.data import EXACT_WORK, SCALING, gram_of, is_exact
 
 from .conftest import random_sparse
 
@@ -51,7 +51,7 @@ SPELLINGS: dict[str, Any] = {
 
 @cache
 def moments_of_counts(shape: tuple[int, int], precision: str, center: bool) -> Any:
-    return moments_of(counts(*shape), precision, center, False)
+    return gram_of(counts(*shape), precision, center, False)
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -61,10 +61,10 @@ def test_equal_numbers_have_equal_moments(shape, spelling, center):
     X = counts(*shape)
     for precision in ("auto", "fast") if shape[0] > 1000 else ("auto", "fast", "exact"):
         wanted = moments_of_counts(shape, precision, center)
-        got = moments_of(SPELLINGS[spelling](X), precision, center, False)
-        assert got[2] == wanted[2]
-        np.testing.assert_array_equal(got[0].negative, wanted[0].negative)
-        np.testing.assert_array_equal(got[0].mean, wanted[0].mean)
+        got = gram_of(SPELLINGS[spelling](X), precision, center, False)
+        assert got.precision == wanted.precision
+        np.testing.assert_array_equal(got.negative, wanted.negative)
+        np.testing.assert_array_equal(got.mean, wanted.mean)
 
 
 @pytest.mark.usefixtures("short_searches")
@@ -142,7 +142,7 @@ def test_auto_is_exact_up_to_its_limit(n):
 @pytest.mark.parametrize("limit", [0.0, 2e4, 6e4, np.inf])
 @pytest.mark.parametrize("precision", ["auto", "fast", "exact"])
 def test_parts_are_summed_as_the_whole(monkeypatch, limit, precision):
-    monkeypatch.setattr(preparation, "EXACT_WORK", limit)
+    monkeypatch.setattr(data, "EXACT_WORK", limit)
     X = counts(130, 8)
     make = lambda: ESTIMATORS[0](precision=precision)  # noqa: E731
     parts = make()
@@ -190,10 +190,10 @@ def test_the_time_limit_counts_from_the_call(monkeypatch, make, how):
         return call
 
     for module, name in (
-        (base, "moments_of"),
-        (base, "extended"),
-        (base, "described"),
-        (orthogonal_nmf, "moments_of"),
+        (base, "gram_of"),
+        (base, "begun"),
+        (base, "as_covariance"),
+        (orthogonal_nmf, "gram_of"),
     ):
         monkeypatch.setattr(module, name, slow(getattr(module, name)))
     X = counts(60, 30)

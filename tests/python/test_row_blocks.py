@@ -12,8 +12,8 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._internal.solve import Solve
-from orthobcd.sklearn import preparation
-from orthobcd.sklearn.blocks import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
+from orthobcd.sklearn import data as door
+from orthobcd.sklearn.data import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
 
 try:
     import zarr
@@ -39,7 +39,7 @@ def pieces(size: int, data: Any = X) -> list[Any]:
 def test_blocks_of_unknown_number_are_as_exact_as_a_list(rows, work, monkeypatch):
     """Sums of 100 samples are exact if their work is at most the limit."""
     data = X[:100].astype(np.float64)
-    monkeypatch.setattr(preparation, "EXACT_WORK", work * 8 * (8 + preparation.SCALING))
+    monkeypatch.setattr(door, "EXACT_WORK", work * 8 * (8 + door.SCALING))
     blocks = pieces(rows, data)
     for given in (blocks, lambda: iter(blocks)):
         pca = ob.SparsePCA(1, n_nonzero=2, random_state=0).fit(given)

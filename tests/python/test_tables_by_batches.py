@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
-from orthobcd.sklearn import array_api
-from orthobcd.sklearn.tables import _filled
+from orthobcd._internal.gram import coordinates, explained_squares
+from orthobcd.sklearn.data import filled, namespace_of, on_device
 
 RNG = np.random.default_rng(0)
 NAMES = list("abcdef")
@@ -85,7 +85,7 @@ def test_every_type_of_numbers_is_read(tmp_path, kind):
 def test_batches_without_a_row_are_left_out():
     pa = pytest.importorskip("pyarrow")
     full = pa.record_batch({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    found = list(_filled([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
+    found = list(filled([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
     assert [table.num_rows for table in found] == [2, 1]
 
 
@@ -169,18 +169,18 @@ def test_arrays_of_other_libraries_in_this_process(dtype, scale):
     axes, mean = rng.standard_normal((5, 2)), rng.standard_normal(5)
     wanted = X / (1.0 if scale is None else scale) - mean
     data = xp.asarray(X)
-    scores = array_api.coordinates(xp, data, axes, mean, scale)
+    scores = coordinates(*on_device(xp, data, axes, mean, scale))
     kind = xp.float64 if dtype == "float64" else xp.float32
     assert type(scores) is type(data)
     assert scores.dtype == kind
     near = {"rtol": 1e-12 if kind == xp.float64 else 1e-4, "atol": 1e-5}
     np.testing.assert_allclose(np.asarray(scores), wanted @ axes, **near)
-    parts = array_api.explained_squares(xp, data, axes, mean, scale)
+    parts = explained_squares(*on_device(xp, data, axes, mean, scale), xp=xp)
     np.testing.assert_allclose(parts, [np.sum((wanted @ axes) ** 2), np.sum(wanted**2)], **near)
     for bad in (data[:, :4], data[0, :], xp.astype(data, kind) * float("nan")):
         with pytest.raises(ValueError, match="X must have"):
-            array_api.coordinates(xp, bad, axes, mean, scale)
-    assert array_api.namespace_of(data) is None
+            on_device(xp, bad, axes, mean, scale)
+    assert namespace_of(data) is None
 
 
 @pytest.mark.slow

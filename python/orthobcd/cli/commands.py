@@ -245,10 +245,10 @@ def hyperbolic(options: argparse.Namespace) -> int:
 
 def _with_moments(data: Any) -> Any:
     """A matrix A for data with gaps: AᵀA are the second moments by the EM algorithm."""
-    from ..sklearn.preparation import estimated
+    from ..sklearn.missing import gram_by_em
 
-    _, moments, _ = estimated(data, max(1, min(data.shape) - 1), center=False, scale=False)
-    values, vectors = np.linalg.eigh(-moments.negative)
+    gram = gram_by_em(data, max(1, min(data.shape) - 1), center=False, scale=False)[1]
+    values, vectors = np.linalg.eigh(gram.second(np.eye(data.shape[1])))
     return np.sqrt(np.maximum(values, 0.0))[:, np.newaxis] * vectors.T
 
 
@@ -291,13 +291,15 @@ def certify(options: argparse.Namespace) -> int:
 def _problem(options: argparse.Namespace, data: Any, r: int) -> Any:
     """The problem of the given penalty and limits, for r components, as the estimators have it."""
     from .. import SparsePCAProblem
-    from ..sklearn.preparation import estimated, prepared, problem_of
+    from .._internal.gram import Gram
+    from ..sklearn.base import problem_of
+    from ..sklearn.missing import gram_by_em
 
     penalty = _penalty(options)
     if _has_gaps(data):
-        return problem_of(estimated(data, r, options.center, options.scale)[1], r, penalty)
+        return problem_of(gram_by_em(data, r, options.center, options.scale)[1], r, penalty)
     if options.scale:
-        return problem_of(prepared(data, options.center, True)[0], r, penalty)
+        return problem_of(Gram.of_rows(data, options.center, True), r, penalty)
     return SparsePCAProblem(data, r, penalty, center=options.center)
 
 

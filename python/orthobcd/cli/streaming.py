@@ -32,7 +32,7 @@ class Timed:
 
     def as_blocks(self) -> Any:
         """The blocks, for an estimator."""
-        from ..sklearn.blocks import ROWS, Blocks
+        from ..sklearn.data import ROWS, Blocks
 
         def begin() -> Iterator[Any]:
             started = time.perf_counter()
@@ -53,7 +53,7 @@ def streamed(options: argparse.Namespace) -> Timed | None:
     UnreadableFile
         If the file cannot be read.
     """
-    from ..sklearn.blocks import as_bytes
+    from ..sklearn.data import as_bytes
 
     try:
         limit = as_bytes("--max-memory", options.max_memory)

@@ -15,6 +15,7 @@ import numpy as np
 from .._internal.archive import write_npz
 from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
 from .._internal.extras import need
+from .._internal.gram import coordinates
 from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
 from .._internal.writing import replacing
@@ -83,14 +84,7 @@ class SavedComponents:
         n = self.components.shape[1]
         if data.shape[1] != n:
             raise ValueError(f"X must have the {n} features of the components, got {data.shape[1]}")
-        axes = self.components.T
-        if is_sparse(data):
-            scaled = axes if self.scale is None else axes / self.scale[:, np.newaxis]
-            return np.asarray(data @ scaled - self.mean @ axes)
-        return np.asarray(
-            ((data if self.scale is None else data / self.scale) - self.mean) @ axes,
-            dtype=np.float64,
-        )
+        return coordinates(data, self.components.T, self.mean, self.scale)
 
 
 def write_components(

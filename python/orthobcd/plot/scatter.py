@@ -18,7 +18,7 @@ from .._internal.checks import (
     unmasked,
 )
 from .._internal.extras import need
-from .._internal.moments import Moments
+from .._internal.gram import Gram
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
 from .drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
@@ -474,7 +474,7 @@ def _correlations(X: Any, points: FloatArray) -> FloatArray:
 
 def _correlations_of(data: Any, points: FloatArray) -> FloatArray:
     """`_correlations` of complete data."""
-    features, scores = Moments(data, True), Moments(points, True)
+    features, scores = Gram.of_rows(data, True), Gram.of_rows(points, True)
     products = np.column_stack([features.transposed(column) for column in scores.data.T])
     sizes = np.sqrt(np.outer(features.variances, scores.variances))
     return np.asarray(np.divide(products, sizes, out=np.zeros_like(products), where=sizes > 0.0))
@@ -514,9 +514,9 @@ def _principal_shares(pca: Any, X: Any) -> FloatArray:
         gram = gram if centred else gram + np.outer(mean, mean)
         gram = gram if scale is None else gram / np.outer(scale, scale)
     else:
-        moments = Moments(data, centred)
+        rows = Gram.of_rows(data, centred)
         if scale is not None:
-            moments.divide(np.asarray(scale))
-        gram = moments.smaller_gram()
+            rows.divide(np.asarray(scale))
+        gram = rows.smaller_gram()
     values = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
     return np.asarray(values / max(float(values.sum()), np.finfo(np.float64).tiny))

@@ -27,31 +27,17 @@ from .._internal.checks import (
     check_size,
     is_sparse,
     items_of,
+    numbers_of,
     warn,
 )
-from .._internal.moments import Moments, Precision, SecondMoments
+from .._internal.gram import Gram, coordinates, explained_squares
 from .._internal.names import feature_names
 from .._internal.solve import Solve, check_seeded
+from ..objectives import Quadratic
 from ..penalties import Cardinality
-from ..problems import DENSE_COVARIANCE_LIMIT, is_wide
+from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
-from .array_api import coordinates as coordinates_there
-from .array_api import explained_squares as squares_there
-from .array_api import namespace_of
-from .blocks import (
-    ROWS,
-    Blocks,
-    as_bytes,
-    blaming,
-    blocks_of,
-    check_memory,
-    checked,
-    is_sliced,
-    loaded,
-    starting,
-    watching,
-)
 from .dask import (
     Check,
     LazyOutput,
@@ -64,31 +50,31 @@ from .dask import (
     summed,
     totals,
 )
-from .loadings import Loadings
-from .missing import Gaussian, gaussian_from, gaussian_of
-from .preparation import (
+from .data import (
+    ROWS,
+    Blocks,
     PrecisionName,
+    as_bytes,
     as_covariance,
-    as_sample_weight,
     as_samples,
     as_weights,
     begun,
+    blocks_of,
     check_complete,
     check_magnitude,
-    coordinates,
-    correlation,
-    decorrelated,
-    described,
-    estimated,
-    explained_squares,
-    extended,
+    check_memory,
+    gram_of,
+    gram_of_sums,
     is_exact,
-    largest,
-    moments_of,
-    points,
-    read,
+    is_sliced,
+    loaded,
+    namespace_of,
+    on_device,
     sliceable,
+    watching,
 )
+from .loadings import Loadings
+from .missing import Gaussian, gaussian_from, gaussian_of, gram_by_em
 from .saving import Saved
 
 if TYPE_CHECKING:
@@ -256,23 +242,25 @@ class OrthonormalPCA(Estimator):
             if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
                 check_memory("max_memory", limit, data.shape[1])
             weights = None if sample_weight is None else as_weights(sample_weight, data)
-            m, n = data.shape
-            r = self._checked(m, n)
+            r = self._checked(*data.shape)
             run.show("second moments")
+            center, scale = bool(self.center), bool(self.scale)
             model: Gaussian | None = None
             if self.missing is not None and not is_sparse(data):
                 values = data.astype(np.float64, copy=False)
                 if np.isnan(values).any():
                     if weights is not None:
                         raise ValueError("sample_weight must be None for data with missing values")
-                    return self._fit_incomplete(run, values, r)
+                    if self.precision == "exact":
+                        raise ValueError(
+                            "precision must be 'auto' or 'fast' for data with missing values"
+                        )
+                    model, gram = gram_by_em(values, r, center, scale, run)
+                    return self._fit_gram(run, gram, r, model=model)
                 if weights is None:
                     model = gaussian_of(values, r, deadline=run)
-            moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), weights, run.n_threads
-            )
-            total = float(m if weights is None else weights.sum())
-            return self._fit_moments(run, moments, deviation, total, r, precision, model=model)
+            gram = gram_of(data, self.precision, center, scale, weights, run.n_threads)
+            return self._fit_gram(run, gram, r, model=model)
 
     def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
         """Fit to X and return its coordinates.
@@ -308,16 +296,20 @@ class OrthonormalPCA(Estimator):
 
     def _fit_pass(self, run: Solve, X: Any, blocks: Blocks | None, sample_weight: Any) -> Self:
         """Fits to blocks of rows or a Dask collection, which are read once."""
+        if self.missing is not None:
+            raise ValueError("missing must be None for data that is read by blocks")
         sums = self._summed(run, X, blocks, None, sample_weight)
         if not sums.weight >= 2.0 and sample_weight is None:
             raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
-        weight, precision = sums.weight, sums.precision
-        if not weight > 1.0:
-            raise ValueError(f"sample_weight must sum to more than 1; got {weight:g}")
-        r = self._checked(sums.n_rows, sums.n_features)
-        center, scale = bool(self.center), bool(self.scale)
-        moments, deviation = read(sums, center, scale, run.n_threads, keep=False)
-        return self._fit_moments(run, moments, deviation, weight, r, precision)
+        if not sums.weight > 1.0:
+            raise ValueError(f"sample_weight must sum to more than 1; got {sums.weight:g}")
+        return self._fit_sums(run, sums, sums.n_rows, keep=False)
+
+    def _fit_sums(self, run: Solve, sums: Sums, m: int, *, keep: bool) -> Self:
+        r = self._checked(m, sums.n_features)
+        center, scale, kept = bool(self.center), bool(self.scale), sums if keep else None
+        gram = gram_of_sums(sums, center, scale, run.n_threads, keep=keep)
+        return self._fit_gram(run, gram, r, kept)
 
     def _summed(
         self, run: Solve, X: Any, blocks: Blocks | None, before: Sums | None, weights: Any
@@ -327,69 +319,36 @@ class OrthonormalPCA(Estimator):
         Sets ``n_features_in_`` and ``feature_names_in_``.
         """
         run.show("second moments")
-        if self.missing is not None:
-            raise ValueError("missing must be None for data that is read by blocks")
-        limit, threads = as_bytes("max_memory", self.max_memory), run.n_threads
-        if blocks is not None:
-            return self._summed_blocks(run, blocks, before, weights, limit)
-        n, rows = int(as_array(X).shape[1]), 0 if before is None else before.n_rows
-        self._checked(COMPONENTS if before is None else max(1, rows), n)
-        self._check_of(X, reset=before is None)
-        found, size = summed(X, self.precision, weights, limit, threads, rows)
-        check_size("X", size, DATA)
-        if before is None:
-            return found
-        sums = begun(before, self.precision, found.n_rows, n)
-        sums.merge(found, threads)
-        return sums
-
-    def _summed_blocks(
-        self,
-        run: Solve,
-        blocks: Blocks,
-        before: Sums | None,
-        sample_weight: Any,
-        limit: float | None,
-    ) -> Sums:
-        weights = None if sample_weight is None else as_sample_weight(sample_weight)
-        sums, kind, rows, size = before, None, 0, 0.0
-        for k, block in starting(blocks):
-            with blaming(k):
-                data = self._data(block, reset=before is None and k == 0)
-                m, n = data.shape
-                own = np.dtype(getattr(block, "dtype", data.dtype))
-                if kind is not None and own != kind:
-                    raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
-                size = max(size, largest(data))
-                check_size("its entries", size, (0.0, DATA[1]))
-                if weights is not None and rows + m > len(weights):
-                    raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
-            if kind is None:
-                kind = own
+        limit = as_bytes("max_memory", self.max_memory)
+        if blocks is None:
+            n, rows = int(as_array(X).shape[1]), 0 if before is None else before.n_rows
+            self._checked(COMPONENTS if before is None else max(1, rows), n)
+            self._check_of(X, reset=before is None)
+            found, size = summed(X, self.precision, weights, limit, run.n_threads, rows)
+            check_size("X", size, DATA)
+            if before is None:
+                return found
+            sums = begun(before, self.precision, found.n_rows, n)
+            sums.merge(found, run.n_threads)
+            return sums
+        done, started = 0, before
+        pairs = blocks.weighted(
+            lambda k, block: self._data(block, reset=before is None and k == 0), weights
+        )
+        for data, own in pairs:
+            m, n = data.shape
+            if done == 0:
                 self._checked(blocks.rows or COMPONENTS, n)
                 check_memory("max_memory", limit, n)
-                sums = begun(before, self.precision, blocks.rows or m, n)
-            assert sums is not None
-            if blocks.rows is None and not is_exact(self.precision, sums.n_rows + m, n):
-                sums.make_fast()
-            part = None if weights is None else weights[rows : rows + m]
-            sums.add(sliceable(data), part, run.n_threads)
-            rows += m
-            run.show_rows(rows, blocks.rows)
-        if weights is not None and rows != len(weights):
-            raise ValueError(f"sample_weight has {len(weights)} entries, X has {rows} rows")
-        if blocks.rows not in (None, rows):
-            raise ValueError(f"X changed while it was read: it had {blocks.rows} rows, now {rows}")
-        check_size("X", size, DATA)
-        assert sums is not None
-        return sums
-
-    def _fit_incomplete(self, run: Solve, data: FloatArray, r: int) -> Self:
-        """Fits to the moments of the EM algorithm, for data with missing values."""
-        if self.precision == "exact":
-            raise ValueError("precision must be 'auto' or 'fast' for data with missing values")
-        model, moments, deviation = estimated(data, r, bool(self.center), bool(self.scale), run)
-        return self._fit_moments(run, moments, deviation, float(len(data)), r, "fast", model=model)
+                started = begun(before, self.precision, blocks.rows or m, n)
+            assert started is not None
+            if blocks.rows is None and not is_exact(self.precision, started.n_rows + m, n):
+                started.make_fast()
+            started.add(sliceable(data), own, run.n_threads)
+            done += m
+            run.show_rows(done, blocks.rows)
+        assert started is not None
+        return started
 
     def partial_fit(
         self,
@@ -438,36 +397,34 @@ class OrthonormalPCA(Estimator):
             before = getattr(self, "_sums", None)
             blocks = blocks_of(X)
             if blocks is not None or is_lazy(X):
+                if self.missing is not None:
+                    raise ValueError("missing must be None for data that is read by blocks")
                 sums = self._summed(run, X, blocks, before, sample_weight)
-                return self._updated(run, sums, update)
-            limit = as_bytes("max_memory", self.max_memory)
-            data = self._data(X, reset=before is None)
-            check_magnitude(data)
-            if not is_sparse(data) and np.isnan(data).any():
-                raise ValueError("X must have no missing value in partial_fit")
-            weights = None if sample_weight is None else as_weights(sample_weight, data, least=0.0)
-            weight = float(data.shape[0] if weights is None else weights.sum())
-            weight += 0.0 if before is None else before.weight
-            if update and weight < 2.0:
-                raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
-            self._checked(max(1, int(weight)), data.shape[1])
-            check_memory("max_memory", limit, data.shape[1])
-            run.show("second moments")
-            sums = extended(before, self.precision, data, weights, run.n_threads)
-            return self._updated(run, sums, update)
-
-    def _updated(self, run: Solve, sums: Sums, update: bool) -> Self:
-        """Keeps the sums; with ``update`` fits to them."""
-        if not update:
+            else:
+                sums = self._extended(run, X, before, sample_weight)
+            if update and sums.weight < 2.0:
+                raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
+            if update:
+                return self._fit_sums(run, sums, max(1, int(sums.weight)), keep=True)
             self._sums: Sums | None = sums
             return self
-        weight = sums.weight
-        if weight < 2.0:
-            raise ValueError(f"n_samples={weight:g}: at least two samples are needed")
-        r = self._checked(max(1, int(weight)), sums.n_features)
-        center, scale = bool(self.center), bool(self.scale)
-        moments, deviation = read(sums, center, scale, run.n_threads, keep=True)
-        return self._fit_moments(run, moments, deviation, weight, r, sums.precision, sums)
+
+    def _extended(self, run: Solve, X: Any, before: Sums | None, sample_weight: Any) -> Sums:
+        """Returns ``before`` with samples in memory added."""
+        limit = as_bytes("max_memory", self.max_memory)
+        data = self._data(X, reset=before is None)
+        check_magnitude(data)
+        if not is_sparse(data) and np.isnan(data).any():
+            raise ValueError("X must have no missing value in partial_fit")
+        weights = None if sample_weight is None else as_weights(sample_weight, data, least=0.0)
+        weight = float(data.shape[0] if weights is None else weights.sum())
+        weight += 0.0 if before is None else before.weight
+        self._checked(max(1, int(weight)), data.shape[1])
+        check_memory("max_memory", limit, data.shape[1])
+        run.show("second moments")
+        sums = begun(before, self.precision, *data.shape)
+        sums.add(sliceable(data), weights, run.n_threads)
+        return sums
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -509,10 +466,9 @@ class OrthonormalPCA(Estimator):
             validate_data(self, S, skip_check_array=True)
             r = self._checked(n, n)
             matrix *= weight - 1.0
-            moments, deviation = described(
-                matrix, middle, weight, bool(self.center), bool(self.scale)
-            )
-            return self._fit_moments(run, moments, deviation, weight, r, "exact")
+            center, scale = bool(self.center), bool(self.scale)
+            gram = Gram.of_covariance(matrix, middle, weight, center, scale)
+            return self._fit_gram(run, gram, r)
 
     def _checked(self, m: int, n: int) -> int:
         """Checks all parameters; returns the number of components for m samples, n features."""
@@ -521,51 +477,48 @@ class OrthonormalPCA(Estimator):
         self._check(n, r)
         return r
 
-    def _fit_moments(
+    def _fit_gram(
         self,
         run: Solve,
-        moments: Moments | SecondMoments,
-        deviation: FloatArray | None,
-        weight: float,
+        gram: Gram,
         r: int,
-        precision: Precision,
         sums: Sums | None = None,
         model: Gaussian | None = None,
     ) -> Self:
-        """Fits r components to moments of data with a total weight.
+        """Fits r components to the Gram matrix of data.
 
         ``sums`` are kept for `partial_fit`. ``model`` completes missing values later; by default it
-        is that of the moments. All fitted attributes are set after the search, so that an error
+        is that of ``gram``. All fitted attributes are set after the search, so that an error
         leaves the old ones.
         """
         x: FloatArray = np.ones((1, 1))
         result: Result | None = None
-        if moments.mean.shape[0] > 1:
+        if gram.mean.shape[0] > 1:
             if not self._quiet:
-                self._advise(moments.variances, r)
+                self._advise(gram.variances, r)
             run.show("solve")
-            result = run.result = self._solve(run, moments, r)
+            result = run.result = self._solve(run, gram, r)
             x = result.x
         if self.uncorrelated:
-            x = decorrelated(x, moments.second(x), self.n_nonzero)
-        variances = np.maximum(np.diag(moments.second(x)), 0.0) / (weight - 1.0)
+            x = decorrelated(x, gram.second(x), self.n_nonzero)
+        variances = np.maximum(np.diag(gram.second(x)), 0.0) / (gram.n_samples - 1.0)
         order = self._order(variances)
         x = self._signed(x[:, order])
         self._sums = sums
         if model is None and self.missing is not None:
-            model = gaussian_from(moments, deviation, weight, r)
+            model = gaussian_from(gram, r)
         self._model = model
-        self.precision_ = precision
-        self.mean_ = moments.mean
-        self.scale_: FloatArray | None = deviation
+        self.precision_ = gram.precision
+        self.mean_ = gram.mean
+        self.scale_: FloatArray | None = gram.scale
         self.result_ = result
         self.components_ = np.ascontiguousarray(x.T) + 0.0
         self.n_components_ = r
         self.explained_variance_ = variances[order]
         # Both variances are rounding if all samples are equal.
-        share = variances[order] * (weight - 1.0) / moments.total
+        share = variances[order] * (gram.n_samples - 1.0) / gram.total
         self.explained_variance_ratio_ = np.minimum(share, 1.0)
-        self.score_correlation_ = correlation(moments.second(x))
+        self.score_correlation_ = correlation(gram.second(x))
         self.n_nonzero_ = int(np.count_nonzero(x))
         self.objective_ = 0.0 if result is None else result.objective
         self.n_iter_ = 1 if result is None else max(1, result.n_sweeps)
@@ -634,8 +587,8 @@ class OrthonormalPCA(Estimator):
         """Raises an error if a parameter is not valid for n features and r components."""
         raise NotImplementedError
 
-    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
-        """Finds r components of data with these moments."""
+    def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
+        """Finds r components of data with this Gram matrix."""
         raise NotImplementedError
 
     def _data(self, X: Any, **options: Any) -> Any:
@@ -666,7 +619,7 @@ class OrthonormalPCA(Estimator):
         check_is_fitted(self)
         blocks = blocks_of(X)
         if blocks is not None:
-            yield from checked(blocks, lambda _, block: self._complete(block))
+            yield from blocks.checked(lambda _, block: self._complete(block))
             return
         data = self._complete(X)
         step = data.shape[0] if is_sparse(data) else ROWS
@@ -703,8 +656,7 @@ class OrthonormalPCA(Estimator):
             return lazy
         xp = namespace_of(X)
         if xp is not None:
-            there: FloatArray = coordinates_there(xp, X, axes, mean, scale)
-            return there
+            return coordinates(*on_device(xp, X, axes, mean, scale))
         parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -758,7 +710,7 @@ class OrthonormalPCA(Estimator):
         blocks = blocks_of(X)
         if blocks is None:
             return points(X, *fitted)
-        return np.concatenate(list(checked(blocks, lambda _, block: points(block, *fitted))))
+        return np.concatenate(list(blocks.checked(lambda _, block: points(block, *fitted))))
 
     def score(self, X: DataLike, y: Any = None) -> float:
         """Share of the variance of X about the fitted mean that the components explain.
@@ -786,7 +738,7 @@ class OrthonormalPCA(Estimator):
         if is_lazy(X):
             squares = totals(X, Mapped(explained_squares, fitted, self._check_of(X)))
         elif xp is not None:
-            squares = [squares_there(xp, X, *fitted)]
+            squares = [explained_squares(*on_device(xp, X, *fitted), xp=xp)]
         else:
             squares = [explained_squares(data, *fitted) for data in self._pieces(X)]
         explained, total = np.sum(squares, axis=0)
@@ -807,6 +759,62 @@ def count_of(n_components: int | None, m: int, n: int) -> int:
     if not 1 <= n_components <= n:
         raise ValueError(f"n_components must be between 1 and n_features = {n}, got {n_components}")
     return int(n_components)
+
+
+def problem_of(gram: Gram, r: int, penalty: Any) -> Any:
+    """The problem ``min −½‖AX‖² + h(X)`` for data A."""
+    if gram.negative is not None:
+        return StiefelProblem(Quadratic(gram.negative), penalty, r)
+    return SparsePCAProblem(gram.data, r, penalty, center=gram.pending)
+
+
+def points(
+    data: ArrayLike, components: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> FloatArray:
+    """Points of the data space with the coordinates ``data``."""
+    given = np.asarray(numbers_of(data), dtype=np.float64)
+    r = components.shape[0]
+    if given.ndim != 2 or given.shape[1] != r:
+        raise ValueError(f"X must have shape (n_samples, {r}), got {given.shape}")
+    out = given @ components + mean
+    return np.asarray(out if scale is None else out * scale)
+
+
+def correlation(second: FloatArray) -> FloatArray:
+    """Correlations from second moments; those of a constant coordinate with others are 0."""
+    # Rounding can make the variance of a component that has none negative.
+    deviation = np.sqrt(np.maximum(np.diag(second), 0.0))
+    deviation = np.where(deviation > 0.0, deviation, 1.0)
+    out = second / np.outer(deviation, deviation)
+    np.fill_diagonal(out, 1.0)
+    return np.asarray(np.clip(out, -1.0, 1.0))
+
+
+def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArray:
+    """Rotates groups of columns of x that share rows, so that ``second`` is diagonal on a group.
+
+    A group is rotated only if the number of nonzeros stays within its present value, or, if given,
+    within ``n_nonzero``: in all (an integer) or per column (a sequence).
+    """
+
+    def allowed(trial: FloatArray) -> bool:
+        counts = np.count_nonzero(trial, axis=0)
+        if n_nonzero is None:
+            return bool(counts.sum() <= np.count_nonzero(x))
+        if np.ndim(n_nonzero) == 0:
+            return bool(counts.sum() <= n_nonzero)
+        return bool((counts <= np.asarray(n_nonzero)).all())
+
+    shared = (x != 0.0).astype(np.int64)
+    linked = np.linalg.matrix_power(shared.T @ shared > 0, x.shape[1])
+    for columns in np.unique(linked, axis=0):
+        group = np.flatnonzero(columns)
+        _, vectors = np.linalg.eigh(second[np.ix_(group, group)])
+        trial = x.copy()
+        trial[:, group] = x[:, group] @ vectors
+        if len(group) > 1 and allowed(trial):
+            x = trial
+    return x
 
 
 def beside(pca: OrthonormalPCA, whole: OrthonormalPCA, work: float) -> OrthonormalPCA:

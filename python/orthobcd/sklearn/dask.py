@@ -21,10 +21,12 @@ from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import check_size
 from .._internal.extras import need
-from .blocks import BlockError, blaming, check_memory
-from .preparation import (
+from .data import (
+    BlockError,
     PrecisionName,
     as_sample_weight,
+    blaming,
+    check_memory,
     checked_block,
     is_exact,
     largest,

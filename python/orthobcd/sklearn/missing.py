@@ -18,13 +18,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from .._internal.checks import FloatArray, IntArray, is_sparse
-from .._internal.moments import (
-    Moments,
-    SecondMoments,
-    column_means,
-    deviations_of,
-    is_constant,
-)
+from .._internal.gram import Gram, column_means, deviations_of, is_constant
 from .._internal.solve import Solve
 
 STEPS = 200
@@ -242,32 +236,42 @@ def gaussian_of(
     return replace(plain, mean=mean, loadings=loadings, noise=model.noise)
 
 
-def gaussian_from(
-    moments: Moments | SecondMoments, deviation: FloatArray | None, weight: float, r: int
-) -> Gaussian | None:
-    """`gaussian_of` complete data with these moments; None for sparse data of many features.
+def gram_by_em(
+    data: FloatArray, r: int, center: bool, scale: bool, deadline: Solve | None = None
+) -> tuple[Gaussian, Gram]:
+    """Model with r factors and Gram matrix of data with missing values, by the EM algorithm."""
+    m = len(data)
+    model = gaussian_of(data, r, deadline=deadline)
+    mean, covariance = model.moments(data)
+    gram = Gram.of_covariance(m * covariance, mean, float(m), center, scale)
+    gram.precision = "fast"
+    return model, gram
 
-    If the moments are not centred, neither is the model. ``deviation`` are the standard deviations
-    by which the data was divided, ``weight`` is the number of samples.
+
+def gaussian_from(gram: Gram, r: int) -> Gaussian | None:
+    """`gaussian_of` complete data with this Gram matrix; None for sparse data of many features.
+
+    If the Gram matrix is not of centred data, neither is the model.
     """
-    variances = moments.variances / weight
-    squares = variances + moments.mean**2
+    weight = gram.n_samples
+    variances = gram.variances / weight
+    squares = variances + gram.mean**2
     varying = ~is_constant(variances, squares)
     unit = deviations_of(variances, squares, 1.0)
-    mean = moments.mean / unit
-    scale = unit if deviation is None else unit * deviation
+    mean = gram.mean / unit
+    scale = unit if gram.scale is None else unit * gram.scale
     n, loadings = int(varying.sum()), np.zeros((len(mean), 1))
     if n == 0:
         return Gaussian(mean, loadings, 1.0, scale, varying)
     r, own = max(1, min(r, n - 1)), unit[varying]
-    if isinstance(moments, SecondMoments):
-        gram = -moments.negative[np.ix_(varying, varying)] / (weight * np.outer(own, own))
-        vectors = _leading(gram, r)
-        values = np.sum(vectors * (gram @ vectors), axis=0)
-    elif is_sparse(moments.data):
+    if gram.negative is not None:
+        scaled = -gram.negative[np.ix_(varying, varying)] / (weight * np.outer(own, own))
+        vectors = _leading(scaled, r)
+        values = np.sum(vectors * (scaled @ vectors), axis=0)
+    elif is_sparse(gram.data):
         return None
     else:
-        rows = moments.data[:, varying] / (own * np.sqrt(weight))
+        rows = gram.data[:, varying] / (own * np.sqrt(weight))
         vectors = _principal(rows, r)
         values = np.sum((rows @ vectors) ** 2, axis=0)
     noise = max((n - float(values.sum())) / (n - r) if n > r else 0.0, LEAST_NOISE)

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from .._internal.checks import Integers
-from .._internal.moments import Moments, SecondMoments
+from .._internal.gram import Gram
 from .._internal.solve import Solve
 from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import Features, OrthonormalPCA
-from .preparation import PrecisionName, problem_of
+from .base import Features, OrthonormalPCA, problem_of
+from .data import PrecisionName
 
 
 class NonnegativePCA(OrthonormalPCA):
@@ -141,12 +141,12 @@ class NonnegativePCA(OrthonormalPCA):
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero")
 
-    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
-        start = self._warm(len(moments.mean), r)
+    def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
+        start = self._warm(len(gram.mean), r)
         if self._limit is not None:
-            counted = problem_of(moments, r, self._limit)
+            counted = problem_of(gram, r, self._limit)
             return solve(counted, start, solver=self.solver, **run.options())
-        problem = problem_of(moments, r, NonNegative())
+        problem = problem_of(gram, r, NonNegative())
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):

@@ -16,15 +16,18 @@ from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
-from .base import Estimator, default_components
-from .blocks import ROWS, as_bytes, blocks_of, check_memory, checked, joined
+from .base import Estimator, default_components, problem_of
 from .dask import Mapped, checked_chunks, is_lazy, mapped
-from .preparation import (
+from .data import (
+    ROWS,
     PrecisionName,
+    as_bytes,
+    blocks_of,
     check_complete,
     check_magnitude,
-    moments_of,
-    problem_of,
+    check_memory,
+    gram_of,
+    joined,
 )
 
 if TYPE_CHECKING:
@@ -270,14 +273,12 @@ class OrthogonalNMF(Estimator):
             if r > m:
                 raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
             run.show("second moments")
-            moments, _, precision = moments_of(
-                data.T, self.precision, False, False, None, run.n_threads
-            )
+            gram = gram_of(data.T, self.precision, False, False, None, run.n_threads)
             result: Result | None = None
             x = np.ones((1, 1))
             if m > 1:
                 run.show("solve")
-                problem = problem_of(moments, r, NonNegative())
+                problem = problem_of(gram, r, NonNegative())
                 solver = self.solver or Auto()
                 start: Any = "spectral"
                 options = run.options()
@@ -286,7 +287,7 @@ class OrthogonalNMF(Estimator):
                     options["effort"] *= min(1.0, WORK / default_work(problem))
                 result = run.result = solve(problem, start, solver=solver, **options)
                 x = result.x
-            self.result_, self.precision_ = result, precision
+            self.result_, self.precision_ = result, gram.precision
             self._describe(data, x)
             return self._ended(run)
 
@@ -341,7 +342,7 @@ class OrthogonalNMF(Estimator):
         if blocks is None:
             yield self._data(X, reset=reset)
             return
-        yield from checked(blocks, lambda k, block: self._data(block, reset=reset and k == 0))
+        yield from blocks.checked(lambda k, block: self._data(block, reset=reset and k == 0))
 
     def _mapped(self, X: Any, function: Any, width: int | None) -> Any:
         return mapped(X, Mapped(function, (self.components_,), self._check_of(X)), width)

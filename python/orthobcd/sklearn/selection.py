@@ -25,13 +25,13 @@ from .._internal.checks import (
     numbers_of,
 )
 from .._internal.extras import need
-from .._internal.moments import Moments
+from .._internal.gram import Gram
 from .._internal.names import component_names, shortened_names
 from .._internal.solve import Solve, folder_of, side_by_side
 from .base import OrthonormalPCA, beside, conditions
+from .data import as_samples, check_complete, check_magnitude
 from .missing import Gaussian, gaussian_of, units_of
 from .pictures import BLUE, GREY, RED, axes_of
-from .preparation import as_samples, check_complete, check_magnitude
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -355,7 +355,7 @@ def choose_n_components(
         raise ValueError(f"quantile must be at most 1, got {quantile:g}")
     rng = check_random_state(random_state)
     if method == "parallel":
-        features = np.ascontiguousarray(Moments(data, center=True, scale=True).data.T)
+        features = np.ascontiguousarray(Gram.of_rows(data, center=True, scale=True).data.T)
         values = _eigenvalues(features, most)
         draw = np.random.default_rng(rng.randint(2**31 - 1))
         noise = [_eigenvalues(draw.permuted(features, axis=1), most) for _ in range(repeats)]

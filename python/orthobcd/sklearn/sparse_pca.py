@@ -20,7 +20,7 @@ from .._internal.checks import (
     as_optional_float,
     warn,
 )
-from .._internal.moments import Moments, SecondMoments
+from .._internal.gram import Gram
 from .._internal.solve import Solve
 from ..certificate import certify, check_bounded
 from ..penalties import L1, Cardinality, Penalty, RowSparse, Separable, Sum
@@ -29,8 +29,8 @@ from ..regularization import PenaltyName, RegularizationPath, largest_lam, path_
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import solve
-from .base import Features, OrthonormalPCA
-from .preparation import PrecisionName, problem_of
+from .base import Features, OrthonormalPCA, problem_of
+from .data import PrecisionName
 
 AlphaScale = Literal["relative", "absolute"]
 
@@ -364,9 +364,9 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError(f"n_features must be at most {n}, got {count}")
         return RowSparse(count=count)
 
-    def _solve(self, run: Solve, moments: Moments | SecondMoments, r: int) -> Result:
+    def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
         own = self.penalty if isinstance(self.penalty, Separable) else None
-        problem: Covariance = problem_of(moments, r, penalty_of(self._norm, 1.0))
+        problem: Covariance = problem_of(gram, r, penalty_of(self._norm, 1.0))
         self.path_: RegularizationPath | None = None
         self.alpha_: float | None = None
         top = 0.0 if own is not None else largest_lam(problem, run.n_threads)

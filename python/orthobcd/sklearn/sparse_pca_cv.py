@@ -22,15 +22,15 @@ from .._internal.checks import (
     is_sparse,
 )
 from .._internal.extras import need
-from .._internal.moments import Moments, Precision, SecondMoments
+from .._internal.gram import Gram, coordinates, squares
 from .._internal.solve import Solve, folder_of, opened, side_by_side
 from ..penalties import Cardinality, Penalty
 from ..regularization import PenaltyName, largest_lam, penalty_of
 from ..result import Status
 from ..solving import solve
-from .blocks import blocks_of, loaded
+from .base import problem_of
+from .data import blocks_of, check_magnitude, gram_of, loaded
 from .pictures import BLUE, RED, axes_of
-from .preparation import check_magnitude, coordinates, moments_of, problem_of, squares
 from .sparse_pca import SparsePCA
 
 if TYPE_CHECKING:
@@ -220,16 +220,14 @@ n_features_in_, feature_names_in_
         with self._run(path_of("fit"), checkpoint_every) as run:
             data = self._data(X if blocks_of(X) is None else loaded(X), ensure_min_samples=2)
             check_magnitude(data)
-            m, n = data.shape
-            r = self._checked(m, n)
+            r = self._checked(*data.shape)
             if self.criterion == "cv":
                 self._cross_validate(
                     run, data, y, r, lambda name: opened(path_of(name), checkpoint_every)
                 )
-            moments, deviation, precision = moments_of(
-                data, self.precision, bool(self.center), bool(self.scale), None, run.n_threads
-            )
-            return self._fit_moments(run, moments, deviation, float(m), r, precision)
+            center, scale = bool(self.center), bool(self.scale)
+            gram = gram_of(data, self.precision, center, scale, None, run.n_threads)
+            return self._fit_gram(run, gram, r)
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None
@@ -326,47 +324,37 @@ n_features_in_, feature_names_in_
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
             inside, outside = (data[part] for part in folds[k])
-            moments, deviation, _ = moments_of(
-                inside, self.precision, bool(self.center), bool(self.scale)
-            )
-            total = max(squares(outside, moments.mean, deviation), np.finfo(np.float64).tiny)
+            gram = gram_of(inside, self.precision, bool(self.center), bool(self.scale))
+            total = max(squares(outside, gram.mean, gram.scale), np.finfo(np.float64).tiny)
 
             def score(x: FloatArray) -> float:
-                scores = coordinates(outside, x, moments.mean, deviation)
+                scores = coordinates(outside, x, gram.mean, gram.scale)
                 return float(np.sum(scores**2)) / total
 
             after = (len(folds) - 1) // workers - k // workers
-            return self._along(moments, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
+            return self._along(gram, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
 
         done: list[tuple[FloatArray, IntArray]] = []
         side_by_side(fold, range(len(folds)), workers, done)
         self._choose(done)
 
-    def _fit_moments(
-        self,
-        run: Solve,
-        moments: Moments | SecondMoments,
-        deviation: FloatArray | None,
-        weight: float,
-        r: int,
-        precision: Precision,
-        sums: Any = None,
-        model: Any = None,
+    def _fit_gram(
+        self, run: Solve, gram: Gram, r: int, sums: Any = None, model: Any = None
     ) -> Self:
         if self.criterion != "cv":
-            size = weight * len(moments.mean)
+            size = gram.n_samples * len(gram.mean)
 
             def score(x: FloatArray) -> float:
-                residual = moments.total - float(np.trace(moments.second(x)))
-                residual = max(residual, np.finfo(np.float64).eps * moments.total)
+                residual = gram.total - float(np.trace(gram.second(x)))
+                residual = max(residual, np.finfo(np.float64).eps * gram.total)
                 count = int(np.count_nonzero(x))
                 penalty = count * np.log(size)
                 if self.criterion == "ebic":
                     penalty += 2.0 * log_choices(x.size, count)
                 return float(np.log(residual / size) + penalty / size)
 
-            self._choose([self._along(moments, r, score, self._half(), 0, run.seed, None)])
-        return super()._fit_moments(run, moments, deviation, weight, r, precision)
+            self._choose([self._along(gram, r, score, self._half(), 0, run.seed, None)])
+        return super()._fit_gram(run, gram, r)
 
     def _half(self) -> Solve:
         """A time limit for the choice, which starts now."""
@@ -374,7 +362,7 @@ n_features_in_, feature_names_in_
 
     def _along(
         self,
-        moments: Moments | SecondMoments,
+        gram: Gram,
         r: int,
         score: Any,
         deadline: Solve,
@@ -382,11 +370,11 @@ n_features_in_, feature_names_in_
         seed: int,
         checkpoint: Any,
     ) -> tuple[FloatArray, IntArray]:
-        """Scores and numbers of nonzeros along the grid, for the samples with these moments.
+        """Scores and numbers of nonzeros along the grid, for the samples of this Gram matrix.
 
         ``after`` folds follow on the same thread before the deadline.
         """
-        problem = problem_of(moments, r, penalty_of(self._norm, 1.0))
+        problem = problem_of(gram, r, penalty_of(self._norm, 1.0))
         top, work = largest_lam(problem, 1), default_work(problem)
         penalties: list[Penalty] = (
             [Cardinality(int(count)) for count in self.n_nonzeros_]
