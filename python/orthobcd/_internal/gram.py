@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from .._core import CONSTANT, Moments
 from .checks import FloatArray, is_sparse, strips
 
+ROWS = 2048
+"""Rows per block read from an array; `orthobcd._core.Moments` sums the same number at once."""
+
 Precision = Literal["fast", "exact"]
 """Precision of sums over samples."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import warnings
@@ -19,8 +20,8 @@ from ..io import FileNote, UnreadableFile, read_matrix
 from ..io.components import component_arrays, read_components
 from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
+from ..io.streams import STREAMED, Stream, stream_of
 from .outputs import READING, Outputs
-from .streaming import streamed
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 
 
@@ -66,12 +67,12 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     from ..sklearn.saving import arrays_of
 
     outputs = Outputs(options, [options.data])
-    stream = streamed(options)
+    stream = _streamed(options)
     if stream is None:
         data, names = read_data(options)
         m, n = data.shape
     else:
-        data, names, (m, n) = stream.as_blocks(), stream.names, stream.shape
+        data, names, (m, n) = stream, stream.names, stream.shape
         # Rows, rate and time left are on the live line.
         options.verbose = options.verbose or sys.stderr.isatty()
     counts = options.n_nonzero
@@ -134,6 +135,43 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     for line in report["notes"]:
         say(f"note: {line}")
     return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
+
+
+def _streamed(options: argparse.Namespace) -> Stream | None:
+    """The data of a command by blocks of rows, with ``--max-memory``; None if it is read whole.
+
+    Raises
+    ------
+    WrongArgument
+        If ``--max-memory`` is not valid, is below the size of a file that is read whole, or is
+        given with ``--missing``.
+    UnreadableFile
+        If the file cannot be read.
+    """
+    from ..sklearn.data import as_bytes
+
+    try:
+        limit = as_bytes("--max-memory", options.max_memory)
+    except ValueError as error:
+        raise WrongArgument(str(error)) from error
+    if limit is None:
+        return None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", FileNote)
+        stream = stream_of(options.data, options.columns, options.drop)
+    if stream is None:
+        size = os.path.getsize(options.data) if os.path.isfile(options.data) else 0
+        if size > limit:
+            raise WrongArgument(
+                f"--max-memory must be at least the size of {options.data}, which is read whole, "
+                f"{size:,} bytes; {' and '.join(STREAMED)} files are read by blocks"
+            )
+        return None
+    if options.missing is not None:
+        raise WrongArgument("--missing must not be given with --max-memory: it needs all samples")
+    for warning in caught:
+        complain(f"note: {warning.message}")
+    return stream
 
 
 def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:

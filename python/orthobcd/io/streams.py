@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.extras import need
+from .._internal.gram import ROWS
 from .._internal.reading import STDIN, ending_of, reason_of
 from .errors import UnreadableFile, note
 from .selection import Columns, Selection, WrongColumns
@@ -18,9 +20,9 @@ STREAMED = (".npy", ".parquet")
 """Endings of files that can be read by blocks."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stream:
-    """A matrix in a file.
+    """A matrix in a file; a call returns an iterator over its blocks of rows.
 
     Attributes
     ----------
@@ -32,25 +34,29 @@ class Stream:
         Names of the features; may be empty.
     columns : list of int or None
         Columns of the file that are read, in this order; None for all.
+    seconds : float
+        Time from the first block to the last of the latest call, including the work on the blocks.
     """
 
     path: str
     shape: tuple[int, int]
     names: list[str]
     columns: list[int] | None
+    seconds: float = 1e-9
 
-    def blocks(self, rows: int) -> Iterator[Any]:
-        """Yields arrays of about ``rows`` rows."""
+    def __call__(self) -> Iterator[Any]:
+        started = time.perf_counter()
         if ending_of(self.path) == ".npy":
             data = _array(self.path)
-            for start in range(0, self.shape[0], rows):
-                block = data[start : start + rows]
+            for start in range(0, self.shape[0], ROWS):
+                block = data[start : start + ROWS]
                 yield np.asarray(block if self.columns is None else block[:, self.columns])
-            return
-        file = need("files", "pyarrow.parquet").ParquetFile(self.path)
-        for batch in file.iter_batches(batch_size=rows, columns=self.names):
-            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-            yield np.column_stack(columns)
+        else:
+            file = need("files", "pyarrow.parquet").ParquetFile(self.path)
+            for batch in file.iter_batches(batch_size=ROWS, columns=self.names):
+                columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+                yield np.column_stack(columns)
+        self.seconds = max(time.perf_counter() - started, 1e-9)
 
 
 def stream_of(

@@ -30,7 +30,7 @@ from .._internal.checks import (
     numbers_of,
     warn,
 )
-from .._internal.gram import Gram, coordinates, explained_squares
+from .._internal.gram import ROWS, Gram, coordinates, explained_squares
 from .._internal.names import feature_names
 from .._internal.solve import Solve, check_seeded
 from ..objectives import Quadratic
@@ -51,7 +51,6 @@ from .dask import (
     totals,
 )
 from .data import (
-    ROWS,
     Blocks,
     PrecisionName,
     as_bytes,

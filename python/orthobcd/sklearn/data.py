@@ -40,11 +40,8 @@ from .._internal.checks import (
     strips,
 )
 from .._internal.extras import need
-from .._internal.gram import Gram
+from .._internal.gram import ROWS, Gram
 from ..problems import DENSE_COVARIANCE_LIMIT, is_wide, is_wide_shape
-
-ROWS = 2048
-"""Rows per block read from an array; `orthobcd._core.Moments` sums the same number at once."""
 
 SYMMETRY = 1e-10
 """Largest difference of S and Sᵀ, relative to the largest entry of S, of a symmetric matrix."""
@@ -249,7 +246,7 @@ def blocks_of(X: Any) -> Blocks | None:
     if isinstance(X, Iterator):
         return Blocks(lambda: X, None, again=False)
     if callable(X):
-        return Blocks(lambda: _called(X), None)
+        return Blocks(lambda: _called(X), getattr(X, "shape", (None,))[0])
     return None
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._core import default_work
 from .._internal.checks import DataLike, FloatArray, IntArray, as_int, is_sparse
+from .._internal.gram import ROWS
 from ..penalties import NonNegative
 from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
@@ -19,7 +20,6 @@ from ..solving import solve
 from .base import Estimator, default_components, problem_of
 from .dask import Mapped, checked_chunks, is_lazy, mapped
 from .data import (
-    ROWS,
     PrecisionName,
     as_bytes,
     blocks_of,
