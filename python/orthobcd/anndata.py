@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 from ._internal.checks import unmasked
 from ._internal.extras import need
 from .sklearn import SparsePCA
-from .sklearn.dask import is_lazy
-from .sklearn.data import is_in_memory, is_sliced, slices_of
+from .sklearn.data import is_in_memory, is_lazy, is_sliced, slices_of
 
 __all__ = ["sparse_pca"]
 

@@ -7,7 +7,6 @@ are changed: a task that is run again gives the same sums.
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
@@ -29,15 +28,10 @@ from .data import (
     check_memory,
     checked_block,
     is_exact,
+    is_lazy,
     largest,
     sliceable,
 )
-
-
-def is_lazy(X: Any) -> bool:
-    """True if X is a Dask collection, or an xarray array of one."""
-    dask = sys.modules.get("dask")
-    return dask is not None and bool(dask.is_dask_collection(X))
 
 
 def as_array(X: Any) -> Any:

@@ -9,6 +9,7 @@ blocks are added.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -232,7 +233,7 @@ def blocks_of(X: Any) -> Blocks | None:
     """X as blocks of rows; None if it is an array, a matrix or a table in memory, or of Dask."""
     if isinstance(X, Blocks):
         return X
-    if is_in_memory(X) or hasattr(X, "__dask_graph__"):
+    if is_in_memory(X) or is_lazy(X):
         return None
     batches = batches_of(X)
     if batches is not None:
@@ -260,6 +261,12 @@ def is_sliced(X: Any) -> bool:
     if isinstance(X, np.memmap):
         return X.ndim == 2
     return is_stored(X) and len(X.shape) == 2
+
+
+def is_lazy(X: Any) -> bool:
+    """True if X is a Dask collection, or an xarray array of one."""
+    dask = sys.modules.get("dask")
+    return dask is not None and bool(dask.is_dask_collection(X))
 
 
 def _is_matrix(block: Any) -> bool:

@@ -18,7 +18,7 @@ from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import Estimator, default_components, problem_of
-from .dask import Mapped, checked_chunks, is_lazy, mapped
+from .dask import Mapped, checked_chunks, mapped
 from .data import (
     PrecisionName,
     as_bytes,
@@ -27,6 +27,7 @@ from .data import (
     check_magnitude,
     check_memory,
     gram_of,
+    is_lazy,
     joined,
 )
 
