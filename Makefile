@@ -1,4 +1,5 @@
-# The same targets locally and in .ci/run. A fresh clone needs only cargo and Python 3.10 or newer.
+# The same targets locally and in .ci/run. A fresh clone needs only cargo and Python 3.10 or newer. Targets that only a
+# maintainer needs, such as fuzzing and releasing, are in tools/maintain.mk.
 #
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
@@ -6,18 +7,10 @@
 #   make test-long                    the whole grids: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
-#   make fuzz MINUTES=60              new random cases until the time is up; counts by kind
-#   make test-pairs                   10⁷ pairs for each penalty and curve against the invariants of the pair solvers (ten minutes)
-#   make soak                         10⁹ pair updates, 10,000 fits in a process: hours (SOAK="--updates 1e7 --fits 200" is short)
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
 #   make docs                         the documentation site in out/site (Python 3.11 or newer), every warning an error
-#   make docs-links                   are the addresses of other sites still there?
-#   make figures                      the drawings and tutorials of the documentation
 #   make bench                        criterion benchmarks of the kernels
 #   make bench-quick [DATA=what]      every method and competitor once (OUT=out/bench)
-#   make comparison DATA=dir          benchmarks/results/comparison.md: the quick and the paper suite, three seeds (two hours)
-#   make sdist                        build the source distribution, build and import it elsewhere
-#   make release-check                what a release needs and no account: addresses, crate, workflows
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -37,14 +30,14 @@ export PIP_ROOT_USER_ACTION := ignore
 
 # Not target/wheels: a build of the source distribution by pip leaves its wheel there.
 WHEELS := $(CARGO_TARGET_DIR)/dist
-BENCHMARKS := benchmarks/pyproject.toml $(shell find benchmarks -name '*.py' -o -name '*.csv')
+BENCHMARKS := benchmarks/pyproject.toml $(shell find benchmarks/orthobcd_bench -name "*.py" -o -name "*.csv")
 DEV := .venv
 TEST := .venv-test
 DOCS := .venv-docs
 RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
-.PHONY: all demo wheel test test-rust test-python test-quick test-long test-timing test-portable test-pairs fuzz soak lint lint-rust lint-python docs docs-links figures bench bench-quick comparison sdist release-check clean
+.PHONY: all demo wheel test test-rust test-python test-quick test-long test-timing test-portable lint lint-rust lint-python docs bench bench-quick clean
 
 all: test lint
 
@@ -84,13 +77,6 @@ bench-quick: OUT = out/bench
 bench-quick: $(DEV)/.bench
 	$(BENCH) --suite quick --out "$(OUT)"
 
-# Both runs can be killed and go on when started again; remove OUT for new ones.
-comparison: OUT = out/bench
-comparison: $(DEV)/.bench
-	$(BENCH) --suite quick --out "$(OUT)/quick"
-	$(BENCH) --suite paper --time 10 --seeds 3 --out "$(OUT)/paper"
-	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document benchmarks/results/comparison.md
-
 # Tests ----------------------------------------------------------------------------------------
 
 test: test-rust test-python
@@ -104,8 +90,7 @@ test-rust:
 $(TEST)/.ready: $(WHEELS)/.built $(BENCHMARKS)
 	rm -rf $(TEST)
 	$(PYTHON) -m venv $(TEST)
-	$(TEST)/bin/pip install --quiet --upgrade "pip>=25.1"
-	$(TEST)/bin/pip install --quiet --group test "$$(echo $(WHEELS)/*.whl)[cli]" ./benchmarks
+	tools/install.sh $(TEST)/bin/python highest $(WHEELS)/*.whl
 	touch $@
 
 # A process for each core: fits take one thread.
@@ -129,20 +114,6 @@ test-long: $(TEST)/.ready
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
-
-# Ten million instances for each penalty and curve; some ten thousand of them meet the grid.
-test-pairs:
-	ORTHOBCD_INSTANCES=10000000 $(CARGO) test --release --locked --test pair --test hyperbolic_pair -- --test-threads 1 \
-	    --nocapture no_penalty l0_against l0_is l1_against l1_is nonnegative_against nonnegative_is
-
-MINUTES ?= 60
-SOAK ?=
-
-fuzz: $(TEST)/.ready
-	$(TEST)/bin/python $(SAFE) benchmarks/scripts/fuzz.py --minutes $(MINUTES)
-
-soak: $(TEST)/.ready
-	$(TEST)/bin/python $(SAFE) benchmarks/scripts/soak.py $(SOAK)
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
 # the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_cardinality.py".
@@ -192,35 +163,10 @@ $(DOCS)/.wheel: $(DOCS)/.ready $(WHEELS)/.built $(BENCHMARKS)
 docs: $(DOCS)/.wheel
 	$(DOCS)/bin/python $(SAFE) -m sphinx -W --keep-going -q -b html docs out/site
 
-# Links to other sites, too: needs a network.
-docs-links: $(DOCS)/.wheel
-	$(DOCS)/bin/python $(SAFE) -m sphinx -W --keep-going -q -b linkcheck docs out/links
-
-# The drawings of the guide; what the tutorials print and draw. Those on real data need ORTHOBCD_DATA.
-figures: $(TEST)/.ready
-	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/drawings.py docs/images
-	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/_ext/tutorials.py docs/tutorials/*.py
-
 # Others ---------------------------------------------------------------------------------------
 
 bench:
 	$(CARGO) bench --locked
-
-sdist: $(DEV)/.ready
-	rm -rf $(CARGO_TARGET_DIR)/sdist
-	$(DEV)/bin/maturin sdist --out $(CARGO_TARGET_DIR)/sdist
-	$(PYTHON) -m venv --clear $(CARGO_TARGET_DIR)/sdist/venv
-	$(CARGO_TARGET_DIR)/sdist/venv/bin/pip install --quiet $(CARGO_TARGET_DIR)/sdist/*.tar.gz
-	cd $(CARGO_TARGET_DIR)/sdist && venv/bin/python -c "import orthobcd; print('sdist', orthobcd.__version__)"
-
-# The crate as it would be published, and the workflows by zizmor; licences and sources of the dependencies by cargo-deny
-# and the workflows by actionlint, where these are installed.
-release-check: $(DEV)/.ready
-	$(CARGO) publish --dry-run --locked --allow-dirty
-	$(DEV)/bin/pip install --quiet zizmor
-	$(DEV)/bin/zizmor --offline --pedantic .github
-	if command -v actionlint; then actionlint; fi
-	if command -v cargo-deny; then $(CARGO) deny check licenses bans sources; fi
 
 clean:
 	rm -rf $(DEV) $(TEST) $(DOCS) out

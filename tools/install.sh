@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
-# tools/install.sh RESOLUTION WHEEL: the wheel with its extras and what its tests need, into the environment of `python`.
-# RESOLUTION is highest (the newest packages) or lowest-direct (the oldest that pyproject.toml allows).
+# tools/install.sh PYTHON RESOLUTION WHEEL: the environment of the tests, of the Makefile and of the workflow. Installs
+# the wheel with its extras, and what its tests need, for the interpreter PYTHON.
+# RESOLUTION is highest (the newest packages) or lowest-direct (the oldest that pyproject.toml allows; needs uv).
 set -euo pipefail
-resolution=$1
-wheel=$2
+python=$("$1" -c 'import sys; print(sys.executable)')
+resolution=$2
+wheel=$3
 cd "$(dirname "$0")/.."
-python=$(python -c 'import sys; print(sys.executable)')
-install=(uv pip install --python "$python")
 
 case $resolution in
-highest) "${install[@]}" --group test "${wheel}[cli]" ./benchmarks ;;
+highest)
+    "$python" -m pip install --quiet --upgrade "pip>=25.1"
+    "$python" -m pip install --quiet --group test "${wheel}[cli]" ./benchmarks
+    ;;
 # The packages of the extra `cli` at their oldest; what the tests need beside these at any version.
 lowest-direct)
+    install=(uv pip install --python "$python")
     "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
     "${install[@]}" --no-deps "$wheel"
     # Newer ones warn where the oldest matplotlib calls them, and warnings are errors in tests.
@@ -24,5 +28,3 @@ lowest-direct)
     exit 2
     ;;
 esac
-"${install[@]}" --quiet pip
-"$python" -m pip list

@@ -55,12 +55,6 @@ FIELDS: dict[str, list[tuple[str, str]]] = {
         (r"^(    url: ).*(/faq.html)$", "documentation"),
         (r"^(    url: ).*(/security/advisories/new)$", "repository"),
     ],
-    "packaging/conda/recipe.yaml": [
-        (r'^(  version: ").*(")$', "version"),
-        (r"^(  homepage: ).*()$", "documentation"),
-        (r"^(  repository: ).*()$", "repository"),
-        (r"^(    - )\S+()  # owner$", "conda_maintainer"),
-    ],
 }
 """Lines that show a value: what stands before and after it, and its name."""
 
@@ -69,9 +63,8 @@ def filled(name: str, known: dict[str, str]) -> str:
     """The text of a file with its values."""
     text = (ROOT / name).read_text(encoding="utf-8")
     for pattern, key in FIELDS[name]:
-        tail = "  # owner" if pattern.endswith("# owner$") else ""
         text, found = re.subn(
-            pattern, lambda m, k=key, t=tail: m[1] + known[k] + m[2] + t, text, flags=re.MULTILINE
+            pattern, lambda m, k=key: m[1] + known[k] + m[2], text, flags=re.MULTILINE
         )
         if not found:
             raise SystemExit(f"{name} has no line for {key}: {pattern}")

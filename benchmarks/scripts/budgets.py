@@ -1,7 +1,7 @@
 """Variance explained with a limit on the loadings of each component, beside published figures.
 
 Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``;
-prints the table of benchmarks/results/loadings.md. Without ``--max-time`` a solve has the default
+prints the table of docs/results/loadings.md. Without ``--max-time`` a solve has the default
 limit on counted work. Data sets that are not in the folder are listed as absent. Published figures
 are of msPCA (Cory-Wright and Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA
 ran it), both only nearly orthonormal. ``scripts/peers.R`` runs these packages.

@@ -1,7 +1,7 @@
 """Estimators without limits, beside the same fits with much more time.
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/default_fits.py [--max-time 60] [--jobs 2]
-[--only NAME ...]`` prints the table of benchmarks/results/default-fits.md. Columns are processor
+[--only NAME ...]`` prints the table of docs/results/default-fits.md. Columns are processor
 seconds of the default fit and of the longer fit, on one thread each, and the relative excess of the
 default objective over the lower of both. ``--max-time 0`` leaves the longer fits out. ``--jobs``
 fits run at the same time. Data sets that are not in the folder are listed as absent.

@@ -1,6 +1,6 @@
 """Explained variance of ten sparse components of scikit-learn's digits, at equal nonzeros.
 
-Run with ``python scripts/digits.py``; prints the table of benchmarks/results/digits.md. Needs
+Run with ``python scripts/digits.py``; prints the table of docs/results/digits.md. Needs
 the extra ``sklearn``. Every method is shown with two orthonormal matrices. The first is the nearest
 one with the method's support (found by alternating projections and Newton's method), with the same
 number of nonzeros. The second is the nearest one of all (the polar factor), which is dense.

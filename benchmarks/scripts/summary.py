@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md and of docs/index.md, from those in benchmarks/results.
+"""The tables of docs/benchmarks.md and of docs/index.md, from those in docs/results.
 
 From the root of a checkout::
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "index.md"]
 TIE = 1e-6
 """Relative difference below which two objectives count as equal."""

@@ -85,7 +85,7 @@ pub(crate) fn blocks(n: usize, k: usize) -> Option<u64> {
 }
 
 /// Default number of partners of a random row that a greedy rule scores, at most n − 1: the table of greedy rules
-/// in `benchmarks/results`. (The papers state p = min(n, 200) random pairs, which come to a standstill.)
+/// in `docs/results`. (The papers state p = min(n, 200) random pairs, which come to a standstill.)
 pub(crate) const SCORED_PAIRS: usize = 20;
 
 /// Scores of pairs at the current point, for the greedy rules.

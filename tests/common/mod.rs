@@ -29,7 +29,7 @@ pub(crate) fn given(value: f64) -> f64 {
 }
 
 /// Number of random instances of a test, and of how many one is compared with the grid: `usual` instances and each of
-/// them, or as many as `ORTHOBCD_INSTANCES` says and about `usual` of them (`make test-pairs`).
+/// them, or as many as `ORTHOBCD_INSTANCES` says and about `usual` of them (`make -f tools/maintain.mk test-pairs`).
 pub(crate) fn instances(usual: usize) -> (usize, usize) {
     let asked = std::env::var("ORTHOBCD_INSTANCES").map(|text| text.parse().expect("a number"));
     let count = asked.unwrap_or(usual);

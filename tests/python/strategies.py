@@ -1,6 +1,6 @@
 """Random problems, penalties, options, layouts and starts of all kinds and scales.
 
-`Case` is one problem with its options. `benchmarks/scripts/fuzz.py` runs numbered cases. `cases` is
+`Case` is one problem with its options. `tools/quality/fuzz.py` runs numbered cases. `cases` is
 a strategy of hypothesis for the property tests; hypothesis shrinks the choices of a failing case.
 """
 

@@ -1,4 +1,4 @@
-"""A small run of benchmarks/scripts/fuzz.py, and failures that the script must detect."""
+"""A small run of tools/quality/fuzz.py, and failures that the script must detect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .strategies import numbered
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="waits for pipes with select")
 
-spec = importlib.util.spec_from_file_location("fuzz", ROOT / "benchmarks" / "scripts" / "fuzz.py")
+spec = importlib.util.spec_from_file_location("fuzz", ROOT / "tools" / "quality" / "fuzz.py")
 fuzz = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(fuzz)
 

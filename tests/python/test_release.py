@@ -128,8 +128,8 @@ def test_every_page_is_reachable_and_every_link_leads_to_a_page():
     assert reached == pages
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "benchmarks/results").glob("*.md")))
+@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "docs/results").glob("*.md")))
 def test_measured_tables_have_a_date_and_a_command(name):
-    text = (ROOT / f"benchmarks/results/{name}.md").read_text("utf-8")
+    text = (ROOT / f"docs/results/{name}.md").read_text("utf-8")
     assert re.search(r"^Measured 20\d\d-\d\d-\d\d\b", text, re.MULTILINE)
     assert re.search(r"^ *(python|Rscript|cargo|orthobcd-bench) .", text, re.MULTILINE)

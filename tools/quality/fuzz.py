@@ -1,6 +1,6 @@
 """Small random problems over all options and scales; each checks the properties of every solve.
 
-``python scripts/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package,
+``python tools/quality/fuzz.py --cases 10000 --seed 0 --jobs 2`` (needs the installed package,
 scikit-learn and hypothesis) solves the cases of tests/python/strategies.py in separate processes.
 A process is killed and replaced if a case uses more CPU time than ``--timeout``, or `PATIENCE`
 times ``--timeout`` on the clock. The failures are printed by kind with their case numbers:
@@ -14,8 +14,8 @@ times ``--timeout`` on the clock. The failures are printed by kind with their ca
 * optimal (a certificate's optimum above the value at a feasible point),
 * bits (another result with another number of threads, without a time limit).
 
-``--minutes 60`` (``make fuzz MINUTES=60``) runs new cases until the time limit; the default seed is
-then the number of the day.
+``--minutes 60`` (``make -f tools/maintain.mk fuzz MINUTES=60``) runs new cases until the time
+limit; the default seed is then the number of the day.
 
 Refusals that name an argument are expected, and counted by message. Seed and number determine a
 case: ``--seed 0 --only 17`` shows case 17 and runs it in this process.

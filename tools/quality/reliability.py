@@ -1,6 +1,6 @@
-"""Load, time limits, too little memory and hostile files: tables of results/reliability.md.
+"""Load, time limits, too little memory and hostile files: tables of docs/results/reliability.md.
 
-``python benchmarks/scripts/reliability.py --part load,time,memory,files`` (needs the installed
+``python tools/quality/reliability.py --part load,time,memory,files`` (needs the installed
 package, scikit-learn, and the test dependencies) prints
 
 * load: 16 threads and 8 processes that fit at once, against the same fits one after the other,

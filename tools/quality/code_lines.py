@@ -1,6 +1,6 @@
 """Code lines of the crate by module: without tests, comments and blank lines.
 
-``python benchmarks/scripts/code_lines.py [--folder src] [--detail]`` prints a table. Columns are
+``python tools/quality/code_lines.py [--folder src] [--detail]`` prints a table. Columns are
 lines, functions above 80 lines, functions with more than 7 parameters, named constants, and float
 literals outside of constants other than 0, 0.5, 1 and 2. ``--detail`` lists these literals.
 """

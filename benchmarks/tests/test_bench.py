@@ -43,7 +43,7 @@ from orthobcd_bench.suites import (
     Table,
 )
 
-from .conftest import ROOT
+ROOT = Path(__file__).resolve().parents[2]
 
 QUICK = ["--suite", "quick", "--rows", "randn-200-300-l0", "--time", "0.1"]
 
@@ -318,7 +318,7 @@ def test_the_page_says_where_every_file_comes_from() -> None:
     assert {spec.file for spec in DATASETS.values() if spec.file} == set(ORIGINS)
     for origin in ORIGINS.values():
         assert re.search(r" (in|of) [\w.-]+/\s?[\w.-]+@[0-9a-f]{8}", origin), origin
-    page = (ROOT / "benchmarks" / "results" / "comparison.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results" / "comparison.md").read_text(encoding="utf-8")
     names = re.findall(r"^- ([a-z0-9-]+): `", page, re.MULTILINE)
     assert {row.data for row in SUITES["quick"].tables[0].rows} <= set(names)
     assert "\n".join(data_lines(names)) in page

@@ -1,6 +1,6 @@
 """Lateness of solves after a time limit and after Ctrl-C, on one thread.
 
-``python scripts/limits.py`` (needs the installed package and scipy) solves one problem per row in
+``python tools/quality/limits.py`` (needs the package and scipy) solves one problem per row in
 a process of its own: dense and sparse data, three penalties, 5 and 50 components. Making the data
 and the problem is not counted. A row has
 

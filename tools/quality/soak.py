@@ -1,6 +1,6 @@
 """Long runs in one process, which test for drift, growth of memory and errors.
 
-``python scripts/soak.py`` (needs the installed package and scikit-learn) has two parts:
+``python tools/quality/soak.py`` (needs the installed package and scikit-learn) has two parts:
 
 * ``--updates 1e9`` pairs that move, in descents over several objectives and both constraints. Each
   descent starts at the perturbed end of the descent before. After each descent the feasibility is

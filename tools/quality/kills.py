@@ -1,6 +1,6 @@
 """Results of fits that are killed at random moments and called again, against uninterrupted fits.
 
-``python scripts/kills.py --kills 50`` (needs the installed packages and scikit-learn) fits
+``python tools/quality/kills.py --kills 50`` (needs the installed packages and scikit-learn) fits
 every kind once without interruption. Then each kind is fitted ``--kills`` times from an empty
 folder. Two processes in a row are killed with SIGKILL at a random moment of the time of the whole
 fit, and a third process fits to the end. The table has the number of fits that end with the same

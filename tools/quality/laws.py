@@ -7,7 +7,7 @@ larger by one. Then come the numbers of fits below a simple point, below a limit
 large, more than 1e-3 below a limit smaller by one, and of fits that raise. The last columns are the
 most processor seconds of a fit and the worst excess over ``max_time``.
 
-    python benchmarks/scripts/laws.py [--max-time S | --max-work W] [--sizes large] [--kinds counts]
+    python tools/quality/laws.py [--max-time S | --max-work W] [--sizes large] [--kinds counts]
 """
 
 from __future__ import annotations
