@@ -243,7 +243,6 @@ impl<'s, 'a> Search<'s, 'a> {
             plain: true,
             ..Job::taken("descent", true, false)
         };
-        self.rounds.sweeps = None;
         self.run_jobs(&[job], &[&from], units);
     }
 
@@ -304,14 +303,15 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Polishes points; with `enough`, on the screened rows if no other row can matter.
     pub(super) fn polish(&mut self, points: &[Candidate], units: f64, enough: bool) {
         let complete = enough && self.rounds.is_complete();
+        let sweeps = self.sweeps_left();
         let jobs: Vec<Job> = points
             .iter()
             .map(|point| Job {
                 restricted: complete,
+                sweeps,
                 ..Job::taken(&point.name, true, true)
             })
             .collect();
-        self.rounds.sweeps = self.sweeps_left();
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = self.slice(units, jobs.len());
         self.run_jobs(&jobs, &froms, slice);
@@ -337,7 +337,7 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Returns the sweeps left until their limit is reached.
-    fn sweeps_left(&self) -> Option<u64> {
+    pub(super) fn sweeps_left(&self) -> Option<u64> {
         let n = self.incumbent.best.x.nrows() as u64;
         let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
         let limit = self.auto.options.max_sweeps;

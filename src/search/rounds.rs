@@ -58,6 +58,8 @@ pub(super) struct Job {
     pub(super) run: usize,
     pub(super) heat: f64,
     pub(super) seed: u64,
+    /// Most sweeps of its descents.
+    pub(super) sweeps: Option<u64>,
 }
 
 impl Job {
@@ -74,6 +76,7 @@ impl Job {
             run: 0,
             heat: 0.0,
             seed: 0,
+            sweeps: None,
         }
     }
 
@@ -116,8 +119,6 @@ pub(super) struct Rounds<'a> {
     base: f64,
     /// Units of the clock used so far, if work is counted.
     pub(super) spent: f64,
-    /// Most sweeps of one descent.
-    pub(super) sweeps: Option<u64>,
 }
 
 impl<'a> Rounds<'a> {
@@ -149,7 +150,6 @@ impl<'a> Rounds<'a> {
             chosen: None,
             base: f64::INFINITY,
             spent,
-            sweeps: None,
         }
     }
 
@@ -337,7 +337,7 @@ impl<'a> Rounds<'a> {
                 heat: job.heat,
                 run: job.run,
                 seed: job.seed,
-                sweeps: self.sweeps,
+                sweeps: job.sweeps,
                 limit: oracle.limit(if job.polished || job.restricted {
                     HEURISTIC
                 } else {
@@ -352,7 +352,7 @@ impl<'a> Rounds<'a> {
         let candidate = Candidate::new(oracle, x, name)?;
         Some(
             match job.plain || job.polished && candidate.objective <= polish_below {
-                true => polish(oracle, self.options, candidate, self.sweeps, job.plain),
+                true => polish(oracle, self.options, candidate, job.sweeps, job.plain),
                 false => candidate,
             },
         )

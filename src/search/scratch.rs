@@ -69,8 +69,11 @@ impl Search<'_, '_> {
         let taken = taken.then(|| Job::taken("given", each || other, false));
         let mut jobs: Vec<Job> = taken.into_iter().collect();
         jobs.extend(arms.iter().map(|&arm| self.job(arm, false, each)));
-        let sweeps = self.auto.options.max_sweeps;
-        self.rounds.sweeps = sweeps.map(|limit| (limit / (count as u64 + 2)).max(1));
+        let sweeps = self.sweeps_left();
+        for (k, job) in (0..).zip(&mut jobs) {
+            // If fewer sweeps than jobs are left, the first jobs have one each.
+            job.sweeps = sweeps.map(|left| (left / (count as u64 + 2)).max(u64::from(k < left)));
+        }
         let from = given.unwrap_or_else(|| self.incumbent.best.x.clone());
         let froms = vec![&from; jobs.len()];
         let found = self.run_jobs(&jobs, &froms, slice);

@@ -136,6 +136,33 @@ def test_a_fit_to_complete_data_takes_gaps_later(shape, scale):
     assert pca.score(N) <= 1.0
 
 
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("shape", [(40, 330), (30, 4200)])
+def test_a_fit_to_sparse_data_takes_gaps_later(shape, scale, center):
+    """Also where no second moments are formed, with constant, half-full and empty features."""
+    X = planted(*shape, 2)
+    X[np.random.default_rng(1).random(shape) < 0.3] = 0.0
+    X[:, ::7] *= np.random.default_rng(2).random(X[:, ::7].shape) < 0.1
+    X[:, 3], X[:, 5] = 2.5, 0.0
+    N = gapped(X, 0.1)
+    pca = ob.SparsePCA(
+        2, n_nonzero=6, scale=scale, center=center, effort=0.01, missing="em", random_state=0
+    )
+    # Weights: dense data without weights and centring has a centred model.
+    right = pca.fit(X, sample_weight=np.ones(len(X)))._model.completed(N)
+    found = pca.fit(sparse.csr_array(X))._model.completed(N)
+    np.testing.assert_allclose(found, right, atol=1e-2 * X.std(axis=0).max())
+    np.testing.assert_allclose(pca.transform(N), pca.transform(found), rtol=1e-9)
+
+
+def test_a_model_of_gaps_needs_a_fit_with_one():
+    X = planted(60, 9, 2)
+    pca = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(X).set_params(missing="em")
+    with pytest.raises(ValueError, match=r"after a fit with missing=None.*fit again"):
+        pca.transform(gapped(X, 0.1))
+
+
 def test_a_fit_that_is_not_centred_takes_gaps_later():
     X = planted(60, 9, 2)
     for name, pca in fitted_by_doors(X, center=False).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -59,6 +60,23 @@ def test_dir_shows_public_names_only(module):
     assert all(not name.startswith("_") or name == "__version__" for name in names)
     if module:
         assert names == sorted(where.__all__)
+
+
+def test_problems_of_data_or_moments_say_that_they_are_not_centred():
+    """In their first lines. The other problems take an objective, ``smooth``."""
+    problems = {
+        name: getattr(module, name)
+        for module in (ob, ob.hyperbolic)
+        for name in dir(module)
+        if name.endswith("Problem") and isinstance(getattr(module, name), type)
+    }
+    of_data = {
+        name for name, kind in problems.items() if "smooth" not in signature(kind).parameters
+    }
+    of_data.discard("Problem")  # the protocol
+    assert len(of_data) >= 5
+    for name, kind in problems.items():
+        assert ("not centred" in kind.__doc__.splitlines()[0]) == (name in of_data), name
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import logging
 import os
 import signal
@@ -442,24 +443,34 @@ def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd", "csdm"])
 def test_relations_of_a_file_are_isometries(rule, tmp_path):
-    from orthobcd.kg.training import ISOMETRY_TOLERANCE
-
+    """By the rule for starts: ‖RᵀJR − J‖ up to 1e-8‖R‖² and 0.1 is repaired, more is refused."""
     path = tmp_path / "model.npz"
-    model(relations=rule).fit(TRAIN, VALID).save(path)
+    trained = model(relations=rule).fit(TRAIN, VALID).save(path)
     with np.load(path) as archive:
         arrays = dict(archive)
-    for name in ("state_1", "best_1"):
-        for share, accepted in ((0.2, True), (5.0, False)):
+    J = np.diag(arrays["signature"]).astype(float)
+    # A boost far out has 1e-8‖R‖² > 0.1.
+    far = np.eye(DIM)
+    i, k = np.flatnonzero(np.diag(J) > 0)[0], np.flatnonzero(np.diag(J) < 0)[0]
+    far[[i, k], [i, k]], far[[i, k], [k, i]] = np.cosh(9.0), np.sinh(9.0)
+    for name, base in itertools.product(("state_1", "best_1"), (None, far)):
+        for share, accepted in ((0.0, True), (0.2, True), (5.0, False)):
             matrices = arrays[name].copy()
-            size = np.vdot(matrices[-1], matrices[-1])
+            matrices[-1] = matrices[-1] if base is None else base
+            size = float(np.vdot(matrices[-1], matrices[-1]))
+            largest = min(1e-8 * size, 0.1)
+            assert (largest == 0.1) == (base is far)
             # RᵀJR = (1 + e)² J is at the distance 2e√n from J.
-            matrices[-1] *= 1.0 + share * ISOMETRY_TOLERANCE * size / (2.0 * np.sqrt(DIM))
+            matrices[-1] *= 1.0 + share * largest / (2.0 * np.sqrt(DIM))
             np.savez(path, **{**arrays, name: matrices})
-            if accepted:
-                ob.UltraE.load(path)
+            if not accepted:
+                with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal.*relation"):
+                    ob.UltraE.load(path)
                 continue
-            with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal"):
-                ob.UltraE.load(path)
+            R = getattr(ob.UltraE.load(path)._training, name.removesuffix("_1"))[1]
+            if share == 0.0:
+                np.testing.assert_array_equal(R, matrices)
+            assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
 
 
 KILLED = """

@@ -29,8 +29,9 @@ Transform = Literal["first", "literal"]
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class HyperbolicStructuralProbeProblem(Checked):
-    """``min (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − s·T_ij)²`` over ``XᵀJX = J``, with ``Q = φ(DX)``.
+    """An isometry of a pseudo-hyperboloid that fits distances, of data that is not centred.
 
+    The problem is ``min (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − s·T_ij)²`` over ``XᵀJX = J``, ``Q = φ(DX)``.
     φ is `orthobcd.hyperbolic.double_projection`, d is `orthobcd.hyperbolic.distance`, and s is the
     factor ``scale``, which ``T_scale`` sets.
 

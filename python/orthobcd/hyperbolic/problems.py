@@ -142,7 +142,9 @@ class PencilProblem(Checked):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class HyperbolicEigenvalueProblem(PencilProblem):
-    """``min`` (or ``max``) ``tr(Xᵀ(AᵀA + ridge·I)X)`` over ``XᵀJX = J``: the pencil (AᵀA, J).
+    """The pencil (AᵀA, J) of data that is not centred: ``min tr(XᵀMX)`` over ``XᵀJX = J``.
+
+    M is ``AᵀA + ridge·I``.
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     signature : array_like of shape (n,)
         +1 and −1 in any order.
     sense : {"min", "max"}, default "min"
-        "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the problem of the JOBCD paper;
+        Minimise or maximise. "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the problem of the JOBCD paper;
         it is unbounded for every nonzero A and mixed signature, and a solve ends with the status
         ``UNBOUNDED``.
     ridge : float, default 0.0
@@ -203,9 +205,9 @@ class HyperbolicEigenvalueProblem(PencilProblem):
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class HyperbolicPCAProblem(PencilProblem):
-    """Hyperbolic PCA: ``min tr(W Xᵀ J C J X)`` over ``XᵀJX = J``, a bounded problem.
+    """Hyperbolic PCA of moments that are not centred: ``min tr(W XᵀJCJX)`` over ``XᵀJX = J``.
 
-    W is the diagonal 0/1 matrix that selects the residual columns: the last p − n_principal of the
+    The problem is bounded. W is the diagonal 0/1 matrix that selects the residual columns: the last p − n_principal of the
     p columns of positive sign. The first ``n_principal`` of these and all columns of negative sign
     are the principal directions. The optimum is the sum of the p − n_principal smallest
     positive-type eigenvalues of the pencil (JCJ, J).

@@ -9,6 +9,7 @@ from zlib import crc32
 
 import numpy as np
 
+from .._core import j_orthogonal_start
 from .._internal.archive import write_arrays
 from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
 from ..result import Status
@@ -16,9 +17,6 @@ from .vocabulary import Vocabulary
 
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
 """Columns of a training curve: three for every epoch, three for every validation."""
-
-ISOMETRY_TOLERANCE = 1e-8
-"""Largest ``||RᵀJR − J||_F / ||R||_F²`` of a relation matrix R in a file; training keeps 1e-12."""
 
 Embedding = tuple[FloatArray, FloatArray, FloatArray]
 """Rows of entities (points, Adam's moments, biases), relation matrices, state of their updates."""
@@ -164,21 +162,18 @@ def _embedding(
         if not np.isfinite(array).all():
             raise ValueError(f"{name}_{k} must be finite")
     first, second, third = arrays
-    _check_isometries(f"{name}_1", second, signature.astype(np.float64))
-    return first, second, third
+    return first, _isometries(f"{name}_1", second, signature), third
 
 
-def _check_isometries(name: str, matrices: FloatArray, j: FloatArray) -> None:
-    """Raises a ValueError if a matrix is not J-orthogonal for the diagonal j of J."""
+def _isometries(name: str, matrices: FloatArray, signature: Signs) -> FloatArray:
+    """J-orthogonal matrices by the rule for starts of solves: rounding is repaired."""
+    repaired = np.empty_like(matrices)
     for k, matrix in enumerate(matrices):
-        with np.errstate(all="ignore"):
-            distance = float(np.linalg.norm(matrix.T @ (j[:, np.newaxis] * matrix) - np.diag(j)))
-            bound = ISOMETRY_TOLERANCE * float(np.vdot(matrix, matrix))
-        if not distance <= bound < np.inf:
-            raise ValueError(
-                f"{name} must hold J-orthogonal matrices; the distance of RᵀJR from J is "
-                f"{distance:.3g} for relation {k}"
-            )
+        try:
+            repaired[k] = j_orthogonal_start(matrix, signature)
+        except ValueError as error:
+            raise ValueError(f"{name} must hold J-orthogonal matrices; relation {k}: {error}") from None
+    return repaired
 
 
 def fingerprint(train: IntArray, valid: IntArray | None) -> list[int]:

@@ -609,7 +609,8 @@ class OrthonormalPCA(Estimator):
             return data
         if self._model is None:
             raise ValueError(
-                "X must have no missing value after a fit to sparse data of so many features"
+                "X must have no missing value (NaN) after a fit with missing=None, which has no "
+                "model of them; fit again with missing='em'"
             )
         return self._model.completed(data)
 

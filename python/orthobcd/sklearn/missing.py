@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh
-from scipy.sparse.linalg import eigsh
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .._internal.checks import FloatArray, IntArray, is_sparse
 from .._internal.gram import Gram, column_means, deviations_of, is_constant
@@ -248,8 +248,8 @@ def gram_by_em(
     return model, gram
 
 
-def gaussian_from(gram: Gram, r: int) -> Gaussian | None:
-    """`gaussian_of` complete data with this Gram matrix; None for sparse data of many features.
+def gaussian_from(gram: Gram, r: int) -> Gaussian:
+    """`gaussian_of` complete data with this Gram matrix.
 
     If the Gram matrix is not of centred data, neither is the model.
     """
@@ -269,13 +269,15 @@ def gaussian_from(gram: Gram, r: int) -> Gaussian | None:
         vectors = _leading(scaled, r)
         values = np.sum(vectors * (scaled @ vectors), axis=0)
     elif is_sparse(gram.data):
-        return None
+        inverse = np.where(varying, 1.0 / (unit * np.sqrt(weight)), 0.0)
+        values, vectors = _leading_of(gram, inverse, min(r, gram.data.shape[0]))
+        vectors = vectors[varying]
     else:
         rows = gram.data[:, varying] / (own * np.sqrt(weight))
         vectors = _principal(rows, r)
         values = np.sum((rows @ vectors) ** 2, axis=0)
     noise = max((n - float(values.sum())) / (n - r) if n > r else 0.0, LEAST_NOISE)
-    loadings = np.zeros((len(mean), r))
+    loadings = np.zeros((len(mean), len(values)))
     loadings[varying] = vectors * np.sqrt(np.maximum(values - noise, 0.0))
     return Gaussian(mean, loadings, noise, scale, varying)
 
@@ -330,6 +332,19 @@ def _leading(gram: FloatArray, k: int) -> FloatArray:
         begin = np.random.default_rng(0).standard_normal(n)
         vectors = eigsh(gram, k, v0=begin, tol=PRECISION)[1]
     return np.asarray(vectors[:, ::-1])
+
+
+def _leading_of(
+    gram: Gram, factors: FloatArray, k: int
+) -> tuple[FloatArray, FloatArray]:
+    """About the k leading eigenvalues and eigenvectors of AᵀA, A with columns times ``factors``."""
+    n = len(factors)
+    scaled = LinearOperator(
+        (n, n), lambda v: factors * gram.transposed(gram.scores(factors * v.ravel()))
+    )
+    begin = np.random.default_rng(0).standard_normal(n)
+    values, vectors = eigsh(scaled, k, v0=begin, tol=PRECISION)
+    return np.maximum(values, 0.0), vectors
 
 
 def _change(before: Gaussian, after: Gaussian) -> float:
