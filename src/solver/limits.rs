@@ -15,7 +15,7 @@ pub(crate) struct Limits {
     pub(crate) evaluations: Option<u64>,
     /// Pairs.
     pub(crate) visits: Option<u64>,
-    /// Checked after a pass.
+    /// Sweeps of pairs, also those in which a verification found a pair that lowers F.
     pub(crate) sweeps: Option<u64>,
 }
 
@@ -52,6 +52,7 @@ impl Limits {
         }
         if self.evaluations.is_some_and(|e| ledger.work >= e as f64)
             || self.visits.is_some_and(|v| ledger.visited >= v)
+            || self.sweeps_reached(ledger)
         {
             return Some(Status::MaxSweeps);
         }
@@ -70,7 +71,7 @@ impl Limits {
         self.time.is_none_or(|t| ledger.seconds() + needed < t)
     }
 
-    /// Returns whether the limit that applies to passes is reached.
+    /// Returns whether the limit on sweeps is reached.
     pub(super) fn sweeps_reached(&self, ledger: &Ledger) -> bool {
         self.sweeps.is_some_and(|m| ledger.sweeps() >= m)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -176,6 +177,56 @@ def test_a_status_names_the_limit_that_ended_the_solve(name, small, large):
         alone = ob.solve(problem, solver=solver, **{small: SMALL[small]})
         assert alone.status is ended.status
         assert alone.x.tobytes() == ended.x.tobytes()
+
+
+SOLVERS: dict[str, Any] = {
+    "default": None,
+    "auto": ob.Auto(),
+    "two starts": ob.Auto(strategies=["splitting", "path"]),
+    "obcd": ob.OBCD(),
+    "obcd random": ob.OBCD(working_set="random"),
+    "obcd columns": ob.OBCD(side="both"),
+    "continuation": ob.Continuation(),
+    "jobcd": ob.JOBCD(),
+    "jobcd columns": ob.JOBCD(side="columns"),
+    "jobcd rows": ob.JOBCD(side="rows"),
+    "jobcd jacobi": ob.JOBCD(update="jacobi"),
+    "vrjobcd": ob.VRJOBCD(full_gradient=True),
+}
+
+
+def small_problem(kind: str, n: int, r: int, signs: list[int]) -> Any:
+    rng = np.random.default_rng(n)
+    data = rng.standard_normal((8, n))
+    linear = rng.standard_normal((n, r)) if kind == "linear" else None
+    f = ob.SmoothFunction(away, n) if kind == "function" else ob.Quadratic(data.T @ data, linear)
+    h = {"l0": ob.L0(0.5), "none": ob.NoPenalty()}.get(kind, ob.L1(0.1))
+    if min(signs) < 0:
+        return ob.JOrthogonalProblem(f, signs, h, r)
+    return ob.StiefelProblem(f, ob.Cardinality(r) if kind == "count" else h, r)
+
+
+@pytest.mark.parametrize("kind", ["none", "l1", "l0", "linear", "function", "count"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_no_solver_makes_more_sweeps_than_its_limit(name, kind):
+    """Few rows, where one sweep is few pairs, and every start of a search is one more descent."""
+    solver, solved = SOLVERS[name], 0
+    for n, r in ((2, 1), (2, 2), (3, 1), (3, 3), (5, 2)):
+        for signs in ([1] * n, [1] + [-1] * (n - 1), [-1] + [1] * (n - 1)):
+            for most in range(4):
+                try:
+                    problem = small_problem(kind, n, r, signs)
+                    result = ob.solve(problem, solver=solver, max_sweeps=most)
+                except (TypeError, ValueError) as error:
+                    assert not re.search("sweeps", str(error))  # the solver is for other problems
+                    continue
+                solved += 1
+                assert result.n_sweeps <= most
+                assert most > 0 or result.n_updates == 0
+                if most == 0 and result.status is not ob.Status.CONVERGED:
+                    assert result.status is ob.Status.MAX_SWEEPS
+    if not solved:
+        pytest.skip("the solver is for other problems")
 
 
 def test_random_state_is_the_seed():
