@@ -186,12 +186,23 @@ PARTS = {
 }
 
 
+@pytest.mark.parametrize("after", [0.1, 1.0])
 @pytest.mark.parametrize("case", PARTS)
-def test_nothing_follows_a_part_that_was_interrupted(case):
-    """No descent after a path, no bisection, no search."""
+def test_nothing_follows_a_part_that_was_interrupted(case, after, monkeypatch):
+    """No descent after a path, no bisection, no search: seconds after the beginning of the path."""
     pca = ob.SparsePCA(20, tol=0.0, **PARTS[case])
-    error = pressed(lambda: pca.fit(LONG), 1.0)
-    assert isinstance(error, KeyboardInterrupt)
+    follow, timer = _core.solve_continuation, threading.Timer(after, _thread.interrupt_main)
+
+    def pressed_within(*arguments: Any) -> Any:
+        if timer.ident is None:
+            timer.start()
+        return follow(*arguments)
+
+    monkeypatch.setattr(_core, "solve_continuation", pressed_within)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        pca.fit(LONG)
+    timer.join()
+    error = caught.value
     assert error.result.status is ob.Status.INTERRUPTED
     assert orthonormal(error.result.x)
     assert pca.result_ is error.result

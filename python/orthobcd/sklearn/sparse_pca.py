@@ -470,7 +470,7 @@ class SparsePCA(OrthonormalPCA):
         total = limit.count if isinstance(limit.count, int) else sum(limit.count)
         near = self._at_count(run, problem, total)[1]
         if near.status is Status.INTERRUPTED:
-            here = solve(limited, near.x, **{**run.options(), "max_time": 0.0})
+            here = solve(limited, near.x, **{**run.options(), "max_sweeps": 0})
             return dataclasses.replace(here, status=near.status)
         return solve(limited, near.x, **run.options())
 
