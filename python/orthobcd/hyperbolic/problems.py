@@ -153,9 +153,9 @@ class HyperbolicEigenvalueProblem(PencilProblem):
     signature : array_like of shape (n,)
         +1 and −1 in any order.
     sense : {"min", "max"}, default "min"
-        Minimise or maximise. "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the problem of the JOBCD paper;
-        it is unbounded for every nonzero A and mixed signature, and a solve ends with the status
-        ``UNBOUNDED``.
+        Minimise or maximise. "min" has the infimum ``Σ|eig(J(AᵀA + ridge·I))|``. "max" is the
+        problem of the JOBCD paper; it is unbounded for every nonzero A and mixed signature, and a
+        solve ends with the status ``UNBOUNDED``.
     ridge : float, default 0.0
         Number added to the diagonal of AᵀA.
 
@@ -207,9 +207,10 @@ class HyperbolicEigenvalueProblem(PencilProblem):
 class HyperbolicPCAProblem(PencilProblem):
     """Hyperbolic PCA of moments that are not centred: ``min tr(W XᵀJCJX)`` over ``XᵀJX = J``.
 
-    The problem is bounded. W is the diagonal 0/1 matrix that selects the residual columns: the last p − n_principal of the
-    p columns of positive sign. The first ``n_principal`` of these and all columns of negative sign
-    are the principal directions. The optimum is the sum of the p − n_principal smallest
+    The problem is bounded. W is the diagonal 0/1 matrix that selects the residual columns: the last
+    p − n_principal of the p columns of positive sign. The first ``n_principal`` of these and all
+    columns of negative sign are the principal directions. The optimum is the sum of the
+    p − n_principal smallest
     positive-type eigenvalues of the pencil (JCJ, J).
 
     Parameters

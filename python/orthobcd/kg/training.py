@@ -172,7 +172,9 @@ def _isometries(name: str, matrices: FloatArray, signature: Signs) -> FloatArray
         try:
             repaired[k] = j_orthogonal_start(matrix, signature)
         except ValueError as error:
-            raise ValueError(f"{name} must hold J-orthogonal matrices; relation {k}: {error}") from None
+            raise ValueError(
+                f"{name} must hold J-orthogonal matrices; relation {k}: {error}"
+            ) from None
     return repaired
 
 

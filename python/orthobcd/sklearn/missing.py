@@ -334,9 +334,7 @@ def _leading(gram: FloatArray, k: int) -> FloatArray:
     return np.asarray(vectors[:, ::-1])
 
 
-def _leading_of(
-    gram: Gram, factors: FloatArray, k: int
-) -> tuple[FloatArray, FloatArray]:
+def _leading_of(gram: Gram, factors: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """About the k leading eigenvalues and eigenvectors of AᵀA, A with columns times ``factors``."""
     n = len(factors)
     scaled = LinearOperator(
