@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -211,6 +210,7 @@ def small_problem(kind: str, n: int, r: int, signs: list[int]) -> Any:
 def test_no_solver_makes_more_sweeps_than_its_limit(name, kind):
     """Few rows, where one sweep is few pairs, and every start of a search is one more descent."""
     solver, solved = SOLVERS[name], 0
+    refused: list[str] = []
     for n, r in ((2, 1), (2, 2), (3, 1), (3, 3), (5, 2)):
         for signs in ([1] * n, [1] + [-1] * (n - 1), [-1] + [1] * (n - 1)):
             for most in range(4):
@@ -218,13 +218,14 @@ def test_no_solver_makes_more_sweeps_than_its_limit(name, kind):
                     problem = small_problem(kind, n, r, signs)
                     result = ob.solve(problem, solver=solver, max_sweeps=most)
                 except (TypeError, ValueError) as error:
-                    assert not re.search("sweeps", str(error))  # the solver is for other problems
+                    refused.append(str(error))  # the solver is for other problems
                     continue
                 solved += 1
                 assert result.n_sweeps <= most
                 assert most > 0 or result.n_updates == 0
                 if most == 0 and result.status is not ob.Status.CONVERGED:
                     assert result.status is ob.Status.MAX_SWEEPS
+    assert not any("sweeps" in message for message in refused)
     if not solved:
         pytest.skip("the solver is for other problems")
 

@@ -445,7 +445,7 @@ def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch)
 def test_relations_of_a_file_are_isometries(rule, tmp_path):
     """By the rule for starts: ‖RᵀJR − J‖ up to 1e-8‖R‖² and 0.1 is repaired, more is refused."""
     path = tmp_path / "model.npz"
-    trained = model(relations=rule).fit(TRAIN, VALID).save(path)
+    model(relations=rule).fit(TRAIN, VALID).save(path)
     with np.load(path) as archive:
         arrays = dict(archive)
     J = np.diag(arrays["signature"]).astype(float)

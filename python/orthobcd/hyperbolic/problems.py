@@ -210,8 +210,7 @@ class HyperbolicPCAProblem(PencilProblem):
     The problem is bounded. W is the diagonal 0/1 matrix that selects the residual columns: the last
     p − n_principal of the p columns of positive sign. The first ``n_principal`` of these and all
     columns of negative sign are the principal directions. The optimum is the sum of the
-    p − n_principal smallest
-    positive-type eigenvalues of the pencil (JCJ, J).
+    p − n_principal smallest positive-type eigenvalues of the pencil (JCJ, J).
 
     Parameters
     ----------
