@@ -21,7 +21,7 @@ from ._internal.checks import (
     as_fraction,
     as_int,
 )
-from ._internal.solve import CheckpointLike, Solve
+from ._internal.solve import Solve
 from .penalties import L0, L1
 from .problems import Problem, SparsePCAProblem, StiefelProblem
 from .result import PathPoint, Status, as_result
@@ -255,44 +255,6 @@ def regularization_path(
     """
     as_choice("penalty", penalty, ("l0", "l1"))
     base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
-    return path_of(
-        base,
-        penalty,
-        alphas=alphas,
-        n_alphas=n_alphas,
-        ratio=ratio,
-        n_nonzero=n_nonzero,
-        solver=solver,
-        max_time=max_time,
-        tol=tol,
-        seed=seed,
-        n_threads=n_threads,
-        verbose=verbose,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-    )
-
-
-def path_of(
-    base: SparsePCAProblem | StiefelProblem,
-    penalty: PenaltyName,
-    *,
-    alphas: ArrayLike | None = None,
-    n_alphas: int = 20,
-    ratio: float = RATIO,
-    n_nonzero: int | None = None,
-    solver: OBCD | None = None,
-    max_time: float | None = None,
-    tol: float | None = None,
-    seed: int = 0,
-    n_threads: int | None = 1,
-    verbose: bool = False,
-    checkpoint: CheckpointLike | None = None,
-    checkpoint_every: float = 60.0,
-) -> RegularizationPath:
-    """`regularization_path` for the objective of ``base``, without copying the data."""
-    n_alphas = as_int("n_alphas", n_alphas, 1)
-    ratio = as_fraction("ratio", ratio)
     run = Solve(
         max_time=max_time,
         tol=TOLERANCE if tol is None else tol,
@@ -302,6 +264,22 @@ def path_of(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
+    solver = OBCD() if solver is None else solver
+    n_alphas, ratio = as_int("n_alphas", n_alphas, 1), as_fraction("ratio", ratio)
+    return path_of(base, penalty, run, solver, alphas, n_nonzero, n_alphas, ratio)
+
+
+def path_of(
+    base: SparsePCAProblem | StiefelProblem,
+    penalty: PenaltyName,
+    run: Solve,
+    solver: OBCD,
+    alphas: ArrayLike | None = None,
+    n_nonzero: int | None = None,
+    n_alphas: int = 20,
+    ratio: float = RATIO,
+) -> RegularizationPath:
+    """`regularization_path` for the objective of ``base``, without copying the data."""
     n, r = base.shape
     if n_nonzero is not None:
         n_nonzero = as_int("n_nonzero", n_nonzero, r)
@@ -319,7 +297,6 @@ def path_of(
         # With lam_max = 0 every λ has the same solution: one point suffices.
         count = 1 + int(np.ceil(np.log(SMALLEST) / np.log(ratio))) if top > 0.0 else 1
         values = [top * ratio**k for k in range(count)]
-    solver = OBCD() if solver is None else solver
 
     def follow(
         lams: Sequence[float], x: FloatArray | None, n_nonzero: int | None = None

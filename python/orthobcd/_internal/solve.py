@@ -46,7 +46,7 @@ CheckpointLike: TypeAlias = str | os.PathLike[str] | Checkpoint
 MOST_WORK = 1e18
 """Largest work limit in multiply-adds, some years of work; larger limits become this one."""
 
-SHARED = ("max_sweeps", "effort", "tol", "target", "gap_tol", "seed")
+IDENTIFYING = ("max_sweeps", "effort", "tol", "target", "gap_tol", "seed")
 """Arguments that a solve has in common with the one that it continues, beside ``max_work``."""
 
 POLL = 0.05
@@ -55,7 +55,7 @@ POLL = 0.05
 AHEAD = 256
 """Largest number of calls that wait for a thread or for the values before theirs."""
 
-SHOWN = 0.1
+REFRESH = 0.1
 """Seconds between two changes of the number of rows on the live line."""
 
 logger = logging.getLogger("orthobcd")
@@ -127,7 +127,7 @@ checkpoint, checkpoint_every
         work = as_optional_float("max_work", max_work, minimum=0.0)
         self.max_work = None if work is None else int(min(work * WORK_UNIT, MOST_WORK))
         self.effort = as_effort(effort, max_time is not None or max_work is not None)
-        self.checkpoint = opened(checkpoint, checkpoint_every)
+        self.checkpoint = open_checkpoint(checkpoint, checkpoint_every)
         self.verbose = as_bool("verbose", verbose)
         self.settings: tuple[tuple[str, str], ...] = ()
         self.result: Any = None
@@ -193,7 +193,7 @@ checkpoint, checkpoint_every
     def identify(self, **values: Any) -> None:
         """Keeps the arguments by which a checkpoint identifies the solve."""
         if self.checkpoint is not None:
-            own = {name: getattr(self, name) for name in ("max_work", *SHARED)}
+            own = {name: getattr(self, name) for name in ("max_work", *IDENTIFYING)}
             self.settings = tuple((k, digest(v)) for k, v in {**values, **own}.items())
 
     # Live line ------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ checkpoint, checkpoint_every
     def show_rows(self, rows: int, total: int | None) -> None:
         """Shows the rows that a pass over data has read, rows per second, and the seconds left."""
         now = time.perf_counter()
-        if now - self._rows_shown < SHOWN:
+        if now - self._rows_shown < REFRESH:
             return
         self._rows_shown = now
         rate = rows / max(now - self._started, 1e-9)
@@ -387,7 +387,7 @@ def as_effort(value: Any, limited: bool) -> float:
 # Checkpoints --------------------------------------------------------------------------------------
 
 
-def opened(checkpoint: CheckpointLike | None, every: Any) -> Checkpoint | None:
+def open_checkpoint(checkpoint: CheckpointLike | None, every: Any) -> Checkpoint | None:
     """The open checkpoint; None without one. Checks both arguments of `solve`."""
     every = as_float("checkpoint_every", every, minimum=0.0)
     if checkpoint is None or isinstance(checkpoint, Checkpoint):

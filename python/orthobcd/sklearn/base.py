@@ -154,6 +154,20 @@ class Estimator(
         validate_data(self, example_of(X), reset=reset, skip_check_array=True)
         return check
 
+    def _pieces(self, X: Any) -> Iterator[Any]:
+        """Blocks of checked rows of X."""
+        raise NotImplementedError
+
+    def _mapped(self, X: Any, function: Any, width: int | None, *arguments: Any) -> Any:
+        """``function`` of the rows of X, lazy for a Dask collection.
+
+        The value has ``width`` columns, or one dimension of integers if ``width`` is None.
+        """
+        if is_lazy(X):
+            return mapped(X, Mapped(function, arguments, self._check_of(X)), width)
+        parts = [function(data, *arguments) for data in self._pieces(X)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     @property
     def _n_features_out(self) -> int:
         return int(self.components_.shape[0])
@@ -648,17 +662,11 @@ class OrthonormalPCA(Estimator):
             Before `fit`; if X does not have the features of the fit.
         """
         check_is_fitted(self)
-        axes, mean, scale = self.components_.T, self.mean_, self.scale_
-        if is_lazy(X):
-            lazy: FloatArray = mapped(
-                X, Mapped(coordinates, (axes, mean, scale), self._check_of(X)), axes.shape[1]
-            )
-            return lazy
-        xp = namespace_of(X)
+        fitted, xp = (self.components_.T, self.mean_, self.scale_), namespace_of(X)
         if xp is not None:
-            return coordinates(*on_device(xp, X, axes, mean, scale))
-        parts = [coordinates(data, axes, mean, scale) for data in self._pieces(X)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+            return coordinates(*on_device(xp, X, *fitted))
+        scores: FloatArray = self._mapped(X, coordinates, len(self.components_), *fitted)
+        return scores
 
     def loadings(self) -> Loadings:
         """Table of the nonzero loadings, with the names of the features.

@@ -24,12 +24,12 @@ from .data import (
     BlockError,
     PrecisionName,
     as_sample_weight,
-    blaming,
     check_memory,
     checked_block,
     is_exact,
     is_lazy,
     largest,
+    naming_block,
     sliceable,
 )
 
@@ -115,7 +115,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Rule:
+class Pass:
     """Settings of a pass: checks, precision, total number of rows or None, threads per task."""
 
     check: Check
@@ -136,7 +136,7 @@ class Rule:
         for k, (block, own) in enumerate(zip(blocks, weights, strict=True), number):
             if self.rows is None and block.shape[0] == 0:
                 continue
-            with blaming(k):
+            with naming_block(k):
                 data = self.check(block)
                 size = max(size, largest(data))
                 check_size("its entries", size, (0.0, DATA[1]))
@@ -174,12 +174,12 @@ def summed(
     n, rows = int(array.shape[1]), array.chunks[0]
     check_memory("max_memory", max_memory, n)
     total = None if np.isnan(array.shape[0]) else int(array.shape[0]) + before
-    rule = Rule(check_of(X, array), precision, total, n_threads)
+    one_pass = Pass(check_of(X, array), precision, total, n_threads)
     chunks, weights = array.to_delayed().ravel().tolist(), _weights(sample_weight, array)
     # Chunks of up to n rows are as large as their sums.
     groups = np.cumsum(rows) // max(n, rows[0]) if total is not None else np.arange(len(rows))
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(rows)]
-    add, merge = dask.delayed(rule.add, pure=True), dask.delayed(rule.merge, pure=True)
+    add, merge = dask.delayed(one_pass.add, pure=True), dask.delayed(one_pass.merge, pure=True)
     parts = [add(k, chunks[k:end], weights[k:end]) for k, end in itertools.pairwise(bounds)]
     while len(parts) > 1:
         pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
@@ -241,7 +241,7 @@ class Mapped:
         """The value for a chunk."""
         if block.shape[0] == 0:
             return self.function(np.zeros((1, block.shape[1])), *self.arguments)[:0]
-        with blaming(block_id[0]):
+        with naming_block(block_id[0]):
             data = block if self.check is None else self.check(block)
             return self.function(data, *self.arguments)
 

@@ -58,7 +58,7 @@ EXACT_WORK = 4e9
 SCALING = 200
 """Cost of scaling a sample, in products of the sample with a feature."""
 
-KINDS = [
+DENSE_TYPES = [
     *(np.float64, np.float32, np.bool_),
     *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
 ]
@@ -67,8 +67,8 @@ KINDS = [
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
 """Beginnings of the names of pyarrow's numeric types."""
 
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-BINARY_UNITS = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+BINARY_BYTES = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 PrecisionName = Literal["auto", "fast", "exact"]
 
@@ -117,7 +117,7 @@ class Blocks:
     def checked(self, check: Callable[[int, Any], Any]) -> Iterator[Any]:
         """Yields ``check(number, block)`` for every block; errors of ``check`` name the block."""
         for k, block in self:
-            with blaming(k):
+            with naming_block(k):
                 data = check(k, block)
             yield data
 
@@ -171,7 +171,7 @@ class BlockError(ValueError):
 
 
 @contextmanager
-def blaming(number: int) -> Iterator[None]:
+def naming_block(number: int) -> Iterator[None]:
     """Context that turns a ValueError or TypeError into a `BlockError` of a block."""
     try:
         yield
@@ -247,7 +247,7 @@ def blocks_of(X: Any) -> Blocks | None:
     if isinstance(X, Iterator):
         return Blocks(lambda: X, None, again=False)
     if callable(X):
-        return Blocks(lambda: _called(X), getattr(X, "shape", (None,))[0])
+        return Blocks(lambda: _blocks_made(X), getattr(X, "shape", (None,))[0])
     return None
 
 
@@ -284,7 +284,7 @@ def slices_of(X: Any) -> Iterator[Any]:
         yield block if is_sparse(block) else np.asanyarray(block)
 
 
-def _called(X: Callable[[], Any]) -> Iterator[Any]:
+def _blocks_made(X: Callable[[], Any]) -> Iterator[Any]:
     """The iterator over blocks that a callable X returns, checked."""
     made = X()
     if not isinstance(made, Iterable) or is_in_memory(made):
@@ -396,7 +396,7 @@ def as_samples(X: Any, **options: Any) -> Any:
     return check_array(
         data,
         accept_sparse=("csr", "csc"),
-        dtype=np.float64 if is_sparse(data) else KINDS,
+        dtype=np.float64 if is_sparse(data) else DENSE_TYPES,
         ensure_all_finite="allow-nan",
         input_name="X",
         **options,
@@ -476,7 +476,7 @@ def as_bytes(name: str, value: Any) -> float | None:
         return None
     if isinstance(value, str):
         match = re.fullmatch(r"\s*([0-9.eE+]+)\s*([kmgt]?i?)b?\s*", value.lower())
-        units = {**UNITS, **BINARY_UNITS}
+        units = {**BYTES, **BINARY_BYTES}
         try:
             number = float(match[1]) * units[match[2]] if match else 0.0
         except (ValueError, KeyError):
@@ -510,7 +510,7 @@ def text_of(size: float) -> str:
 
 def namespace_of(X: Any) -> Any:
     """The array API namespace of X; None without dispatch, and for NumPy and sparse data."""
-    if not get_config()["array_api_dispatch"] or isinstance(X, np.ndarray) or is_sparse(X):
+    if not get_config()["array_api_dispatch"] or is_in_memory(X) or is_lazy(X):
         return None
     from sklearn.utils._array_api import get_namespace
 

@@ -18,7 +18,7 @@ from ..result import Result
 from ..solvers import OBCD, Auto
 from ..solving import solve
 from .base import Estimator, default_components, problem_of
-from .dask import Mapped, checked_chunks, mapped
+from .dask import Mapped, checked_chunks
 from .data import (
     PrecisionName,
     as_bytes,
@@ -114,11 +114,11 @@ def _nonnegative(data: Any) -> Any:
     return data.astype(np.float64, copy=False)
 
 
-def _lazy_memberships(data: Any, components: FloatArray) -> FloatArray:
+def _memberships_of(data: Any, components: FloatArray) -> FloatArray:
     return memberships(likeness(_nonnegative(data), components), components)
 
 
-def _lazy_labels(data: Any, components: FloatArray) -> IntArray:
+def _labels_of(data: Any, components: FloatArray) -> IntArray:
     return np.asarray(np.argmax(likeness(_nonnegative(data), components), axis=1))
 
 
@@ -302,7 +302,7 @@ class OrthogonalNMF(Estimator):
         self.membership_: FloatArray = x[:, order]
         absent = ~self.membership_.any(axis=1)
         self.labels_: IntArray = np.argmax(self.membership_, axis=1)
-        self.labels_[absent] = np.argmax(self._likeness(data), axis=1)[absent]
+        self.labels_[absent] = _labels_of(data, self.components_)[absent]
         explained = float(np.sum(self.components_**2))
         self.reconstruction_err_ = float(np.sqrt(max(total - explained, 0.0)))
         self.n_iter_ = 1 if self.result_ is None else max(1, self.result_.n_sweeps)
@@ -345,17 +345,8 @@ class OrthogonalNMF(Estimator):
             return
         yield from blocks.checked(lambda k, block: self._data(block, reset=reset and k == 0))
 
-    def _mapped(self, X: Any, function: Any, width: int | None) -> Any:
-        return mapped(X, Mapped(function, (self.components_,), self._check_of(X)), width)
-
-    def _likeness(self, data: Any) -> FloatArray:
-        """`likeness` to the profiles of the fit."""
-        return likeness(data, self.components_)
-
-    def _likeness_of(self, X: Any) -> FloatArray:
-        """`_likeness` of data that has not been checked."""
-        check_is_fitted(self)
-        return np.concatenate([self._likeness(data) for data in self._blocks(X, reset=False)])
+    def _pieces(self, X: Any) -> Iterator[Any]:
+        return self._blocks(X, reset=False)
 
     def transform(self, X: DataLike) -> FloatArray:
         """Memberships W ≥ 0 that minimise ``‖X − W components_‖_F``, at most one per sample.
@@ -378,11 +369,9 @@ class OrthogonalNMF(Estimator):
             If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
-        if is_lazy(X):
-            r = self.components_.shape[0]
-            lazy: FloatArray = self._mapped(X, _lazy_memberships, r)
-            return lazy
-        return memberships(self._likeness_of(X), self.components_)
+        r, components = len(self.components_), self.components_
+        found: FloatArray = self._mapped(X, _memberships_of, r, components)
+        return found
 
     def predict(self, X: DataLike) -> IntArray:
         """The cluster of each sample: the one whose profile has the smallest angle to the sample.
@@ -404,10 +393,8 @@ class OrthogonalNMF(Estimator):
             If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
-        if is_lazy(X):
-            lazy: IntArray = self._mapped(X, _lazy_labels, None)
-            return lazy
-        return np.asarray(np.argmax(self._likeness_of(X), axis=1))
+        found: IntArray = self._mapped(X, _labels_of, None, self.components_)
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -428,12 +428,9 @@ class SparsePCA(OrthonormalPCA):
         self, run: Solve, problem: Covariance, tol: float, **which: Any
     ) -> RegularizationPath:
         """The path, by descents from the known optimum for a large penalty weight."""
-        options = run.options()
-        for name in ("effort", "max_work"):
-            del options[name]  # A path is descents, without a search.
-        path = path_of(
-            problem, self._norm, solver=self._descents, **which, **{**options, "tol": tol}
-        )
+        # A path is descents, without a search and its limit.
+        within = Solve(**{**run.options(), "tol": tol, "max_work": None, "effort": 1.0})
+        path = path_of(problem, self._norm, within, self._descents, **which)
         # The points are dense and many: a fitted estimator keeps the path without them.
         self.path_ = dataclasses.replace(path, results=())
         return path

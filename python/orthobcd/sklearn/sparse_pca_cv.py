@@ -23,7 +23,7 @@ from .._internal.checks import (
 )
 from .._internal.extras import need
 from .._internal.gram import Gram, coordinates, squares
-from .._internal.solve import Solve, folder_of, opened, side_by_side
+from .._internal.solve import Solve, folder_of, open_checkpoint, side_by_side
 from ..penalties import Cardinality, Penalty
 from ..regularization import PenaltyName, largest_lam, penalty_of
 from ..result import Status
@@ -223,7 +223,7 @@ n_features_in_, feature_names_in_
             r = self._checked(*data.shape)
             if self.criterion == "cv":
                 self._cross_validate(
-                    run, data, y, r, lambda name: opened(path_of(name), checkpoint_every)
+                    run, data, y, r, lambda name: open_checkpoint(path_of(name), checkpoint_every)
                 )
             center, scale = bool(self.center), bool(self.scale)
             gram = gram_of(data, self.precision, center, scale, None, run.n_threads)
