@@ -211,6 +211,17 @@ def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     return tree
 
 
+def check_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises a ValueError unless every array has its shape and holds finite numbers."""
+    for name, shape in shapes.items():
+        array = np.asarray(arrays[name])
+        if array.shape != shape or array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+            raise ValueError(
+                f"{name} must hold finite numbers and have shape {shape}, got {array.dtype} of "
+                f"shape {array.shape}"
+            )
+
+
 def conforming(value: Kept) -> Kept:
     """Checks that the fields of a dataclass have their declared types, also in nested dataclasses.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.archive import not_ours, read_json, read_tree, write_tree
+from .._internal.archive import check_arrays, not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
 from .._internal.reading import blaming
@@ -174,13 +174,10 @@ class Loadings:
                 raise ValueError("it holds something else")
             tree = {name: tree[name] for name in cls.__dataclass_fields__}
             features = tuple(map(str, tree.pop("features")))
-            if any(np.asarray(value).dtype.kind in "SU" for value in tree.values()):
-                raise ValueError("it has text in place of numbers")
-            arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
-            r, n = *arrays["explained_variance"].shape, len(features)
+            r, n = np.shape(tree["explained_variance"])[0], len(features)
             shapes = {"components": (r, n), "score_correlation": (r, r)}
-            if any(array.shape != shapes.get(name, (r,)) for name, array in arrays.items()):
-                raise ValueError("its parts do not fit together")
+            check_arrays(tree, {name: shapes.get(name, (r,)) for name in tree})
+            arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
             return cls(features=features, **arrays)
 
 

@@ -23,7 +23,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import penalties, regularization, result, solvers
 from .._core import Moments
-from .._internal.archive import conforming, not_ours, packed, read_arrays, unpacked, write_npz
+from .._internal.archive import (
+    check_arrays,
+    conforming,
+    not_ours,
+    packed,
+    read_arrays,
+    unpacked,
+    write_npz,
+)
 from .._internal.reading import blaming
 from .._internal.writing import replacing
 from ..io.components import component_arrays
@@ -165,28 +173,25 @@ def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any
 
 def _check(fitted: dict[str, Any]) -> None:
     """Raises an error if fitted attributes do not fit together."""
-    for name, value in fitted.items():
+    for value in fitted.values():
         if isinstance(value, Result):
             conforming(value)
-        is_array = isinstance(value, np.ndarray) and name != "feature_names_in_"
-        if is_array and not (value.dtype.kind in "fiub" and np.isfinite(value).all()):
-            raise ValueError(f"{name} must hold finite numbers")
-    r, n = fitted["components_"].shape
-    shapes = {
+    r, n = np.shape(fitted["components_"])
+    names = fitted.get("feature_names_in_")
+    if fitted["n_features_in_"] != n or not (names is None or np.shape(names) == (n,)):
+        raise ValueError(f"n_features_in_ and feature_names_in_ must be of {n} features")
+    shapes = {name: value.shape for name, value in fitted.items() if isinstance(value, np.ndarray)}
+    shapes.pop("feature_names_in_", None)
+    known = {
         "mean_": (n,),
         "scale_": (n,),
-        "feature_names_in_": (n,),
         "explained_variance_": (r,),
         "explained_variance_ratio_": (r,),
         "score_correlation_": (r, r),
     }
-    for name, shape in shapes.items():
-        found: Any = fitted.get(name)
-        is_left_out = found is None and (name == "scale_" or name not in fitted)
-        if not is_left_out and np.shape(found) != shape:
-            raise ValueError(f"{name} must have shape {shape}, got {np.shape(found)}")
-    if fitted["n_features_in_"] != n:
-        raise ValueError(f"n_features_in_ must be {n}, got {fitted['n_features_in_']!r}")
+    if fitted.get("scale_") is None:
+        del known["scale_"]
+    check_arrays(fitted, shapes | {name: known[name] for name in known if name in fitted})
 
 
 @cache
