@@ -254,7 +254,6 @@ def regularization_path(
     (3, True)
     """
     as_choice("penalty", penalty, ("l0", "l1"))
-    base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
     run = Solve(
         max_time=max_time,
         tol=TOLERANCE if tol is None else tol,
@@ -266,6 +265,7 @@ def regularization_path(
     )
     solver = OBCD() if solver is None else solver
     n_alphas, ratio = as_int("n_alphas", n_alphas, 1), as_fraction("ratio", ratio)
+    base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
     return path_of(base, penalty, run, solver, alphas, n_nonzero, n_alphas, ratio)
 
 

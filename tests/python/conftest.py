@@ -85,15 +85,14 @@ def shorten_searches(monkeypatch: pytest.MonkeyPatch, work: float = SHORT) -> No
     """Limits the searches of estimators to counted work, which `solve` calls ``max_work``."""
     pytest.importorskip("sklearn")
     import orthobcd as ob
-    from orthobcd.sklearn import nonnegative_pca, orthogonal_nmf, sparse_pca
+    from orthobcd.sklearn import base
 
     def limited(*arguments: Any, solver: Any = None, **options: Any) -> ob.Result:
         if solver is None or isinstance(solver, ob.Auto):
             options.setdefault("max_work", work)
         return ob.solve(*arguments, solver=solver, **options)
 
-    for module in (sparse_pca, nonnegative_pca, orthogonal_nmf):
-        monkeypatch.setattr(module, "solve", limited)
+    monkeypatch.setattr(base, "solve", limited)
 
 
 @pytest.fixture

@@ -373,6 +373,24 @@ def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_callable_may_know_its_number_of_rows(more):
+    """The number decides the precision before the first block, and is checked at the end."""
+
+    class Source:
+        shape = len(X) + more, X.shape[1]
+
+        def __call__(self) -> Any:
+            return iter(pieces(700, X))
+
+    pca = ob.NonnegativePCA(2, random_state=0)
+    if more:
+        with pytest.raises(ValueError, match=rf"it had {len(X) + more} rows, now {len(X)}"):
+            pca.fit(Source())
+        return
+    np.testing.assert_array_equal(pca.fit(Source()).components_, pca.fit(X).components_)
+
+
 def test_missing_values_are_for_data_in_memory():
     with pytest.raises(ValueError, match="missing must be None"):
         ob.SparsePCA(2, missing="em").fit([X, X])

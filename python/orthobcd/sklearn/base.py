@@ -38,6 +38,7 @@ from ..penalties import Cardinality
 from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
+from ..solving import solve
 from .dask import (
     Check,
     LazyOutput,
@@ -135,6 +136,13 @@ class Estimator(
             ctrl_c="keep",
         )
 
+    def _part(
+        self, run: Solve, problem: Any, start: Any = None, solver: Any = None, **more: Any
+    ) -> Result:
+        """One of the solves of a fit."""
+        run.show(type(solver or Auto()).__name__)
+        return solve(problem, start, solver=solver, **{**run.options(), **more})
+
     def _ended(self, run: Solve) -> Self:
         """Returns the fitted estimator; raises a `KeyboardInterrupt` if Ctrl-C ended a part."""
         solved = run.result is None or run.result.status is not Status.INTERRUPTED
@@ -214,8 +222,8 @@ class OrthonormalPCA(Estimator):
             unless n_features is at least 8 n_samples. Data that is not in memory is read once, by
             blocks of rows: an object with a shape, a dtype and row slices (`numpy.memmap`, h5py,
             zarr, a backed AnnData matrix), a pyarrow dataset, a polars LazyFrame, a DuckDB
-            relation, a sequence of blocks, or a callable that returns an iterator over blocks.
-            Blocks are dense or sparse, all of one dtype. A Dask array or data frame, or an xarray
+            relation, a sequence of blocks, or a callable that returns an iterator over blocks and
+            may have a ``shape``. Blocks are dense or sparse, all of one dtype. A Dask array or data frame, or an xarray
             array of a Dask array, is read by one graph.
         y : None
             Ignored.

@@ -11,7 +11,6 @@ from .._internal.solve import Solve
 from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import OBCD, Auto
-from ..solving import solve
 from .base import Features, OrthonormalPCA, problem_of
 from .data import PrecisionName
 
@@ -144,11 +143,10 @@ class NonnegativePCA(OrthonormalPCA):
     def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
         start = self._warm(len(gram.mean), r)
         if self._limit is not None:
-            counted = problem_of(gram, r, self._limit)
-            return solve(counted, start, solver=self.solver, **run.options())
+            return self._part(run, problem_of(gram, r, self._limit), start, self.solver)
         problem = problem_of(gram, r, NonNegative())
         solver = self.solver or (Auto() if start is None else OBCD())
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"
-        return solve(problem, x0, solver=solver, **run.options())
+        return self._part(run, problem, x0, solver)

@@ -16,7 +16,6 @@ from ..penalties import NonNegative
 from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
 from ..solvers import OBCD, Auto
-from ..solving import solve
 from .base import Estimator, default_components, problem_of
 from .dask import Mapped, checked_chunks
 from .data import (
@@ -276,17 +275,15 @@ class OrthogonalNMF(Estimator):
             run.show("second moments")
             gram = gram_of(data.T, self.precision, False, False, None, run.n_threads)
             result: Result | None = None
+            start: Any
             x = np.ones((1, 1))
             if m > 1:
-                run.show("solve")
                 problem = problem_of(gram, r, NonNegative())
-                solver = self.solver or Auto()
-                start: Any = "spectral"
-                options = run.options()
+                solver, start, effort = self.solver or Auto(), "spectral", run.effort
                 if isinstance(solver, Auto):
-                    start = by_lines(data, r, options["seed"])
-                    options["effort"] *= min(1.0, WORK / default_work(problem))
-                result = run.result = solve(problem, start, solver=solver, **options)
+                    start = by_lines(data, r, run.seed)
+                    effort *= min(1.0, WORK / default_work(problem))
+                result = run.result = self._part(run, problem, start, solver, effort=effort)
                 x = result.x
             self.result_, self.precision_ = result, gram.precision
             self._describe(data, x)

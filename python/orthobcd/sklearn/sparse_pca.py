@@ -28,7 +28,6 @@ from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, path_of, penalty_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
-from ..solving import solve
 from .base import Features, OrthonormalPCA, problem_of
 from .data import PrecisionName
 
@@ -401,20 +400,6 @@ class SparsePCA(OrthonormalPCA):
         unit = top if self.alpha_scale == "relative" else 1.0
         return (ALPHA if self.alpha is None else float(self.alpha)) * unit
 
-    def _part(
-        self,
-        run: Solve,
-        problem: Covariance,
-        penalty: Penalty,
-        start: Any,
-        solver: Any,
-        **more: Any,
-    ) -> Result:
-        """One of the solves of a fit, with a penalty, a start and a solver."""
-        run.show(type(solver).__name__)
-        options = {**run.options(), **more}
-        return solve(problem.with_penalty(penalty), start, solver=solver, **options)
-
     @property
     def _norm(self) -> PenaltyName:
         return "l1" if self.penalty == "l1" else "l0"
@@ -439,9 +424,9 @@ class SparsePCA(OrthonormalPCA):
         """The components for a penalty object, or for a penalty weight by a search."""
         start: Any = self._warm(*problem.shape)
         if start is not None:
-            return self._part(run, problem, penalty, start, self.solver or OBCD())
+            return self._part(run, problem.with_penalty(penalty), start, self.solver or OBCD())
         start = "spectral" if isinstance(self.solver, OBCD) else None
-        return self._part(run, problem, penalty, start, self.solver or Auto())
+        return self._part(run, problem.with_penalty(penalty), start, self.solver or Auto())
 
     def _at_weight(self, run: Solve, problem: Covariance, alpha: float, top: float) -> Result:
         """The components for the penalty weight ``alpha``; ``top`` is `lam_max` of the data."""
@@ -454,8 +439,8 @@ class SparsePCA(OrthonormalPCA):
         if last.status is Status.INTERRUPTED:
             return self._at_point(run, problem, alpha, last)
         if isinstance(self.solver, Continuation) and last.lam == alpha < top:
-            return self._part(run, problem, penalty, None, self.solver)
-        return self._part(run, problem, penalty, last.x, self._descents)
+            return self._part(run, problem.with_penalty(penalty), None, self.solver)
+        return self._part(run, problem.with_penalty(penalty), last.x, self._descents)
 
     def _at_limit(self, run: Solve, problem: Covariance, limit: Cardinality | RowSparse) -> Result:
         """The components under a limit on nonzero loadings or on features."""
@@ -463,13 +448,13 @@ class SparsePCA(OrthonormalPCA):
         limited = problem.with_penalty(limit)
         searches = self.solver is None or isinstance(self.solver, Auto)
         if start is not None or searches or isinstance(limit, RowSparse) or limit.nonnegative:
-            return solve(limited, start, **run.options())
+            return self._part(run, limited, start)
         total = limit.count if isinstance(limit.count, int) else sum(limit.count)
         near = self._at_count(run, problem, total)[1]
         if near.status is Status.INTERRUPTED:
-            here = solve(limited, near.x, **{**run.options(), "max_sweeps": 0})
+            here = self._part(run, limited, near.x, max_sweeps=0)
             return dataclasses.replace(here, status=near.status)
-        return solve(limited, near.x, **run.options())
+        return self._part(run, limited, near.x)
 
     def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Result]:
         """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.
@@ -493,22 +478,21 @@ class SparsePCA(OrthonormalPCA):
         The weights tried are those of ``sparser`` and smaller ones; without one that keeps all
         entries the result is ``sparser``.
         """
-        options = {**run.options(), "max_work": SUPPORT_WORK}
-        best = solve(problem.with_penalty(Cardinality(count)), **options)
+        limited = problem.with_penalty(Cardinality(count))
+        best = self._part(run, limited, max_work=SUPPORT_WORK)
         lam, barred = sparser.lam, BARRIER * top
         for _ in range(WEIGHTS if best.n_nonzero == count else 0):
             lam *= RATIO
             weights = L1(np.where(best.x != 0.0, lam, barred))
-            here = self._part(run, problem, weights, best.x, self._descents)
+            here = self._part(run, problem.with_penalty(weights), best.x, self._descents)
             if here.n_nonzero == count or here.status is Status.INTERRUPTED:
-                point = self._part(run, problem, L1(lam), here.x, self._descents, max_sweeps=0)
-                return lam, dataclasses.replace(point, status=here.status)
+                return lam, self._at_point(run, problem, lam, here)
         return sparser.lam, self._at_point(run, problem, sparser.lam, sparser)
 
-    def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: PathPoint) -> Result:
+    def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: Any) -> Result:
         """A point of a path as a result."""
         penalty = penalty_of(self._norm, alpha)
-        here = self._part(run, problem, penalty, point.x, self._descents, max_sweeps=0)
+        here = self._part(run, problem.with_penalty(penalty), point.x, self._descents, max_sweeps=0)
         return dataclasses.replace(here, status=point.status)
 
     def _gap(self, run: Solve, problem: Any, result: Result) -> Result:
