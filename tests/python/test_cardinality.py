@@ -47,7 +47,7 @@ def test_within_the_limit(count, nonnegative):
 @pytest.mark.parametrize("size", [(100, 30, 3), (80, 64, 5), (20, 90, 5), (30, 200, 8)])
 @pytest.mark.parametrize("each", [2, 4, 7])
 def test_the_whole_limit_is_used_however_little_the_work(size, each):
-    """Correlated features, some of them constant; the points without search have to be filled as well."""
+    """Correlated features, some of them constant; points without a search are filled as well."""
     m, n, r = size
     each = min(each, (n - 6) // r)
     rng = np.random.default_rng(m + each)

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar, Token
 from itertools import islice
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from .checks import (
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -79,7 +78,7 @@ checkpoint, checkpoint_every
         Called with the arguments of `__call__`; returning True stops the solve.
     ctrl_c : {"raise", "flag", "keep"}
         "raise": Ctrl-C raises a `KeyboardInterrupt`, except within the watcher, which then ends the
-        solve. "flag": Ctrl-C only sets ``pressed``, except in `during` and `asked`. "keep": the
+        solve. "flag": Ctrl-C only sets ``pressed``, except in `during`. "keep": the
         handler of SIGINT stays, and a `KeyboardInterrupt` gets ``result`` as an attribute. A
         handler is set only in the main thread and only in place of Python's own.
 
@@ -277,7 +276,7 @@ checkpoint, checkpoint_every
         stop = False
         if self._callback is not None and not self.pressed:
             point = seconds, objective, feasibility, n_iterations, x
-            stop = bool(self.asked(self._callback, *point))
+            stop = bool(self.during(self._callback, *point, own=True))
         if self.pressed:
             return True
         self._raising = True
@@ -304,26 +303,19 @@ checkpoint, checkpoint_every
             self._raising = False
             raise KeyboardInterrupt
 
-    def asked(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Like `during`, but a `KeyboardInterrupt` that ``call`` itself raises is raised again."""
-        try:
-            self._raising = True
-            return call(*args, **kwargs)
-        except KeyboardInterrupt:
-            if not self.pressed:
-                raise
-            return None
-        finally:
-            self._raising = False
+    def during(self, call: Callable[..., T], *args: Any, own: bool = False) -> T | None:
+        """Returns the value of ``call``; None if Ctrl-C ended it.
 
-    def during(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
-        """Returns the value of ``call``; None if Ctrl-C ended it."""
+        With ``own`` a `KeyboardInterrupt` that ``call`` itself raises is raised again.
+        """
         try:
             self._raising = True
-            value = call(*args, **kwargs)
+            value = call(*args)
             self._raising = False
             return value
         except KeyboardInterrupt:
+            if own and not self.pressed:
+                raise
             self.pressed = True
             return None
         finally:

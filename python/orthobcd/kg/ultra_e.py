@@ -434,7 +434,7 @@ class UltraE(Model):
         """Calls the callback; returns whether it or Ctrl-C stops the training."""
         if callback is not None:
             try:
-                if ctrl_c.asked(callback, event):
+                if ctrl_c.during(callback, event, own=True):
                     return True
             except BaseException:
                 self._training.status = Status.INTERRUPTED

@@ -223,8 +223,8 @@ class OrthonormalPCA(Estimator):
             blocks of rows: an object with a shape, a dtype and row slices (`numpy.memmap`, h5py,
             zarr, a backed AnnData matrix), a pyarrow dataset, a polars LazyFrame, a DuckDB
             relation, a sequence of blocks, or a callable that returns an iterator over blocks and
-            may have a ``shape``. Blocks are dense or sparse, all of one dtype. A Dask array or data frame, or an xarray
-            array of a Dask array, is read by one graph.
+            may have a ``shape``. Blocks are dense or sparse, all of one dtype. A Dask array or data
+            frame, or an xarray array of a Dask array, is read by one graph.
         y : None
             Ignored.
         sample_weight : array_like of shape (n_samples,), optional
