@@ -317,8 +317,6 @@ class OrthonormalPCA(Estimator):
 
     def _fit_pass(self, run: Solve, X: Any, blocks: Blocks | None, sample_weight: Any) -> Self:
         """Fits to blocks of rows or a Dask collection, which are read once."""
-        if self.missing is not None:
-            raise ValueError("missing must be None for data that is read by blocks")
         sums = self._summed(run, X, blocks, None, sample_weight)
         if not sums.weight >= 2.0 and sample_weight is None:
             raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
@@ -340,6 +338,8 @@ class OrthonormalPCA(Estimator):
         Sets ``n_features_in_`` and ``feature_names_in_``.
         """
         run.show("second moments")
+        if self.missing is not None and not (blocks is not None and blocks.whole):
+            raise ValueError("missing must be None for data that is read by blocks")
         limit = as_bytes("max_memory", self.max_memory)
         if blocks is None:
             n, rows = int(as_array(X).shape[1]), 0 if before is None else before.n_rows
@@ -352,11 +352,14 @@ class OrthonormalPCA(Estimator):
             sums = begun(before, self.precision, found.n_rows, n)
             sums.merge(found, run.n_threads)
             return sums
+
+        def check(k: int, block: Any) -> Any:
+            data = self._data(block, reset=before is None and k == 0)
+            check_complete(data, "partial_fit takes complete data")
+            return data
+
         done, started = 0, before
-        pairs = blocks.weighted(
-            lambda k, block: self._data(block, reset=before is None and k == 0), weights
-        )
-        for data, own in pairs:
+        for data, own in blocks.weighted(check, weights):
             m, n = data.shape
             if done == 0:
                 self._checked(blocks.rows or COMPONENTS, n)
@@ -417,35 +420,15 @@ class OrthonormalPCA(Estimator):
         with self._run() as run:
             before = getattr(self, "_sums", None)
             blocks = blocks_of(X)
-            if blocks is not None or is_lazy(X):
-                if self.missing is not None:
-                    raise ValueError("missing must be None for data that is read by blocks")
-                sums = self._summed(run, X, blocks, before, sample_weight)
-            else:
-                sums = self._extended(run, X, before, sample_weight)
+            if blocks is None and not is_lazy(X):
+                blocks = Blocks(lambda: [X], None, whole=True)
+            sums = self._summed(run, X, blocks, before, sample_weight)
             if update and sums.weight < 2.0:
                 raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
             if update:
                 return self._fit_sums(run, sums, max(1, int(sums.weight)), keep=True)
             self._sums: Sums | None = sums
             return self
-
-    def _extended(self, run: Solve, X: Any, before: Sums | None, sample_weight: Any) -> Sums:
-        """Returns ``before`` with samples in memory added."""
-        limit = as_bytes("max_memory", self.max_memory)
-        data = self._data(X, reset=before is None)
-        check_magnitude(data)
-        if not is_sparse(data) and np.isnan(data).any():
-            raise ValueError("X must have no missing value in partial_fit")
-        weights = None if sample_weight is None else as_weights(sample_weight, data, least=0.0)
-        weight = float(data.shape[0] if weights is None else weights.sum())
-        weight += 0.0 if before is None else before.weight
-        self._checked(max(1, int(weight)), data.shape[1])
-        check_memory("max_memory", limit, data.shape[1])
-        run.show("second moments")
-        sums = begun(before, self.precision, *data.shape)
-        sums.add(sliceable(data), weights, run.n_threads)
-        return sums
 
     def fit_covariance(
         self, S: ArrayLike, n_samples: float | None = None, mean: ArrayLike | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 from zlib import crc32
@@ -88,11 +88,14 @@ class Blocks:
         Total number of rows; None if it is not known before the blocks are read.
     again : bool
         Whether the blocks can be read more than once.
+    whole : bool
+        Whether X is a single block in memory, whose errors have no number.
     """
 
     begin: Callable[[], Iterable[Any]]
     rows: int | None
     again: bool = True
+    whole: bool = False
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Iterates over pairs of a number, from 0 on, and a block.
@@ -117,7 +120,7 @@ class Blocks:
     def checked(self, check: Callable[[int, Any], Any]) -> Iterator[Any]:
         """Yields ``check(number, block)`` for every block; errors of ``check`` name the block."""
         for k, block in self:
-            with naming_block(k):
+            with nullcontext() if self.whole else naming_block(k):
                 data = check(k, block)
             yield data
 
@@ -132,7 +135,9 @@ class Blocks:
             If a block has another type than the first one or entries of a wrong magnitude, or if
             the numbers of rows and of weights differ.
         """
-        weights = None if sample_weight is None else as_sample_weight(sample_weight)
+        weights: Any = sample_weight
+        if weights is not None and not self.whole:
+            weights = as_sample_weight(weights)
         kind: Any = None
         rows, size = 0, 0.0
 
@@ -143,13 +148,15 @@ class Blocks:
             if kind is not None and own != kind:
                 raise TypeError(f"it must have dtype {kind} as block 0, got {own}")
             kind, size = own, max(size, largest(data))
-            check_size("its entries", size, (0.0, DATA[1]))
-            if weights is not None and rows + data.shape[0] > len(weights):
+            check_size("X" if self.whole else "its entries", size, (0.0, DATA[1]))
+            if weights is not None and not self.whole and rows + data.shape[0] > len(weights):
                 raise ValueError(f"sample_weight has {len(weights)} entries, X has more rows")
             return data
 
         for data in self.checked(whole):
             m = data.shape[0]
+            if weights is not None and self.whole:
+                weights = as_weights(weights, data, least=0.0)
             yield data, None if weights is None else weights[rows : rows + m]
             rows += m
         if weights is not None and rows != len(weights):
