@@ -1,25 +1,17 @@
-"""Axes, colours and text of all plots. Colours are those of Okabe and Ito, without the yellow."""
+"""Markers and grids of the plots."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from .._internal.extras import need
+from .._internal.drawing import PALETTE, axes_of, whole_ticks
 
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Colours of lines and groups, in order (Okabe and Ito, 2008, without the yellow)."""
+__all__ = ["MARKS", "PALETTE", "Axes", "axes_of", "tidy", "whole_ticks"]
 
 MARKS = "osD^vP*X<>"
 """Markers of heuristics and groups, in order."""
 
 Axes: TypeAlias = Any
-
-
-def axes_of(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Returns ``ax``, or the axes of a new figure for None."""
-    if ax is not None:
-        return ax
-    return need("plot", "matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
 
 
 def tidy(ax: Axes) -> None:
@@ -28,8 +20,3 @@ def tidy(ax: Axes) -> None:
         ax.spines[side].set_visible(False)
     ax.grid(True, color="0.9", linewidth=0.7)
     ax.set_axisbelow(True)
-
-
-def whole_ticks(axis: Any) -> None:
-    """Lets an axis of counts have ticks at whole numbers only."""
-    axis.set_major_locator(need("plot", "matplotlib.ticker").MaxNLocator(integer=True))

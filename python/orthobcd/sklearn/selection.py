@@ -24,14 +24,13 @@ from .._internal.checks import (
     is_sparse,
     numbers_of,
 )
-from .._internal.extras import need
+from .._internal.drawing import PALETTE, axes_of, whole_ticks
 from .._internal.gram import Gram
 from .._internal.names import component_names, shortened_names
 from .._internal.solve import Solve, folder_of, side_by_side
 from .base import OrthonormalPCA, beside, conditions
 from .data import as_samples, check_complete, check_magnitude
 from .missing import Gaussian, gaussian_of, units_of
-from .pictures import BLUE, GREY, RED, axes_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -272,10 +271,10 @@ class ComponentChoice:
         """
         ax = axes_of(ax)
         numbers = np.arange(1, len(self.values) + 1)
-        ax.plot(numbers, self.values, marker="o", color=BLUE, label="data")
-        ax.plot(numbers, self.thresholds, color=GREY, linestyle="--", label="threshold")
-        ax.axvline(self.n_components, color=RED, linestyle=":", label="chosen")
-        ax.xaxis.set_major_locator(need("plot", "matplotlib.ticker").MaxNLocator(integer=True))
+        ax.plot(numbers, self.values, marker="o", color=PALETTE[0], label="data")
+        ax.plot(numbers, self.thresholds, color="0.6", linestyle="--", label="threshold")
+        ax.axvline(self.n_components, color=PALETTE[1], linestyle=":", label="chosen")
+        whole_ticks(ax.xaxis)
         ax.set_xlabel("number of components")
         ax.legend(frameon=False)
         return ax

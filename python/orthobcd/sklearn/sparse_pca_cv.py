@@ -21,6 +21,7 @@ from .._internal.checks import (
     as_int,
     is_sparse,
 )
+from .._internal.drawing import PALETTE, axes_of
 from .._internal.extras import need
 from .._internal.gram import Gram, coordinates, squares
 from .._internal.solve import Solve, folder_of, open_checkpoint, side_by_side
@@ -30,7 +31,6 @@ from ..result import Status
 from ..solving import solve
 from .base import problem_of
 from .data import blocks_of, check_magnitude, gram_of, loaded
-from .pictures import BLUE, RED, axes_of
 from .sparse_pca import SparsePCA
 
 if TYPE_CHECKING:
@@ -457,8 +457,10 @@ n_features_in_, feature_names_in_
         nonzeros = self.n_nonzero_path_.mean(axis=1)
         k = self.scores_.shape[1]
         error = self.scores_.std(axis=1, ddof=1) / np.sqrt(k) if k > 1 else None
-        ax.errorbar(nonzeros, self.scores_.mean(axis=1), error, marker="o", capsize=3, color=BLUE)
-        ax.axvline(nonzeros[self.best_index_], color=RED, linestyle="--", label="chosen")
+        ax.errorbar(
+            nonzeros, self.scores_.mean(axis=1), error, marker="o", capsize=3, color=PALETTE[0]
+        )
+        ax.axvline(nonzeros[self.best_index_], color=PALETTE[1], linestyle="--", label="chosen")
         ax.set_xscale("log")
         plain = need("plot", "matplotlib.ticker").ScalarFormatter()
         ax.xaxis.set_major_formatter(plain)
