@@ -211,11 +211,14 @@ def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     return tree
 
 
-def check_arrays(arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises a ValueError unless every array has its shape and holds finite numbers."""
+def check_arrays(
+    arrays: Mapping[str, Any], shapes: Mapping[str, tuple[int, ...]], kind: Any = None
+) -> None:
+    """Raises a ValueError unless arrays have their shapes, the type, and hold finite numbers."""
     for name, shape in shapes.items():
         array = np.asarray(arrays[name])
-        if array.shape != shape or array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+        wrong = array.dtype.kind not in "fiub" if kind is None else array.dtype != kind
+        if wrong or array.shape != shape or not np.isfinite(array).all():
             raise ValueError(
                 f"{name} must hold finite numbers and have shape {shape}, got {array.dtype} of "
                 f"shape {array.shape}"

@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from .._core import j_orthogonal_start
-from .._internal.archive import write_arrays
+from .._internal.archive import check_arrays, write_arrays
 from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
 from ..result import Status
 from .vocabulary import Vocabulary
@@ -132,9 +132,9 @@ class Training:
             raise TypeError("triples must be a list")
         history = {name: arrays[f"history_{name}"] for name in HISTORY}
         validations = len(history["valid_epoch"])
-        for k, (name, curve) in enumerate(history.items()):
-            if curve.shape != (epochs if k < 3 else validations,) or curve.dtype.kind != "f":
-                raise ValueError(f"history_{name} must have a number for every epoch or validation")
+        lengths = [epochs] * 3 + [validations] * (len(HISTORY) - 3)
+        shapes_of = {name: (length,) for name, length in zip(HISTORY, lengths, strict=True)}
+        check_arrays(history, shapes_of, np.float64)
         return cls(
             state=state,
             best=best,
@@ -153,14 +153,10 @@ def _embedding(
     name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...], signature: Signs
 ) -> Embedding:
     """The arrays of an embedding, checked for shape, type, finiteness and J-orthogonality."""
-    for k, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
-        if array.shape != shape or array.dtype != np.float64:
-            raise ValueError(
-                f"{name}_{k} must be float64 of shape {shape}, got {array.dtype} of shape "
-                f"{array.shape}"
-            )
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}_{k} must be finite")
+    names = [f"{name}_{k}" for k in range(len(arrays))]
+    check_arrays(
+        dict(zip(names, arrays, strict=True)), dict(zip(names, shapes, strict=True)), np.float64
+    )
     first, second, third = arrays
     return first, _isometries(f"{name}_1", second, signature), third
 
