@@ -440,12 +440,15 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let most = self.options.effort * patience(self.space.choice()) as f64;
         let idle = progress.unsuccessful as f64 >= most;
         let left = self.limit - progress.spent;
-        if proved || progress.confirmed || idle {
+        // In the round that a limit cuts, perturbations that were not descended count as unsuccessful.
+        if proved {
             Some(Status::Converged)
         } else if incumbent.status.is_some() || self.clock.expired() {
             Some(Status::MaxTime)
         } else if !(left >= 1.0) {
             Some(Status::MaxWork)
+        } else if progress.confirmed || idle {
+            Some(Status::Converged)
         } else {
             let most = self.options.max_sweeps;
             let swept = most.is_some_and(|most| incumbent.rounds >= most);
