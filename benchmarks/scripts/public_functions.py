@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import scipy.linalg
@@ -26,6 +29,7 @@ from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
 import orthobcd.io
+import orthobcd.plot
 
 Call = Callable[[], Any]
 Row = tuple[str, Call, str, Call, str]
@@ -168,6 +172,103 @@ def estimators(x: np.ndarray) -> Iterator[Row]:
         lambda: parallel(x),
         "",
     )
+
+
+def imputed(x: np.ndarray, most: int = 20, repeats: int = 20) -> np.ndarray:
+    """Errors of held-out entries, by 20 singular value decompositions for each number."""
+    rng, errors = np.random.default_rng(0), np.zeros((repeats, most))
+    z = (x - x.mean(axis=0)) / np.where(x.std(axis=0) > 0.0, x.std(axis=0), 1.0)
+    for repeat in range(repeats):
+        out = rng.random(z.shape) < 0.1
+        filled = np.where(out, 0.0, z)
+        for r in range(1, most + 1):
+            for _ in range(20):
+                vectors = np.linalg.eigh(filled.T @ filled)[1][:, -r:]
+                filled = np.where(out, (filled @ vectors) @ vectors.T, z)
+            errors[repeat, r - 1] = np.mean((filled - z)[out] ** 2)
+    return errors
+
+
+def held_out(x: np.ndarray) -> Iterator[Row]:
+    """The row of held-out entries."""
+    yield (
+        "choose_n_components, held_out",
+        lambda: ob.choose_n_components(x, "held_out", random_state=0),
+        "20 decompositions for each number and repeat",
+        lambda: imputed(x),
+        "",
+    )
+
+
+def core(triples: np.ndarray, count: int) -> np.ndarray:
+    """Triples without the entities of least degree, one entity after the other."""
+    alive = set(triples[:, [0, 2]].ravel().tolist())
+    while len(alive) > count:
+        degree = np.bincount(triples[:, [0, 2]].ravel(), minlength=max(alive) + 1)
+        least = min(alive, key=lambda entity: (degree[entity], -entity))
+        alive.remove(least)
+        triples = triples[(triples[:, 0] != least) & (triples[:, 2] != least)]
+    return triples
+
+
+def pictures(x: np.ndarray) -> Iterator[Row]:
+    """Rows of plots."""
+    matplotlib.use("Agg")
+    pca = ob.SparsePCA(5, n_nonzero=40, random_state=0).fit(x)
+    z = pca.transform(x)[:, :2]
+
+    def drawn(draw: Callable[[Any], Any]) -> Call:
+        """Draws into new axes and closes them."""
+
+        def call() -> None:
+            draw(plt.figure().add_subplot())
+            plt.close("all")
+
+        return call
+
+    def circle(ax: Any) -> None:
+        for column in x.T[x.std(axis=0) > 0.0]:
+            tip = [np.corrcoef(column, own)[0, 1] for own in z.T]
+            ax.arrow(0.0, 0.0, *tip)
+        ax.set_xlim(-1.1, 1.1)
+
+    def bars(_: Any) -> None:
+        for k, own in enumerate(pca.components_):
+            top = np.argsort(-np.abs(own))[:12]
+            plt.subplot(1, 5, k + 1).barh(range(12), own[top])
+
+    shares = pca.explained_variance_ratio_
+    path = ob.regularization_path(x, 5)
+    rows: list[tuple[str, Call, Call]] = [
+        ("components", lambda: (ob.plot.components(pca), plt.close("all")), drawn(bars)),
+        (
+            "scores",
+            drawn(lambda ax: ob.plot.scores(pca, x, ax=ax)),
+            drawn(lambda ax: ax.scatter(*z.T)),
+        ),
+        (
+            "correlation_circle",
+            drawn(lambda ax: ob.plot.correlation_circle(pca, x, ax)),
+            drawn(circle),
+        ),
+        (
+            "scree",
+            drawn(lambda ax: ob.plot.scree(pca, ax=ax)),
+            drawn(lambda ax: ax.plot(np.cumsum(shares))),
+        ),
+        (
+            "path",
+            drawn(lambda ax: ob.plot.path(path, ax=ax)),
+            drawn(lambda ax: ax.plot(path.alphas, path.n_nonzero)),
+        ),
+        (
+            "convergence",
+            drawn(lambda ax: ob.plot.convergence(pca.result_, ax=ax)),
+            drawn(lambda ax: ax.plot(pca.result_.history["seconds"])),
+        ),
+    ]
+    for name, ours, plain in rows:
+        yield f"plot.{name}", ours, "the same marks by matplotlib", plain, ""
 
 
 def paths(x: np.ndarray) -> Iterator[Row]:
@@ -317,6 +418,45 @@ def files(folder: Path) -> Iterator[Row]:
         lambda: [pd.read_csv(triples, sep="\t", header=None)[k].factorize() for k in range(3)],
         "",
     )
+    numbered = rng.integers(0, 2000, (50_000, 3)) % [2000, 10, 2000]
+    yield (
+        "dense_core, 2000 to 1500 entities",
+        lambda: ob.dense_core(numbered, 1500),
+        "the same by NumPy, an entity at a time",
+        lambda: core(numbered, 1500),
+        "",
+    )
+    pca = ob.SparsePCA(5, n_nonzero=40, random_state=0).fit(load_digits().data)
+    saved, plain, pickled = folder / "pca.npz", folder / "plain.npz", folder / "pca.joblib"
+    components, mean = pca.components_, pca.mean_
+    yield (
+        "io.write_components",
+        lambda: orthobcd.io.write_components(saved, components, mean=mean),
+        "numpy.savez",
+        lambda: np.savez(plain, components=components, mean=mean),
+        "a new file is complete or absent",
+    )
+    yield (
+        "io.load_components",
+        lambda: orthobcd.io.load_components(saved),
+        "numpy.load",
+        lambda: dict(np.load(plain)),
+        "checks",
+    )
+    yield (
+        "SparsePCA.save",
+        lambda: pca.save(saved),
+        "joblib.dump",
+        lambda: joblib.dump(pca, pickled),
+        "no pickle",
+    )
+    yield (
+        "SparsePCA.load",
+        lambda: ob.SparsePCA.load(saved),
+        "joblib.load",
+        lambda: joblib.load(pickled),
+        "checks of every array",
+    )
 
 
 def main() -> None:
@@ -326,7 +466,8 @@ def main() -> None:
     print("| function | s | plain | s | times | what differs |")
     print("|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for group in (estimators(x), paths(x), mixed(), files(Path(folder))):
+        groups = (estimators(x), held_out(x), paths(x), mixed(), pictures(x))
+        for group in (*groups, files(Path(folder))):
             for name, ours, plain, theirs, note in group:
                 mine, other = seconds(ours), seconds(theirs)
                 ratio = f"{mine / other:.1f}"
