@@ -162,7 +162,8 @@ pub(super) fn first(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, thr
             return;
         }
         let work = TaskWork::new(clock, f64::INFINITY);
-        let made = |_: usize| first_point(problem, (form, &own), number, threads, &work);
+        let best = incumbent.best.x.clone();
+        let made = |_: usize| first_point(problem, (form, &own), (number, &best), threads, &work);
         let found = pool::run(1, 1, clock, made, |_| incumbent.watch(None));
         if let Some((name, x)) = found.into_iter().flatten().flatten().next() {
             take(incumbent, x, (name, work.spent()), false);

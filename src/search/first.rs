@@ -9,19 +9,19 @@ use crate::objective::{QuadraticForm, gradient_work};
 use crate::problem::Problem;
 use crate::start;
 use crate::support::{
-    Cardinality, ColumnModel, Directions, Powers, Rules, Sparsity, leading_axes, rays,
+    Cardinality, ColumnModel, Directions, EXACT, Powers, Rules, Sparsity, leading_axes, rays,
 };
 use crate::threads::Threads;
 
 /// Number of points, each better and at more work than the one before.
 pub(super) const POINTS: usize = 3;
 
-/// Returns the name of the method and its point `number` below [`POINTS`]; None if there is none for the problem, or the
-/// task expired.
+/// Returns the name of the method and its point `number` below [`POINTS`], given the best point so far; None if there is
+/// none for the problem, or the task expired.
 pub(super) fn first_point(
     problem: &Problem<'_>,
     (form, profile): (&dyn QuadraticForm, &Profile),
-    number: usize,
+    (number, best): (usize, &Array2<f64>),
     threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<(&'static str, Array2<f64>)> {
@@ -30,6 +30,11 @@ pub(super) fn first_point(
     }
     match profile.kind {
         Kind::Count if number < 2 => {
+            // Where columns have many nonzeros, others than truncated powers come first.
+            let many = best.iter().filter(|&&v| v != 0.0).count() > EXACT * best.ncols();
+            if number > 0 && many {
+                return None;
+            }
             let x = powers(problem, form, number == 0, threads, work)?;
             Some(("powers", x))
         }

@@ -46,7 +46,7 @@ const RANK: f64 = 1e-8;
 
 /// Most rows of a column that is solved on its rows. A larger one only takes the step of the power method, until the
 /// relative decrease is below [`ENOUGH`].
-const EXACT: usize = 100;
+pub(crate) const EXACT: usize = 100;
 const ENOUGH: f64 = 1e-4;
 
 /// F and s with −C ≈ s·FFᵀ, and FᵀF.
@@ -341,31 +341,34 @@ impl Powers<'_> {
             false => y[i].abs(),
         };
         let open = |i: usize| free[i] && included.binary_search(&i).is_err();
-        let mut part = Part::default();
         // In sample space, y is the inner product of A_i with a unit vector, times the norm of A x.
         let image = match run.part.rows.is_empty() {
             true => 1.0,
             false => -2.0 * run.part.value,
         };
-        let least_square = 2.0 * self.price * image;
-        let sizes = |i: usize, least: f64| match size(i) {
-            size if size > least && open(i) => size,
-            _ => 0.0,
+        let worth = (2.0 * self.price * image).sqrt();
+        let chosen = |most: usize, worth: f64| {
+            largest(y.len(), most, |i, least| match size(i) {
+                size if size > least.max(worth) && open(i) => size,
+                _ => 0.0,
+            })
         };
-        for (own, i) in largest(y.len(), most, sizes) {
-            if own * own <= least_square && !part.rows.is_empty() {
-                break;
-            }
-            part.insert(i, y[i]);
+        let mut rows = chosen(most, worth);
+        if rows.is_empty() && worth > 0.0 {
+            rows = chosen(most.min(1), 0.0);
         }
-        for &i in included {
-            let least = if rules.nonnegative {
-                0.0
-            } else {
-                f64::NEG_INFINITY
-            };
-            part.insert(i, y[i].max(least));
-        }
+        let mut rows: Vec<usize> = rows.into_iter().map(|(_, i)| i).collect();
+        rows.extend(included);
+        rows.sort_unstable();
+        let least = match rules.nonnegative {
+            true => 0.0,
+            false => f64::NEG_INFINITY,
+        };
+        let mut part = Part {
+            values: rows.iter().map(|&i| y[i].max(least)).collect(),
+            rows,
+            value: 0.0,
+        };
         part.normalise().then_some(part)
     }
 
