@@ -18,8 +18,8 @@ use crate::solver::{Monitor, Options};
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, LEADING, Opening};
 use crate::support::{
-    Cardinality, ColumnModel, Directions, GAIN, Powers, Rules, Sparsity, State, SupportMover,
-    leading_axes, merged, weights,
+    Axes, Cardinality, ColumnModel, Directions, GAIN, Powers, Rules, Sparsity, State, SupportMover,
+    merged, weights,
 };
 use crate::threads::Threads;
 
@@ -223,16 +223,16 @@ impl<'a> EntrySets<'a> {
     ) -> Option<Self> {
         let (n, r) = (form.order(), selection.len());
         let go_on = || !work.expired();
-        let (basis, spectrum) = leading_axes(form, r, threads, work)?;
+        let axes = Axes::leading(form, r, threads, work)?;
+        let basis = axes.vectors;
         work.spend(varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
-        let model = ColumnModel::new(form, rules, weights, spectrum, work)?;
+        let model = ColumnModel::new(form, rules, weights, axes.spectrum, work)?;
         let scaled = opening::scaled(&model, &basis, work)?;
         let basis = basis.slice(s![.., ..r]).to_owned();
         Some(Self {
             scaled: scaled.slice(s![.., ..r]).to_owned(),
-            directions: Directions::of_data(form, work)
-                .unwrap_or_else(|| Directions::scaled(scaled, work)),
+            directions: (axes.exact).unwrap_or_else(|| Directions::scaled(scaled, work)),
             material: Material::new(selection, basis, given, (most, model.is_dense()), &go_on),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))

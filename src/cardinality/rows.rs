@@ -26,7 +26,7 @@ use crate::solver::{Monitor, Options};
 use crate::start::is_spectrum_exact;
 use crate::stored::stored;
 use crate::support::{
-    self, AT_ONCE, BYTES, GAIN, SCALAR, TRIALS, largest_rows, leading_axes, opening::axes,
+    self, AT_ONCE, Axes, BYTES, GAIN, SCALAR, TRIALS, largest_rows, opening::axes,
 };
 use crate::threads::Threads;
 
@@ -114,7 +114,8 @@ pub fn minimize_row_sparse(
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |work: &TaskWork<'_>| {
         let go_on = || !work.expired();
-        let (basis, (low, high)) = leading_axes(form, r, threads, work)?;
+        let axes = Axes::leading(form, r, threads, work)?;
+        let (basis, (low, high)) = (axes.vectors, axes.spectrum);
         Some(RowSets {
             scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
             shift: high.max(0.0),

@@ -7,6 +7,8 @@
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 
+use std::sync::OnceLock;
+
 use ndarray::Array2;
 
 use super::candidate::Candidate;
@@ -156,14 +158,22 @@ pub(super) fn first(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, thr
     if is_chosen(incumbent.auto) {
         return;
     }
-    let own = profile(problem);
+    let (own, axes) = (profile(problem), OnceLock::new());
     for number in 0..POINTS {
         if incumbent.status.is_some() || clock.expired() {
             return;
         }
         let work = TaskWork::new(clock, f64::INFINITY);
         let best = incumbent.best.x.clone();
-        let made = |_: usize| first_point(problem, (form, &own), (number, &best), threads, &work);
+        let made = |_: usize| {
+            first_point(
+                problem,
+                (form, &own, &axes),
+                (number, &best),
+                threads,
+                &work,
+            )
+        };
         let found = pool::run(1, 1, clock, made, |_| incumbent.watch(None));
         if let Some((name, x)) = found.into_iter().flatten().flatten().next() {
             take(incumbent, x, (name, work.spent()), false);

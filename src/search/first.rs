@@ -1,6 +1,8 @@
 //! First points from a few products, before anything else is computed: truncated power iterations for ℓ0, and
 //! rows that belong to rays for X ≥ 0.
 
+use std::sync::OnceLock;
+
 use ndarray::{Array2, Axis, s};
 
 use crate::heuristic::{Kind, Profile};
@@ -8,19 +10,17 @@ use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
 use crate::problem::Problem;
 use crate::start;
-use crate::support::{
-    Cardinality, ColumnModel, Directions, EXACT, Powers, Rules, Sparsity, leading_axes, rays,
-};
+use crate::support::{Axes, Cardinality, ColumnModel, EXACT, Powers, Rules, Sparsity, rays};
 use crate::threads::Threads;
 
 /// Number of points, each better and at more work than the one before.
 pub(super) const POINTS: usize = 3;
 
-/// Returns the name of the method and its point `number` below [`POINTS`], given the best point so far; None if there is
+/// Returns the name of the method and its point `number` below [`POINTS`], given the best point so far; the axes are made once. None if there is
 /// none for the problem, or the task expired.
-pub(super) fn first_point(
+pub(super) fn first_point<'a>(
     problem: &Problem<'_>,
-    (form, profile): (&dyn QuadraticForm, &Profile),
+    (form, profile, axes): (&'a dyn QuadraticForm, &Profile, &OnceLock<Option<Axes<'a>>>),
     (number, best): (usize, &Array2<f64>),
     threads: &Threads,
     work: &TaskWork<'_>,
@@ -28,6 +28,8 @@ pub(super) fn first_point(
     if profile.mixed || profile.rotations || !form.is_trace_form() {
         return None;
     }
+    let leading = || Axes::leading(form, problem.components, threads, work);
+    let axes = || axes.get_or_init(leading).as_ref();
     match profile.kind {
         Kind::Count if number < 2 => {
             // Where columns have many nonzeros, others than truncated powers come first.
@@ -35,13 +37,12 @@ pub(super) fn first_point(
             if number > 0 && many {
                 return None;
             }
-            let x = powers(problem, form, number == 0, threads, work)?;
+            let x = powers(problem, (form, axes()?), number == 0, work)?;
             Some(("powers", x))
         }
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
             let r = problem.components;
-            let (axes, _) = leading_axes(form, r, threads, work)?;
-            let mut axes = axes.slice_move(s![.., ..r]);
+            let mut axes = axes()?.vectors.slice(s![.., ..r]).to_owned();
             if number > 0 {
                 axes = axes.dot(&start::random(r, r, number as u64));
             }
@@ -66,9 +67,8 @@ fn outward(mut y: Array2<f64>) -> Array2<f64> {
 /// Returns a point of truncated power iterations with the penalty of a nonzero; a quick one has few runs.
 fn powers(
     problem: &Problem<'_>,
-    form: &dyn QuadraticForm,
+    (form, axes): (&dyn QuadraticForm, &Axes<'_>),
     quick: bool,
-    threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = (form.order(), problem.components);
@@ -76,9 +76,8 @@ fn powers(
     let sparsity =
         Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(problem.penalty.nonnegative());
     let rules = Rules::new(&sparsity, n, r).ok()?;
-    let (axes, spectrum) = leading_axes(form, r, threads, work)?;
-    let model = ColumnModel::new(form, rules, vec![1.0; r], spectrum, work)?;
-    let directions = Directions::of_form(form, axes, work)?;
+    let model = ColumnModel::new(form, rules, vec![1.0; r], axes.spectrum, work)?;
+    let directions = axes.directions(form, work)?;
     let powers = Powers {
         model: &model,
         work,

@@ -50,6 +50,7 @@ pub(crate) const EXACT: usize = 100;
 const ENOUGH: f64 = 1e-4;
 
 /// F and s with −C ≈ s·FFᵀ, and FᵀF.
+#[derive(Clone)]
 pub(crate) struct Directions<'a> {
     /// By rows.
     f: Cow<'a, [f64]>,
@@ -59,32 +60,13 @@ pub(crate) struct Directions<'a> {
 
 impl<'a> Directions<'a> {
     /// Returns exact directions for −C = s·AᵀA with few samples; None for any other C.
-    pub(crate) fn of_data(form: &'a dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Self> {
+    fn of_data(form: &'a dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Self> {
         let (scale, at) = form.factor()?;
         let (n, m) = at.dim();
         if !(scale < 0.0) || m > SAMPLES || m >= n {
             return None;
         }
         Some(Self::new(at.to_slice()?.into(), m, -scale, work))
-    }
-
-    /// Returns the directions of a form with these leading axes; None if the task expired.
-    pub(crate) fn of_form(
-        form: &'a dyn QuadraticForm,
-        axes: Array2<f64>,
-        work: &TaskWork<'_>,
-    ) -> Option<Self> {
-        if let Some(exact) = Self::of_data(form, work) {
-            return Some(exact);
-        }
-        work.spend(gradient_work(form, axes.ncols()));
-        let image = form.apply_while(axes.view(), &Threads::serial(), &|| !work.expired())?;
-        let mut scaled = axes;
-        for (mut axis, image) in scaled.columns_mut().into_iter().zip(image.columns()) {
-            let curvature = -axis.dot(&image);
-            axis *= curvature.max(0.0).sqrt();
-        }
-        Some(Self::scaled(scaled, work))
     }
 
     /// Returns directions from eigenvectors of C scaled by the roots of their curvatures.
@@ -175,28 +157,70 @@ impl<'a> Directions<'a> {
     }
 }
 
-/// Returns at least r eigenvectors of C for its smallest eigenvalues, [`DIRECTIONS`] of them if that is cheap, and
-/// approximate extreme eigenvalues; None if the task expired.
-pub(crate) fn leading_axes(
-    form: &dyn QuadraticForm,
-    r: usize,
-    threads: &Threads,
-    work: &TaskWork<'_>,
-) -> Option<(Array2<f64>, (f64, f64))> {
-    let n = form.order();
-    let many = DIRECTIONS.clamp(r, n.max(r));
-    let exact = Directions::of_data(form, work);
-    if let Some(known) = exact.and_then(|exact| exact.axes(r..many, work)) {
-        return Some(known);
+/// Eigenvectors of C for its smallest eigenvalues.
+pub(crate) struct Axes<'a> {
+    /// At least r of them, n×p.
+    pub(crate) vectors: Array2<f64>,
+    /// Approximate extreme eigenvalues.
+    pub(crate) spectrum: (f64, f64),
+    /// The exact directions, for few samples.
+    pub(crate) exact: Option<Directions<'a>>,
+}
+
+impl<'a> Axes<'a> {
+    /// Returns at least r axes, [`DIRECTIONS`] of them if that is cheap; None if the task expired.
+    pub(crate) fn leading(
+        form: &'a dyn QuadraticForm,
+        r: usize,
+        threads: &Threads,
+        work: &TaskWork<'_>,
+    ) -> Option<Self> {
+        let n = form.order();
+        let many = DIRECTIONS.clamp(r, n.max(r));
+        let exact = Directions::of_data(form, work);
+        if let Some((vectors, spectrum)) =
+            (exact.as_ref()).and_then(|exact| exact.axes(r..many, work))
+        {
+            return Some(Self {
+                vectors,
+                spectrum,
+                exact,
+            });
+        }
+        let count = match AXES * gradient_work(form, many) <= AXES_WORK {
+            true => many,
+            false => r,
+        };
+        let go_on = || !work.expired();
+        let (vectors, spectrum, spent) =
+            start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
+        work.spend(spent);
+        Some(Self {
+            vectors,
+            spectrum,
+            exact,
+        })
     }
-    let count = match AXES * gradient_work(form, many) <= AXES_WORK {
-        true => many,
-        false => r,
-    };
-    let go_on = || !work.expired();
-    let (basis, spectrum, spent) = start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
-    work.spend(spent);
-    Some((basis, spectrum))
+
+    /// Returns the directions, from the axes scaled by the roots of their curvatures if they are not exact; None if the
+    /// task expired.
+    pub(crate) fn directions(
+        &self,
+        form: &dyn QuadraticForm,
+        work: &TaskWork<'_>,
+    ) -> Option<Directions<'a>> {
+        if self.exact.is_some() {
+            return self.exact.clone();
+        }
+        let mut scaled = self.vectors.clone();
+        work.spend(gradient_work(form, scaled.ncols()));
+        let image = form.apply_while(scaled.view(), &Threads::serial(), &|| !work.expired())?;
+        for (mut axis, image) in scaled.columns_mut().into_iter().zip(image.columns()) {
+            let curvature = -axis.dot(&image);
+            axis *= curvature.max(0.0).sqrt();
+        }
+        Some(Directions::scaled(scaled, work))
+    }
 }
 
 /// Returns which rows column t may have if it shares none with other columns.
