@@ -246,6 +246,20 @@ impl<'a> EntrySets<'a> {
         Maker::new(self.mover(work), (&self.material, &self.directions), seed)
     }
 
+    /// Returns the point with as many nonzeros as the limit allows; None if it has them, or they cost too much.
+    fn filled(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<State> {
+        let (counts, rules) = (self.model.rules.used(x), &self.model.rules);
+        let is_full = (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0);
+        let point = (!is_full).then(|| self.model.point_of(x, work)).flatten()?;
+        if self.model.is_costly(&point) {
+            return None;
+        }
+        let mover = self.mover(work);
+        let mut state = mover.state(point);
+        mover.fill(&mut state, f64::INFINITY);
+        Some(state)
+    }
+
     fn mover<'s>(&'s self, work: &'s TaskWork<'s>) -> SupportMover<'s> {
         SupportMover {
             model: &self.model,
@@ -318,22 +332,14 @@ impl SearchSpace for EntrySets<'_> {
         valued.sort_by(|a, b| a.0.total_cmp(&b.0));
         valued.dedup_by(|a, b| a.0 == b.0);
         valued.truncate(OPENINGS);
+        for point in &mut valued {
+            if let Some(state) = self.filled(&point.1, work) {
+                *point = (state.point.value(), self.dense(&state));
+            }
+        }
+        valued.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.material.points = valued.into_iter().map(|point| point.1).collect();
-        let best = self.material.points.first()?;
-        let (counts, rules) = (self.model.rules.used(best), &self.model.rules);
-        if (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0) {
-            return None;
-        }
-        let point = self.model.point_of(best, work)?;
-        if self.model.is_costly(&point) {
-            return None;
-        }
-        let mover = self.mover(work);
-        let mut state = mover.state(point);
-        mover.fill(&mut state, f64::INFINITY);
-        let filled = self.dense(&state);
-        self.material.points[0].clone_from(&filled);
-        Some(filled)
+        self.material.points.first().cloned()
     }
 
     fn bound(&self, value: f64) -> f64 {

@@ -82,8 +82,8 @@ pub(super) trait SearchSpace: Sync {
     /// Returns X of a point that needs no search.
     fn matrix(&self, point: &Self::Point) -> Array2<f64>;
 
-    /// Takes the points from which the first chains start; returns the best one with as many nonzeros as the limit
-    /// allows, if it had fewer.
+    /// Takes the points from which the first chains start; returns the best one, with as many nonzeros as the limit
+    /// allows.
     fn begin_from(&mut self, points: Vec<Self::Point>, work: &TaskWork<'_>) -> Option<Array2<f64>>;
 
     /// Returns a lower bound of the objective, or −∞; `value` is the objective of the incumbent.
@@ -351,8 +351,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
     for point in &points {
         incumbent.accept(space.matrix(point), 0.0);
     }
-    if let Some(filled) = space.begin_from(points, &work) {
-        incumbent.accept(filled, 0.0);
+    if let Some(best) = space.begin_from(points, &work) {
+        incumbent.accept(best, 0.0);
     }
     let search = ChainSearch {
         bound: space.bound(incumbent.value()),
