@@ -62,7 +62,7 @@ $(DEV)/.demo: $(WHEELS)/.built
 	touch $@
 
 demo: $(DEV)/.demo
-	$(DEV)/bin/python $(SAFE) -m orthobcd.demo $(if $(DATA),"$(DATA)") --out "$(OUT)" --force
+	$(DEV)/bin/python $(SAFE) -m orthobcd demo $(if $(DATA),"$(DATA)") --out "$(OUT)" --force
 
 # The comparison -------------------------------------------------------------------------------
 

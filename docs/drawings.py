@@ -1,4 +1,4 @@
-"""The drawings of the guide: `python docs/drawings.py docs/images`, or `make -f tools/maintain.mk figures`."""
+"""The drawings of the guide: `python docs/drawings.py docs/images`."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import scipy.sparse
 
 import orthobcd as ob
@@ -45,7 +46,7 @@ for k, row in enumerate(pca.components_):
             "of its 200 strongest stories": f"{tally.max() / 200:.0%}",
         }
     )
-table = plot.comparison(rows)
+print(pd.DataFrame(rows).to_string(index=False))
 # [end:topics]
 
 purity = [int(row["of its 200 strongest stories"].rstrip("%")) for row in rows]
@@ -58,5 +59,4 @@ heat = plot.components(pca, kind="heatmap")
 
 def save(folder: Path) -> None:
     """Write the figures of the page."""
-    table.figure.savefig(folder / "text-topics.png", dpi=110)
     heat.figure.savefig(folder / "text-heat.png", dpi=110)

@@ -255,15 +255,6 @@ def test_wrong_usage(capsys):
     assert "usage:" in capsys.readouterr().err
 
 
-def test_the_demo_is_handed_on_and_the_bench_has_moved(monkeypatch, capsys):
-    seen = []
-    monkeypatch.setattr("orthobcd.demo.main", lambda argv: seen.append(argv) or 0)
-    assert cli.main(["demo", "data.csv"]) == 0
-    assert seen == [["data.csv"]]
-    assert cli.main(["bench", "--suite", "quick", "--list"]) == 2
-    assert "orthobcd-bench" in capsys.readouterr().err
-
-
 def test_the_script_and_the_module_are_the_same(tmp_path):
     from importlib.metadata import entry_points
 

@@ -424,7 +424,7 @@ def test_what_a_user_got_wrong_is_exit_code_2(name, folder, capsys):
 
 
 def test_the_page_names_every_command(capsys):
-    """And shows a call of each, but `bench` and `demo`, which have a section and a row."""
+    """And shows a call of each, but `demo`, which has a row."""
     text = (ROOT / "docs/command-line.md").read_text("utf-8")
     with pytest.raises(SystemExit):
         cli.main(["--help"])
@@ -432,4 +432,4 @@ def test_the_page_names_every_command(capsys):
     assert {"sparse-pca", "transform", "demo"} <= set(commands)
     for command in commands:
         assert re.search(rf"^\| `{command}[ `]", text, re.M), command
-        assert command in ("bench", "demo", "hyperbolic") or f"orthobcd {command} " in text, command
+        assert command in ("demo", "hyperbolic") or f"orthobcd {command} " in text, command

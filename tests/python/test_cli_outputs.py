@@ -397,7 +397,7 @@ def test_the_demo_replaces_neither_data_nor_files(name, folder, capsys, monkeypa
     write_table(Path(name))
     before = Path(name).read_bytes()
     for arguments, reason in (
-        ([name, "--out", ".", "--force"], "is read"),
+        ([name, "--out", ".", "--force"], "which is read"),
         (["data.csv", "--out", "."], "--force"),
         (["data.csv", "--out", "data.csv"], "File exists"),
     ):

@@ -15,8 +15,9 @@ sparse = pytest.importorskip("scipy.sparse")
 pytest.importorskip("sklearn")
 
 import orthobcd as ob  # noqa: E402
-from orthobcd import demo  # noqa: E402
+from orthobcd import cli, demo  # noqa: E402
 from orthobcd import io as files  # noqa: E402
+from orthobcd._internal.gram import Gram  # noqa: E402
 
 from .conftest import SAFE_PATH  # noqa: E402
 
@@ -86,11 +87,12 @@ def test_explained_variance(digits):
     assert digits[0].explained == pytest.approx(share, rel=1e-9)
     assert all(row.explained < share for row in digits[1:])
     # The explained variance of a basis that is not orthonormal depends only on its span.
-    variance = demo.Variance(load_digits().data)
+    gram = Gram.of_rows(load_digits().data, center=True)
     x = np.random.default_rng(0).standard_normal((64, 3))
     mix = np.random.default_rng(1).standard_normal((3, 3))
-    assert variance.of_span(x) == pytest.approx(variance.of_span(x @ mix))
-    assert variance.of_span(np.hstack([x, x])) == pytest.approx(variance.of_span(x))
+    explained = demo.valued(gram, "", x, 0.0).explained
+    for same in (x @ mix, np.hstack([x, x])):
+        assert demo.valued(gram, "", same, 0.0).explained == pytest.approx(explained)
 
 
 def test_table_is_aligned(digits):
@@ -101,7 +103,7 @@ def test_table_is_aligned(digits):
 
 def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *SAFE_PATH, "-m", "orthobcd.demo", *arguments],
+        [sys.executable, *SAFE_PATH, "-m", "orthobcd", "demo", *arguments],
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -121,7 +123,7 @@ def test_the_command(digits, tmp_path, monkeypatch, capsys):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "compare", compare)
-    assert demo.main(["--out", "here"]) == 0
+    assert cli.main(["demo", "--out", "here"]) == 0
     said = capsys.readouterr()
     assert "OBCD l0" in said.out
     assert said.err == ""
@@ -182,7 +184,7 @@ def test_the_command_on_every_kind_of_file(name, tmp_path, monkeypatch, capsys):
     GOOD[name](tmp_path / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "compare", partial(demo.compare, seconds=0.05))
-    assert demo.main([name, "--out", ".", "--components", "2"]) == 0
+    assert cli.main(["demo", name, "--out", ".", "--components", "2"]) == 0
     assert "20 samples, 6 features, 2 components" in capsys.readouterr().out
 
 

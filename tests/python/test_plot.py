@@ -125,19 +125,6 @@ def test_an_estimator_brings_its_names():
     assert ax.get_yticklabels()[0].get_text().startswith("gene ")
 
 
-def test_comparison():
-    rows = [
-        {"method": "ours", "explained": 0.71234, "nonzeros": 50, "gap": 2.2e-16},
-        {"method": "theirs", "explained": 0.5, "nonzeros": 50, "gap": 0.0},
-    ]
-    ax = plot.comparison(rows, bold=[0])
-    rendered(ax)
-    texts = {text.get_text(): text for text in ax.texts}
-    assert {"ours", "theirs", "0.7123", "2.2e-16", "0", "nonzeros"} <= set(texts)
-    assert texts["ours"].get_fontweight() == "bold"
-    assert texts["theirs"].get_fontweight() == "normal"
-
-
 @pytest.mark.parametrize(
     ("error", "name", "call"),
     [
@@ -149,8 +136,6 @@ def test_comparison():
         (ValueError, "titles", lambda: plot.components(np.eye(2), titles=["a"])),
         (ValueError, "image_shape", lambda: plot.components(np.eye(2), image_shape=(3, 3))),
         (ValueError, "image_shape", lambda: plot.components(np.eye(2), kind="images")),
-        (ValueError, "rows", lambda: plot.comparison([])),
-        (ValueError, "gap", lambda: plot.comparison([{"gap": 1.0}, {}])),
     ],
 )
 def test_refused(error, name, call):

@@ -8,7 +8,6 @@ components so far and the checkpoint are still written.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 
 from .._internal.reading import reason_of
@@ -18,12 +17,6 @@ from .options import parser
 from .terminal import FAILED, INTERRUPTED, WRONG, Terminations, WrongArgument
 
 __all__ = ["WrongArgument", "main"]
-
-BENCH = (
-    "orthobcd bench is a package of its own, orthobcd-bench, in the folder benchmarks of the "
-    "sources: pip install ./benchmarks, then orthobcd-bench"
-)
-
 
 SIGNALLED = 128
 """Exit code of a process that a signal ended, less the number of the signal."""
@@ -42,15 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments[:1] == ["bench"]:
-        complain(BENCH)
-        return WRONG
-    if arguments[:1] == ["demo"]:
-        from ..demo import main as demo
-
-        return demo(arguments[1:])
-    options = parser().parse_args(arguments)
+    options = parser().parse_args(argv)
     with Terminations() as terminations:
         code = _run(options)
     ended = terminations.number

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._internal.checks import is_sparse
+from .._internal.extras import need
 from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, opened, read_npy, reason_of
 from .._internal.terminal import complain, say
@@ -21,48 +22,12 @@ from ..io.components import component_arrays, read_components
 from ..io.errors import MissingValues
 from ..io.selection import WrongColumns, indices_of
 from ..io.streams import STREAMED, Stream, stream_of
-from .outputs import READING, Outputs
+from .outputs import READING, Outputs, check_output
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 
 
-def sparse_pca(options: argparse.Namespace) -> int:
-    """Runs ``orthobcd sparse-pca``; returns the exit code."""
-    from ..sklearn import SparsePCA
-
-    def make(shared: dict[str, Any]) -> Any:
-        return SparsePCA(
-            penalty=options.penalty,
-            alpha=options.alpha,
-            alpha_scale=options.alpha_scale,
-            n_features=options.n_features,
-            **shared,
-        )
-
-    return _fit(options, make)
-
-
-def nonneg_pca(options: argparse.Namespace) -> int:
-    """Runs ``orthobcd nonneg-pca``; returns the exit code."""
-    from ..sklearn import NonnegativePCA
-
-    return _fit(options, lambda shared: NonnegativePCA(**shared))
-
-
-SHARED = (
-    "center",
-    "scale",
-    "missing",
-    "max_time",
-    "effort",
-    "random_state",
-    "n_jobs",
-    "verbose",
-    "max_memory",
-)
-"""Options with the names of the estimators' parameters."""
-
-
-def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> int:
+def fit(options: argparse.Namespace) -> int:
+    """Runs ``orthobcd sparse-pca`` or ``orthobcd nonneg-pca``; returns the exit code."""
     from ..sklearn.base import default_components
     from ..sklearn.saving import arrays_of
 
@@ -86,8 +51,9 @@ def _fit(options: argparse.Namespace, make: Callable[[dict[str, Any]], Any]) -> 
     if shape is not None and shape[0] * shape[1] != n:
         raise WrongArgument(f"--image-shape must have {n} pixels, got {shape[0]}x{shape[1]}")
     features = {name: _features(options, name, names, n) for name in ("include", "exclude")}
-    shared = {name: getattr(options, name) for name in SHARED}
-    pca = make({"n_components": r, "n_nonzero": counts, **features, **shared})
+    given = vars(options)
+    named = {name: given[name] for name in options.estimator().get_params() if name in given}
+    pca = options.estimator(**{**named, "n_components": r, **features})
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -225,6 +191,22 @@ def _say_components(V: Any, ratios: Any, names: Sequence[str]) -> None:
         count = int(np.count_nonzero(row))
         rest = f" … {count} in all" if count > len(parts) else ""
         say(f"  component {k:<3d} {100 * ratio:6.2f} %  {'  '.join(parts)}{rest}")
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Runs ``orthobcd demo``; returns the exit code."""
+    need("plot", "matplotlib").use("Agg")
+    from ..demo import run
+
+    files = [options.out / name for name in ("table.txt", "components.png")]
+    options.out.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        check_output("out", file, [options.data or ""], options.force)
+    try:
+        run(options.data, files, options.components)
+    except ValueError as error:
+        raise WrongArgument(in_options(error, options)) from error
+    return OK
 
 
 def hyperbolic(options: argparse.Namespace) -> int:

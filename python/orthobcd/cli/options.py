@@ -1,16 +1,20 @@
-"""The options of the commands, with their help texts."""
+"""The options of the commands, made from the signatures and docstrings of what they call."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
+from .. import HyperbolicEigenvalueProblem, __version__, solve
+from ..certificate import certify as prove
+from ..io import read_matrix
 from ..io.matrices import KINDS
-from .commands import certify, hyperbolic, nonneg_pca, sparse_pca
+from .commands import certify, demo, fit, hyperbolic
 from .transform import transform
 
 EPILOG = """\
@@ -104,46 +108,18 @@ def parser() -> argparse.ArgumentParser:
         one.set_defaults(run=run)
         return one
 
-    sparse = command("sparse-pca", sparse_pca, "orthonormal sparse components", SPARSE_EXAMPLES)
-    _add_sparse(sparse)
-    nonnegative = command(
-        "nonneg-pca", nonneg_pca, "orthonormal nonnegative components", NONNEGATIVE_EXAMPLES
+    _add_estimator(
+        command("sparse-pca", fit, "orthonormal sparse components", SPARSE_EXAMPLES), "SparsePCA"
     )
-    nonnegative.add_argument("--n-nonzero", **COUNTS)
-    for one in (sparse, nonnegative):
-        _add_estimator(one)
-    pencil = command(
-        "hyperbolic",
-        hyperbolic,
-        "hyperbolic eigenvalues: min tr(X'(A'A + ridge I)X) with X'JX = J",
-        HYPERBOLIC_EXAMPLES,
-    )
-    _add_hyperbolic(pencil)
-    proof = command(
-        "certify", certify, "feasibility, stationarity and bound of components", CERTIFY_EXAMPLES
-    )
-    _add_certify(proof)
-    applied = command(
-        "transform", transform, "coordinates of data in saved components", TRANSFORM_EXAMPLES
-    )
-    applied.add_argument(
-        "components",
-        metavar="COMPONENTS",
-        help=".npz as --out writes it: with mean, scale and names; features are found by name",
-    )
-    applied.add_argument(
-        "--out",
-        metavar="FILE",
-        type=Path,
-        help="write coordinates, .csv or .npy (default: as .csv to the standard output)",
-    )
-    for one in (sparse, nonnegative, pencil, proof, applied):
-        _add_files(one)
-    for name, summary in (
-        ("bench", "says where the comparison with other methods is"),
-        ("demo", "compares sparse and nonnegative PCA with thresholded PCA"),
-    ):
-        own.add_parser(name, help=summary, add_help=False)
+    summary = "orthonormal nonnegative components"
+    _add_estimator(command("nonneg-pca", fit, summary, NONNEGATIVE_EXAMPLES), "NonnegativePCA")
+    summary = "hyperbolic eigenvalues: min tr(X'(A'A + ridge I)X) with X'JX = J"
+    _add_hyperbolic(command("hyperbolic", hyperbolic, summary, HYPERBOLIC_EXAMPLES))
+    summary = "feasibility, stationarity and bound of components"
+    _add_certify(command("certify", certify, summary, CERTIFY_EXAMPLES))
+    summary = "coordinates of data in saved components"
+    _add_transform(command("transform", transform, summary, TRANSFORM_EXAMPLES))
+    _add_demo(own)
     return top
 
 
@@ -212,78 +188,104 @@ def _shape(text: str) -> tuple[int, int]:
     return height, width
 
 
+PARSERS: dict[str, Any] = {
+    "n_nonzero": _counts,
+    "include": _names_each,
+    "exclude": _names_each,
+    "columns": _names,
+    "drop": _names,
+    "random_state": _whole(0, 2**32 - 1),
+    "seed": _whole(0, 2**64 - 1),
+    "n_jobs": _whole(1, or_minus_one=True),
+    "effort": _positive,
+}
+"""How to read the values of parameters that are neither positive whole nor nonnegative numbers."""
+
+BY_TYPE: dict[str, Any] = {"int": _whole(1), "float": _nonnegative, "path": Path}
+
+METAVARS = {"int": "N", "float": "X", "path": "FILE", "sequence": "NAMES", "str": "TEXT"}
+"""What stands for a value in a help text, by the first word of its documented type."""
+
+SHORT = {"n_components": ("-r",), "verbose": ("-v",)}
+
 COUNTS: dict[str, Any] = {
     "type": _counts,
-    "metavar": "K",
+    "metavar": "N,N,…",
     "help": "largest number of nonzero loadings in all, or per component, as 5,5,3",
 }
+
+
+def documented(owner: Any, name: str) -> tuple[str, str]:
+    """The type of a parameter and the first sentence about it, from a numpydoc docstring."""
+    found = re.search(
+        rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)+)",
+        f"{inspect.getdoc(owner)}\n",
+        re.MULTILINE,
+    )
+    assert found is not None, (owner, name)
+    text = re.sub(r" \([^)]*\)|, see `.*?`", "", " ".join(found[2].split()))
+    text = re.split(r"[.;](?: |$)", text)[0].replace("%", "%%")
+    for option in inspect.signature(owner).parameters:
+        text = text.replace(f"``{option}``", "--" + option.replace("_", "-"))
+    return found[1], (text[0].lower() + text[1:]).replace("``", "")
+
+
+def add(one: Any, owner: Any, *names: str, **changes: Any) -> None:
+    """Adds parameters of a function or class as options, ``--max-time`` for ``max_time``.
+
+    ``changes`` replace what the docstring and the signature say.
+    """
+    for name in names:
+        kind, text = documented(owner, name)
+        default = inspect.signature(owner).parameters[name].default
+        choices = re.findall(r'"(.+?)"', kind.partition("}")[0]) if kind[0] == "{" else []
+        word = re.split(r"\W", kind)[0]
+        how: dict[str, Any] = {"default": default, "help": text}
+        if word == "bool" or "True" in kind:
+            how["action"] = "store_true" if default is False else argparse.BooleanOptionalAction
+        elif choices:
+            how["choices"] = choices
+        else:
+            how["metavar"] = METAVARS.get(word)
+            how["type"] = PARSERS.get(name, BY_TYPE.get(word))
+        how |= changes
+        if isinstance(how["default"], str | float | int) and not isinstance(how["default"], bool):
+            how["help"] += f" (default {how['default']})"
+        one.add_argument(*SHORT.get(name, ()), f"--{name.replace('_', '-')}", **how)
 
 
 # Groups of options -------------------------------------------------------------------------------
 
 
-def _add_sparse(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--penalty", choices=("l0", "l1"), default="l0", help="penalty (default l0)")
+def _add_estimator(one: argparse.ArgumentParser, name: str) -> None:
+    """Adds the parameters of an estimator, and of its method ``fit``."""
+    from .. import sklearn as estimators
+
+    owner: Any = getattr(estimators, name)
+    one.set_defaults(estimator=owner)
+    without = {"missing", "solver", "warm_start", "certify"}
+    left = [name for name in inspect.signature(owner).parameters if name not in without]
     size = one.add_mutually_exclusive_group()
-    size.add_argument("--alpha", type=_nonnegative, help="weight of the penalty (default 0.1)")
-    size.add_argument("--n-nonzero", **{**COUNTS, "help": COUNTS["help"] + "; instead of alpha"})
-    size.add_argument(
-        "--n-features",
-        type=_whole(1),
-        metavar="Q",
-        help="largest number of features used by all components; instead of alpha",
-    )
-    one.add_argument(
-        "--alpha-scale",
-        choices=("relative", "absolute"),
-        default="relative",
-        help="relative (default): in units of the least weight with one feature per component",
-    )
-
-
-def _add_estimator(one: argparse.ArgumentParser) -> None:
-    """Adds options with the names of the estimators' parameters."""
-    one.add_argument(
-        "-r",
-        "--n-components",
-        type=_whole(1),
-        metavar="R",
-        help="default: as many as --n-nonzero has numbers, or min(10, samples, features)",
-    )
-    for name, what in (
-        ("include", "features in the support of every component"),
-        ("exclude", "features whose loadings are zero in all components"),
-    ):
-        one.add_argument(
-            f"--{name}",
-            type=_names_each,
-            metavar="NAMES",
-            help=f"with --n-nonzero: {what}, as a,b,7; or per component, as 'a,b;7'",
-        )
-    _add_preparation(one)
-    one.add_argument(
-        "--random-state", type=_whole(0, 2**32 - 1), default=0, help="seed (default 0)"
-    )
-    one.add_argument(
-        "--n-jobs",
-        type=_whole(1, or_minus_one=True),
-        default=-1,
-        help="threads; -1: all cores (default)",
-    )
-    one.add_argument(
-        "--effort",
-        type=_positive,
-        default=1.0,
-        help="patience of the search (default 1); inf: use all of --max-time",
-    )
-    one.add_argument(
-        "--max-memory",
-        metavar="SIZE",
-        help="read .npy and .parquet by blocks; most memory for second moments, as 2GB",
-    )
-    _add_common(one)
+    special: dict[str, dict[str, Any]] = {
+        "n_components": {"help": "default: as many as --n-nonzero has numbers, else at most 10"},
+        "include": {"metavar": "A,B[;C]"},
+        "exclude": {"metavar": "A,B[;C]"},
+        "penalty": {"help": "penalty on the nonzero loadings, or on their absolute values"},
+        "n_nonzero": COUNTS,
+        "random_state": {"default": 0},
+        "n_jobs": {"default": -1, "help": "threads; -1: all cores"},
+        "max_memory": {
+            "type": str,
+            "help": "read .npy and .parquet by blocks; most memory for second moments, as 2GB",
+        },
+    }
+    for name in left:
+        group = size if name in ("alpha", "n_nonzero", "n_features") else one
+        add(group, owner, name, **special.get(name, {}))
+    add(one, owner.fit, "checkpoint", "checkpoint_every")
     one.add_argument("--plot", metavar="FILE.png", type=Path, help="draw the components")
     one.add_argument("--image-shape", type=_shape, metavar="HxW", help="draw images of this size")
+    _add_files(one)
 
 
 def _add_hyperbolic(one: argparse.ArgumentParser) -> None:
@@ -294,15 +296,15 @@ def _add_hyperbolic(one: argparse.ArgumentParser) -> None:
     signs.add_argument(
         "--signature", type=Path, metavar="FILE.npy", help="array of +1 and -1, one per feature"
     )
-    one.add_argument(
-        "--ridge", type=_nonnegative, default=0.0, help="added to the diagonal of A'A (default 0)"
-    )
-    one.add_argument("--seed", type=_whole(0, 2**64 - 1), default=0, help="seed (default 0)")
-    one.add_argument("--n-threads", type=_whole(1), help="threads (default: all cores)")
-    _add_common(one)
+    add(one, HyperbolicEigenvalueProblem, "ridge")
+    add(one, solve, "max_time", "seed", "verbose", "checkpoint", "checkpoint_every")
+    add(one, solve, "n_threads", default=None, help="number of threads (default: all cores)")
+    _add_files(one)
 
 
 def _add_certify(one: argparse.ArgumentParser) -> None:
+    from ..sklearn import SparsePCA
+
     one.add_argument(
         "components", metavar="COMPONENTS", help=".csv or .npz as --out writes them, or .npy"
     )
@@ -316,102 +318,56 @@ def _add_certify(one: argparse.ArgumentParser) -> None:
     size.add_argument(
         "--lam", type=_nonnegative, default=0.0, help="weight of the penalty (default 0)"
     )
-    size.add_argument("--n-nonzero", **{**COUNTS, "help": COUNTS["help"] + "; instead of l0 or l1"})
-    size.add_argument(
-        "--n-features",
-        type=_whole(1),
-        metavar="Q",
-        help="largest number of features used by all components; instead of a penalty",
-    )
-    one.add_argument("--bound", action="store_true", help="bound the optimum from below")
-    one.add_argument(
-        "--max-time",
-        type=_nonnegative,
-        metavar="SECONDS",
-        help="time limit, for pairs and bound (default: none)",
-    )
-    one.add_argument(
-        "--gap-tol",
-        type=_nonnegative,
-        default=1e-6,
-        help="gap at which the search for a better bound ends (default 1e-6)",
-    )
-    _add_preparation(one)
+    size.add_argument("--n-nonzero", **COUNTS)
+    text = "largest number of features used by all components; instead of a penalty"
+    add(size, SparsePCA, "n_features", help=text)
+    add(one, prove, "bound", "max_time", "gap_tol")
+    add(one, SparsePCA, "center", "scale")
+    _add_files(one, out=None)
 
 
-def _add_preparation(one: argparse.ArgumentParser) -> None:
+def _add_transform(one: argparse.ArgumentParser) -> None:
     one.add_argument(
-        "--center",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="subtract the means of the features",
+        "components",
+        metavar="COMPONENTS",
+        help=".npz as --out writes it: with mean, scale and names; features are found by name",
     )
-    one.add_argument(
-        "--scale", action="store_true", help="divide features by their standard deviation"
-    )
+    _add_files(one, "write coordinates, .csv or .npy (default: as .csv to the standard output)")
 
 
-def _add_common(one: argparse.ArgumentParser) -> None:
-    one.add_argument(
-        "--max-time", type=_nonnegative, metavar="SECONDS", help="time limit (default: none)"
-    )
-    one.add_argument("-v", "--verbose", action="store_true", help="show a live line of progress")
-    one.add_argument(
-        "--checkpoint",
-        metavar="FILE",
-        help="save the progress to FILE; the same call continues from it",
-    )
-    one.add_argument(
-        "--checkpoint-every",
-        type=_nonnegative,
-        default=60.0,
-        metavar="SECONDS",
-        help="least time between two writes of the checkpoint (default 60)",
-    )
-    one.add_argument(
-        "--out", metavar="FILE", type=Path, help="write components: .csv, or .npz for transform"
-    )
+def _add_demo(own: Any) -> None:
+    summary = "compares sparse and nonnegative PCA with thresholded PCA"
+    one = own.add_parser("demo", help=summary, description=summary.capitalize() + ".")
+    one.set_defaults(run=demo)
+    kinds = f"samples in rows: {KINDS} (default: scikit-learn's digits)"
+    one.add_argument("data", nargs="?", help=kinds)
+    where = "folder for table.txt and components.png (default out/demo)"
+    one.add_argument("--out", type=Path, default=Path("out/demo"), help=where)
+    one.add_argument("--components", type=_whole(1), metavar="N", help="number of components")
+    _add_writing(one)
 
 
-def _add_files(one: argparse.ArgumentParser) -> None:
+def _add_files(
+    one: argparse.ArgumentParser, out: str | None = "write components: .csv, or .npz for transform"
+) -> None:
     """Adds the options of reading the data file and of writing files."""
     kept = one.add_mutually_exclusive_group()
-    for name, what in (
-        ("columns", "read only these columns, in this order"),
-        ("drop", "leave out these columns, which need not be numeric"),
-    ):
-        kept.add_argument(
-            f"--{name}",
-            type=_names,
-            metavar="NAMES",
-            help=f"{what}: names or indices from 0, as a,b,7",
-        )
-    one.add_argument(
-        "--decimal",
-        choices=(".", ","),
-        default=".",
-        help="decimal mark of a table as text (default .)",
+    add(
+        kept, read_matrix, "columns", help="read only these, in this order: names or indices, a,b,7"
     )
-    for name, what in (
-        ("header", "the first line of a table as text names the columns"),
-        ("index", "the first column of a table as text is an index of the rows, and left out"),
-    ):
-        one.add_argument(
-            f"--{name}",
-            action=argparse.BooleanOptionalAction,
-            default="auto",
-            help=f"{what} (default: found from the contents)",
-        )
-    one.add_argument(
-        "--comment",
-        metavar="C",
-        help="character from which on a line is a comment (default: lines at the top with #)",
-    )
+    add(kept, read_matrix, "drop", help="leave out these columns, which need not be numeric")
+    add(one, read_matrix, "decimal", "comment", "header", "index")
     one.add_argument(
         "--missing",
         choices=("em",),
         help="em: take missing values into account by the EM algorithm; an error by default",
     )
+    if out is not None:
+        one.add_argument("--out", metavar="FILE", type=Path, help=out)
     one.add_argument("--report", metavar="FILE.json", type=Path, help="write a report")
+    _add_writing(one)
+
+
+def _add_writing(one: argparse.ArgumentParser) -> None:
     one.add_argument("--force", action="store_true", help="replace existing files")
     one.add_argument("--debug", action="store_true", help="show the traceback of an error")

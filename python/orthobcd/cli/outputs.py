@@ -68,19 +68,11 @@ class Outputs:
                 raise WrongArgument(f"--{name} must end in {' or '.join(allowed)}, got {path}")
             if not path.absolute().parent.is_dir():
                 raise WrongArgument(f"--{name}: there is no folder {path.absolute().parent}")
-            for other in inputs:
-                if is_same_file(path, other):
-                    raise WrongArgument(f"--{name} must not be {other}, which is read")
             target = os.path.realpath(path)
             if target in taken:
                 raise WrongArgument(f"--{name} must not be the file of --{taken[target]}, {path}")
             taken[target] = name
-            try:
-                check_writable(path, overwrite=options.force)
-            except FileExistsError as error:
-                raise WrongArgument(f"--{name}: {path} is there; --force replaces it") from error
-            except OSError as error:
-                raise WrongArgument(f"--{name}: {path}: {_reason(error)}") from error
+            check_output(name, path, inputs, options.force)
         if self._path("plot") is not None:
             need("plot", "matplotlib").use("Agg")
 
@@ -166,6 +158,19 @@ class Outputs:
         for failure in self._failures:
             complain(f"error: {failure}")
         return WRONG if self._failures else code
+
+
+def check_output(name: str, path: Path, inputs: Sequence[str | Path], force: bool) -> None:
+    """Raises `WrongArgument` if the file of an option cannot be written or is an input."""
+    for other in inputs:
+        if is_same_file(path, other):
+            raise WrongArgument(f"--{name} must not be {other}, which is read")
+    try:
+        check_writable(path, overwrite=force)
+    except FileExistsError as error:
+        raise WrongArgument(f"--{name}: {path} is there; --force replaces it") from error
+    except OSError as error:
+        raise WrongArgument(f"--{name}: {path}: {_reason(error)}") from error
 
 
 def _reason(error: OSError) -> str:

@@ -10,11 +10,9 @@ have names; long names are shortened in the middle.
 from .bars import components
 from .curves import convergence, feasibility, path, search
 from .scatter import biplot, correlation_circle, scores, scree
-from .tables import comparison
 
 __all__ = [
     "biplot",
-    "comparison",
     "components",
     "convergence",
     "correlation_circle",
