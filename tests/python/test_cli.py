@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import os
 import subprocess
@@ -223,6 +224,7 @@ def test_one_clear_line(name, table, capsys):
 
 
 def test_a_bug_is_one_line_too_and_a_traceback_with_debug(table, monkeypatch, capsys):
+    @functools.wraps(ob.SparsePCA.fit)
     def breaks(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")
 

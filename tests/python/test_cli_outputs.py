@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from itertools import product
@@ -61,14 +63,19 @@ def write_table(path: Path, names=NAMES) -> None:
 
 
 def never(monkeypatch) -> None:
-    """No work is done."""
+    """No work is done. What stands in for a function keeps its signature, from which options come."""
 
-    def work(*arguments: object, **options: object) -> None:
-        raise AssertionError("the work has begun")
+    for name in (
+        "orthobcd.sklearn.SparsePCA.fit",
+        "orthobcd.sklearn.NonnegativePCA.fit",
+        "orthobcd.solve",
+        "orthobcd.certificate.certify",
+    ):
 
-    for name in ("orthobcd.sklearn.SparsePCA.fit", "orthobcd.sklearn.NonnegativePCA.fit"):
-        monkeypatch.setattr(name, work)
-    for name in ("orthobcd.solve", "orthobcd.certificate.certify"):
+        @functools.wraps(pkgutil.resolve_name(name))
+        def work(*arguments: object, **options: object) -> None:
+            raise AssertionError("the work has begun")
+
         monkeypatch.setattr(name, work)
 
 
@@ -219,6 +226,7 @@ def test_files_are_replaced_by_force_alone(command, folder, capsys):
 def test_what_appears_during_the_work_is_not_replaced(folder, capsys, monkeypatch):
     fit = ob.SparsePCA.fit
 
+    @functools.wraps(fit)
     def slow(self, *arguments, **options):
         Path("c.csv").write_text("of somebody else")
         return fit(self, *arguments, **options)
