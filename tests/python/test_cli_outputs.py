@@ -63,7 +63,7 @@ def write_table(path: Path, names=NAMES) -> None:
 
 
 def never(monkeypatch) -> None:
-    """No work is done. What stands in for a function keeps its signature, from which options come."""
+    """No work is done; what stands in for a function keeps its signature, the source of options."""
 
     for name in (
         "orthobcd.sklearn.SparsePCA.fit",
