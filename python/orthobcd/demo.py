@@ -96,8 +96,10 @@ def picture(rows: Sequence[Row], shape: tuple[int, int] | None) -> Any:
     how: Any = {"kind": "images" if shape else "bars", "titles": [""] * len(drawn), "n_top": 8}
     grid = plot.components(drawn, image_shape=shape, max_columns=width, **how)
     for axis, row in zip(grid[::width], chosen, strict=True):
-        head = f"{row.method.strip()}: {row.nonzeros} nonzeros, {row.explained:.1%} explained"
-        axis.set_title(f"{head}, gap {row.gap:.0e}", loc="left", fontsize=9).set_in_layout(False)
+        name, place = row.method.strip(), {"transform": axis.transAxes, "fontsize": 9}
+        head = f"{name}: {row.nonzeros} nonzeros explain {row.explained:.1%}, gap {row.gap:.0e}"
+        axis.set_title(" ", fontsize=9)  # its height, without the width of the text
+        axis.text(0.0, 1.04, head, **place).set_in_layout(False)
     return grid[0].figure
 
 
