@@ -184,15 +184,6 @@ def is_missing(entry: Any) -> bool:
     return isinstance(entry, (numbers.Number, np.number)) and bool(entry != entry)
 
 
-def is_number(text: str) -> bool:
-    """True if Python can convert ``text`` to a float."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def magnitude(array: FloatArray) -> float:
     """The largest magnitude, not finite if an entry is not; allocates no array of this size."""
     return float(np.maximum(-array.min(initial=0.0), array.max(initial=0.0)))
