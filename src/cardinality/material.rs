@@ -97,7 +97,7 @@ impl Material {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return StartKind::Given;
         };
-        let first = FIRST.iter().copied().filter(|kind| match kind {
+        let mut first = FIRST.iter().copied().filter(|kind| match kind {
             StartKind::Opening(point) => *point < self.points.len(),
             _ => true,
         });
@@ -109,7 +109,6 @@ impl Material {
             _ => index,
         };
         first
-            .into_iter()
             .nth(index)
             .unwrap_or(match (index - index.min(strong)) % 5 {
                 1 => StartKind::Splitting { first: false },

@@ -28,7 +28,7 @@ use crate::threads::Threads;
 /// Most samples of data whose directions are exact: their p×p matrices are decomposed once for each column.
 const SAMPLES: usize = 300;
 
-/// Most directions from which a column begins, in the first pass, in later ones, and for a quick point.
+/// Most directions from which a column begins, and for a quick point.
 const DIRECTIONS: usize = 30;
 const QUICK: usize = 2;
 
