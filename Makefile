@@ -101,13 +101,14 @@ test-python: $(TEST)/.ready
 	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
 # Not the tests of the papers' claims, pages, type checkers and benchmarks, and not those that start many processes.
-QUICK := $(filter-out $(patsubst %,tests/python/test_%.py,adapters around_a_fit bench cli_outputs ctrl_c dask demo hostile_files \
-    names readme theory theory_lemmas theory_mixed theory_rates tutorials typed),$(wildcard tests/python/test_*.py))
+QUICK := $(filter-out $(patsubst %,tests/python/%.py,data/test_adapters estimators/test_around_a_fit cli/test_cli_outputs \
+    solve/test_ctrl_c data/test_dask cli/test_demo files/test_hostile_files house/test_names house/test_readme \
+    house/test_tutorials house/test_typed),$(filter-out tests/python/papers/%,$(wildcard tests/python/*/test_*.py)))
 
 test-quick: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) --quick -m "not timing and not long and not slow" $(QUICK)
 
-# A part of it: make test-long PYTHON_TESTS="tests/python/test_laws.py -k nonzeros".
+# A part of it: make test-long PYTHON_TESTS="tests/python/laws/test_laws.py -k nonzeros".
 test-long: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
 
@@ -116,7 +117,7 @@ test-timing: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
-# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/test_cardinality.py".
+# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/penalties/test_cardinality.py".
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar

@@ -1,11 +1,11 @@
 """The laws of limits on nonzeros and features over a grid of sizes and kinds of data, as a table.
 
 A row is a kind of data. Law 1 compares the variance of a fit with that of the best simple point of
-``tests/python/laws.py``, law 2 with that of a fit with a smaller limit. Columns are the number of
-fits, the worst ratio of law 1, and the worst ratios of law 2 for a limit at least doubled and one
-larger by one. Then come the numbers of fits below a simple point, below a limit at most half as
-large, more than 1e-3 below a limit smaller by one, and of fits that raise. The last columns are the
-most processor seconds of a fit and the worst excess over ``max_time``.
+``tests/python/problem_grid.py``, law 2 with that of a fit with a smaller limit. Columns are the
+number of fits, the worst ratio of law 1, and the worst ratios of law 2 for a limit at least doubled
+and one larger by one. Then come the numbers of fits below a simple point, below a limit at most
+half as large, more than 1e-3 below a limit smaller by one, and of fits that raise. The last columns
+are the most processor seconds of a fit and the worst excess over ``max_time``.
 
     python tools/quality/laws.py [--max-time S | --max-work W] [--sizes large] [--kinds counts]
 """
@@ -40,7 +40,7 @@ CLOSE = 1e-3
 
 
 def load_laws() -> Any:
-    path = Path(__file__).parents[2] / "tests" / "python" / "laws.py"
+    path = Path(__file__).parents[2] / "tests" / "python" / "problem_grid.py"
     spec = importlib.util.spec_from_file_location("laws", path)
     assert spec is not None
     assert spec.loader is not None

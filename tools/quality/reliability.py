@@ -6,9 +6,9 @@ package, scikit-learn, and the test dependencies) prints
 * load: 16 threads and 8 processes that fit at once, against the same fits one after the other,
 * time: the excess over the limit of each public function with ``max_time``, over sizes,
 * memory: the outcome of a call under 40 limits on address space; the small solve that follows each
-  call in the same process must succeed (tests/python/test_memory.py has the calls),
+  call in the same process must succeed (tests/python/solve/test_memory.py has the calls),
 * files: messages and memory of the readers for hostile files
-  (tests/python/test_hostile_files.py has the files).
+  (tests/python/files/test_hostile_files.py has the files).
 
 The exit code is 1 if a bound is exceeded.
 """
@@ -195,7 +195,7 @@ def times(pattern: str) -> bool:
 
 def memory() -> bool:
     """Prints the table of limits on address space; returns whether every process went on."""
-    from tests.python.test_memory import CALLS, PREPARED
+    from tests.python.solve.test_memory import CALLS, PREPARED
 
     fine = True
     print("| call | limits | result | MemoryError | small solves that follow |")
@@ -230,7 +230,7 @@ READERS = {
 
 def files() -> bool:
     """Prints the table of hostile files; returns whether each was one ValueError of one line."""
-    from tests.python.test_hostile_files import kind_of, read_files, write_files
+    from tests.python.files.test_hostile_files import kind_of, read_files, write_files
 
     with tempfile.TemporaryDirectory() as folder:
         write_files(Path(folder))

@@ -1,0 +1,238 @@
+"""The demo: its table, its picture, every kind of file, every kind of broken file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+sparse = pytest.importorskip("scipy.sparse")
+pytest.importorskip("sklearn")
+
+import orthobcd as ob  # noqa: E402
+from orthobcd import cli, demo  # noqa: E402
+from orthobcd import io as files  # noqa: E402
+from orthobcd._internal.gram import Gram  # noqa: E402
+
+from ..conftest import SAFE_PATH  # noqa: E402
+
+pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
+
+
+@pytest.fixture(scope="module")
+def digits() -> list[demo.Row]:
+    from sklearn.datasets import load_digits
+
+    return demo.compare(load_digits().data, 6)
+
+
+def test_ours_is_orthonormal_and_explains_more(digits):
+    ours = [i for i, row in enumerate(digits) if row.method.startswith("OBCD l0")]
+    assert len(ours) == len(demo.SHARES)
+    for i in ours:
+        mine, thin, ortho = digits[i : i + 3]
+        assert mine.nonzeros == thin.nonzeros == np.count_nonzero(mine.x)
+        assert mine.method == f"OBCD l0, {mine.nonzeros} loadings"
+        assert mine.gap < 1e-12 < 1e-3 < thin.gap
+        assert mine.explained > thin.explained
+        assert mine.objective < thin.objective
+        assert ortho.gap < 1e-12
+        assert ortho.nonzeros > 2 * mine.nonzeros
+    nonnegative = digits[-1]
+    assert nonnegative.method == "OBCD nonnegative"
+    assert nonnegative.x.min() >= 0.0
+    assert nonnegative.gap < 1e-12
+
+
+def test_all_rows_have_the_same_objective(digits):
+    """That of the problem without a penalty, computed in another way."""
+    from sklearn.datasets import load_digits
+
+    data = load_digits().data
+    problem = ob.SparsePCAProblem(data, 6, ob.NoPenalty(), center=True)
+    total = float(np.sum((data - data.mean(axis=0)) ** 2))
+    for row in digits:
+        squares = np.sum(((data - data.mean(axis=0)) @ row.x) ** 2)
+        assert row.objective == pytest.approx(-0.5 * squares, rel=1e-12)
+        if row.gap < 1e-9:
+            assert row.objective == pytest.approx(ob.certify(problem, row.x).objective)
+            assert row.explained == pytest.approx(-2.0 * row.objective / total)
+        assert row.objective >= digits[0].objective
+
+
+def test_the_nonnegative_row_is_not_one_descent(digits):
+    """It is what the default solver gives: not worse than single descents, which differ."""
+    from sklearn.datasets import load_digits
+
+    problem = ob.NonnegativePCAProblem(load_digits().data, 6, center=True)
+    single = [
+        ob.solve(problem, start, solver=ob.OBCD(), seed=seed).objective
+        for start, seed in [("spectral", 0), *(("partition", seed) for seed in range(5))]
+    ]
+    assert max(single) > min(single) * (1 - 1e-3)
+    assert digits[-1].objective <= min(single) * (1 - 1e-9)
+    assert digits[-1].objective == pytest.approx(ob.certify(problem, digits[-1].x).objective)
+
+
+def test_explained_variance(digits):
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import PCA
+
+    share = PCA(6).fit(load_digits().data).explained_variance_ratio_.sum()
+    assert digits[0].explained == pytest.approx(share, rel=1e-9)
+    assert all(row.explained < share for row in digits[1:])
+    # The explained variance of a basis that is not orthonormal depends only on its span.
+    gram = Gram.of_rows(load_digits().data, center=True)
+    x = np.random.default_rng(0).standard_normal((64, 3))
+    mix = np.random.default_rng(1).standard_normal((3, 3))
+    explained = demo.valued(gram, "", x, 0.0).explained
+    for same in (x @ mix, np.hstack([x, x])):
+        assert demo.valued(gram, "", same, 0.0).explained == pytest.approx(explained)
+
+
+def test_table_is_aligned(digits):
+    lines = demo.table(digits).splitlines()
+    assert len(lines) == len(digits) + 2
+    assert len({len(line) for line in lines}) == 1
+
+
+def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *SAFE_PATH, "-m", "orthobcd", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+        check=False,
+    )
+
+
+def test_the_command(digits, tmp_path, monkeypatch, capsys):
+    """Without data it compares the digits with 8 components; here it shows a table of 6."""
+    from sklearn.datasets import load_digits
+
+    def compare(data: np.ndarray, r: int) -> list[demo.Row]:
+        np.testing.assert_array_equal(data, load_digits().data)
+        assert r == 8
+        return digits
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "compare", compare)
+    assert cli.main(["demo", "--out", "here"]) == 0
+    said = capsys.readouterr()
+    assert "OBCD l0" in said.out
+    assert said.err == ""
+    picture = (tmp_path / "here" / "components.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    assert (tmp_path / "here" / "table.txt").read_text(encoding="utf-8") in said.out
+
+
+A = np.random.default_rng(0).standard_normal((20, 6)).round(6)
+S = np.where(np.abs(A) > 0.5, A, 0.0)
+
+
+def write_csv(path, header: str = "") -> None:
+    np.savetxt(path, A, delimiter=",", header=header, comments="", fmt="%.6f")
+
+
+def write_svmlight(path) -> None:
+    from sklearn.datasets import dump_svmlight_file
+
+    dump_svmlight_file(S, np.ones(20), str(path))
+
+
+GOOD = {
+    "a.npy": lambda p: np.save(p, A),
+    "f.npy": lambda p: np.save(p, np.asfortranarray(A)),
+    "one.npz": lambda p: np.savez(p, only=A),
+    "named.npz": lambda p: np.savez(p, X=A, other=A[:3], y=np.ones(20)),
+    "csr.npz": lambda p: sparse.save_npz(p, sparse.csr_array(S)),
+    "coo.npz": lambda p: sparse.save_npz(p, sparse.coo_array(S)),
+    "plain.csv": write_csv,
+    "header.csv": lambda p: write_csv(p, header='one,"two",three,four,five,six'),
+    "a.svmlight": write_svmlight,
+    "a.txt": write_svmlight,
+}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_kind_of_file(name, tmp_path):
+    path = tmp_path / name
+    GOOD[name](path)
+    data, names = files.read_matrix(path)
+    dense = data.toarray() if sparse.issparse(data) else data
+    expected = S if name in ("csr.npz", "coo.npz", "a.svmlight", "a.txt") else A
+    np.testing.assert_allclose(dense, expected, atol=1e-7)
+    assert names == (["one", "two", "three", "four", "five", "six"] if name == "header.csv" else [])
+
+
+def test_the_command_on_a_file(tmp_path):
+    GOOD["csr.npz"](tmp_path / "csr.npz")
+    done = run("csr.npz", "--out", ".", "--components", "2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "20 samples, 6 features, 2 components" in done.stdout
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_the_command_on_every_kind_of_file(name, tmp_path, monkeypatch, capsys):
+    GOOD[name](tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "compare", partial(demo.compare, seconds=0.05))
+    assert cli.main(["demo", name, "--out", ".", "--components", "2"]) == 0
+    assert "20 samples, 6 features, 2 components" in capsys.readouterr().out
+
+
+BAD = {
+    "missing.npy": lambda p: None,
+    "garbage.npy": lambda p: p.write_bytes(b"not an array"),
+    "garbage.npz": lambda p: p.write_bytes(b"not an archive"),
+    "empty.csv": lambda p: p.write_text(""),
+    "ragged.csv": lambda p: p.write_text("1,2,3\n4,5\n"),
+    "words.csv": lambda p: p.write_text("a,b\nc,d\n"),
+    "nan.csv": lambda p: p.write_text("1,2\n3,nan\n"),
+    "garbage.svmlight": lambda p: p.write_text("hello world\n"),
+    "picture.png": lambda p: p.write_bytes(b"\x89PNG"),
+    "vector.npy": lambda p: np.save(p, np.ones(5)),
+    "text.npy": lambda p: np.save(p, np.array([["a", "b"], ["c", "d"]])),
+    "pickle.npy": lambda p: np.save(p, np.array([[{}, 1], [2, 3]]), allow_pickle=True),
+    "inf.npy": lambda p: np.save(p, np.full((3, 3), np.inf)),
+    "two.npz": lambda p: np.savez(p, first=A, second=A),
+    "folder.csv": lambda p: p.mkdir(),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_broken_file_gets_one_clear_line(name, tmp_path):
+    BAD[name](tmp_path / name)
+    with pytest.raises(files.UnreadableFile, match=name.replace(".", r"\.")) as caught:
+        files.read_matrix(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_on_a_broken_file(tmp_path):
+    (tmp_path / "bad.csv").write_text("a,b\nc,d\n")
+    done = run("bad.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: bad.csv: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_too_many_components(tmp_path):
+    GOOD["a.npy"](tmp_path / "a.npy")
+    done = run("a.npy", "--components", "7", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--components" in done.stderr
+
+
+@pytest.mark.data
+def test_w1a(w1a):
+    rows = demo.compare(w1a, 5, seconds=1.0)
+    best = [row for row in rows if row.method.startswith("OBCD l0")]
+    assert all(row.gap < 1e-12 for row in best)

@@ -1,0 +1,194 @@
+"""The layers of the packages: imports without a cycle, names of one module, short ways."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from ..conftest import ROOT
+
+PACKAGES = [ROOT / "python" / "orthobcd", ROOT / "benchmarks" / "orthobcd_bench"]
+ROOMS = (
+    "_core",
+    "_internal",
+    "penalties",
+    "objectives",
+    "derivatives",
+    "problems",
+    "solvers",
+    "result",
+    "hyperbolic",
+    "certificate",
+    "solving",
+    "regularization",
+    "rotation",
+    "kg",
+    "io",
+    "sklearn",
+    "anndata",
+    "plot",
+    "demo",
+    "cli",
+    "__main__",
+)
+"""The modules of the package in order: each imports only modules before it."""
+
+STATIONS, FUNCTIONS = 15, 125
+"""Largest numbers of files and functions of the package that `SparsePCA.fit` passes."""
+
+FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imported(tree: ast.Module, package: list[str]) -> set[str]:
+    """Modules of the package that a module imports relatively, at its top or inside functions."""
+    found = set()
+    waiting = [node for node in tree.body if not is_for_types(node)]
+    while waiting:
+        node = waiting.pop()
+        waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            stem = [*base, *(node.module.split(".") if node.module else [])]
+            found |= {".".join([*stem, alias.name]) for alias in node.names}
+            found.add(".".join(stem))
+    return found
+
+
+def graph_of(root: Path) -> dict[str, set[str]]:
+    """The modules of a package and what each imports of it; without the package itself."""
+    modules = {}
+    for path in root.rglob("*.py"):
+        parts = list(path.relative_to(root.parent).with_suffix("").parts)
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        modules[name] = imported(ast.parse(path.read_text(encoding="utf-8")), parts[:-1])
+    # The root package is excluded: users import it, and modules may read its version.
+    del modules[root.name]
+    return {name: (uses & set(modules)) - {name} for name, uses in modules.items()}
+
+
+@pytest.mark.parametrize("root", PACKAGES, ids=lambda p: p.name)
+def test_imports_make_no_circle(root):
+    TopologicalSorter(graph_of(root)).prepare()
+
+
+def test_nothing_runs_back_up():
+    for name, uses in graph_of(PACKAGES[0]).items():
+        room = ROOMS.index(name.split(".")[1])
+        assert all(ROOMS.index(used.split(".")[1]) <= room for used in uses), (name, uses)
+
+
+def private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name != "_"
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """Private names that a module defines: functions, classes, variables, attributes of self."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return set(filter(private, found))
+
+
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
+DEFINED = {path: defined(tree) for path, tree in TREES.items()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_no_module_uses_private_names_of_another(path: Path):
+    """Private modules aside. An object of another module has its public names alone, too."""
+    others = set().union(*(names for other, names in DEFINED.items() if other != path))
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            names = {alias.name for alias in node.names} - {"_core", "_internal"}
+            assert not any(map(private, names)), (node.lineno, names)
+        if isinstance(node, ast.Attribute) and private(node.attr):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls", "model")
+            own |= isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "super"
+            known = own or node.attr in DEFINED[path] or node.attr not in others
+            # The core reads these names of every function.
+            known |= node.attr in ("_evaluate", "_product")
+            assert known, (node.lineno, node.attr)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_estimators_have_types(path: Path):
+    """A function that takes any estimator reads and writes what no type checker sees.
+
+    Plots take fitted estimators of other packages, too.
+    """
+    if path.parent.name == "plot":
+        return
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.arg) and node.arg in ("estimator", "pca", "nmf"):
+            assert node.annotation is not None, node.lineno
+            assert ast.unparse(node.annotation) != "Any", (node.lineno, node.arg)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_functions_are_short(path: Path):
+    for node in ast.walk(TREES[path]):
+        if isinstance(node, ast.FunctionDef):
+            begin = node.body[0].end_lineno if ast.get_docstring(node) else node.lineno
+            assert node.end_lineno - begin <= 80, node.name
+
+
+@pytest.mark.parametrize(
+    "options", [{"n_nonzero": 20}, {"alpha": 0.2}, {"penalty": "l1", "n_nonzero": 20}]
+)
+def test_a_fit_passes_few_stations(options):
+    """Files of the package that a reader visits between `fit` and the core."""
+    pytest.importorskip("sklearn")
+    import numpy as np
+
+    import orthobcd as ob
+
+    home = str(Path(ob.__file__).parent)
+    X = np.random.default_rng(0).standard_normal((50, 12))
+    pca = ob.SparsePCA(3, random_state=0, **options)
+    passed = set()
+
+    def note(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            passed.add((frame.f_code.co_filename, frame.f_code.co_name))
+
+    sys.setprofile(note)
+    try:
+        pca.fit(X)
+    finally:
+        sys.setprofile(None)
+    assert len({file for file, _ in passed}) <= STATIONS
+    assert len(passed) <= FUNCTIONS
+
+
+def test_scripts_import_names_that_their_neighbours_define():
+    """A script of the benchmarks runs seldom, so nothing else tells that its import is gone."""
+    trees = {
+        path.stem: ast.parse(path.read_text(encoding="utf-8"))
+        for path in (ROOT / "benchmarks" / "scripts").glob("*.py")
+    }
+    found = 0
+    for name, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module in trees:
+                defined = {
+                    target.id if isinstance(target, ast.Name) else getattr(target, "name", None)
+                    for at in ast.walk(trees[node.module])
+                    for target in (at, *getattr(at, "targets", ()), getattr(at, "target", None))
+                }
+                for alias in node.names:
+                    found += 1
+                    assert alias.name in defined, (name, node.module, alias.name)
+    assert found > 5

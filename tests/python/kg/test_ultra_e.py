@@ -1,0 +1,811 @@
+"""UltraE and its training triples."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+from orthobcd import _core
+from orthobcd.hyperbolic import distance
+
+N_ENTITIES, N_RELATIONS, DIM = 40, 3, 8
+
+
+def graph(seed=0):
+    """Cycles, reflections and a tree: (train, valid)."""
+    k = np.arange(N_ENTITIES)
+    triples = np.concatenate(
+        [
+            np.stack([k, 0 * k, (k + 1) % N_ENTITIES], axis=1),
+            np.stack([k, 0 * k + 1, N_ENTITIES - 1 - k], axis=1),
+            np.stack([k[1:], 0 * k[1:] + 2, (k[1:] - 1) // 2], axis=1),
+        ]
+    )
+    order = np.random.default_rng(seed).permutation(len(triples))
+    return triples[order[20:]], triples[order[:20]]
+
+
+TRAIN, VALID = graph()
+
+
+def model(**options):
+    """As UltraE has it, with as many signs +1 as −1 and a logistic loss, but small."""
+    defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
+    defaults |= {"signature": [1] * 4 + [-1] * 4, "radius": 1.0, "loss": "logistic"}
+    return ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model(max_epochs=30).fit(TRAIN, VALID)
+
+
+def j_of(estimator):
+    return estimator._signs().astype(float)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"],
+)
+def test_training_learns_and_stays_on_the_manifold(rule):
+    estimator = model(relations=rule, max_epochs=25).fit(TRAIN)
+    loss = estimator.history_["loss"]
+    assert loss[-1] < 0.3 * loss[0]
+    j = j_of(estimator)
+    for R in estimator.relations_:
+        assert np.linalg.norm(R.T @ (j[:, None] * R) - np.diag(j)) <= 1e-12 * np.vdot(R, R)
+    E = estimator.entities_
+    np.testing.assert_allclose((E * j * E).sum(axis=1), -1.0, atol=1e-12 * np.vdot(E, E))
+    moved = np.abs(estimator.relations_ - np.eye(DIM)).max(axis=(1, 2))
+    assert (moved == 0.0).all() if rule == "frozen" else (moved > 1e-3).all()
+    assert estimator.status_ is ob.Status.MAX_SWEEPS
+
+
+def test_the_defaults_learn():
+    estimator = ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, batch_size=16, max_epochs=40).fit(TRAIN)
+    j = j_of(estimator)
+    assert (j == -1).sum() == 1
+    for R in estimator.relations_:
+        assert np.linalg.norm(R.T @ (j[:, None] * R) - np.diag(j)) <= 1e-12 * np.vdot(R, R)
+    # A rank drawn at random has the mean reciprocal log(40)/40 ≈ 0.1.
+    assert estimator.rank(TRAIN).mrr > 0.5
+
+
+def test_relations_start_where_they_are_told_to():
+    def start(**options):
+        return model(max_epochs=0, **options).fit(TRAIN)
+
+    assert (start().relations_ == np.eye(DIM)).all()
+    random = start(relation_angle=1.0)
+    j = j_of(random)
+    for R in random.relations_:
+        # Orthogonal and J-orthogonal: a rotation of the coordinates of either sign.
+        np.testing.assert_allclose(R.T @ R, np.eye(DIM), atol=1e-14)
+        np.testing.assert_allclose(R.T @ (j[:, None] * R), np.diag(j), atol=1e-14)
+    assert len(np.unique(random.relations_.round(9), axis=0)) == N_RELATIONS
+    other = start(relation_angle=1.0, seed=1).relations_
+    assert np.abs(other - random.relations_).max() > 0.1
+    frozen = model(relation_angle=1.0, relations="frozen").fit(TRAIN)
+    np.testing.assert_allclose(frozen.relations_, random.relations_, atol=1e-13)
+
+
+def test_the_learning_rate_decays():
+    def entities(rate_decay, max_epochs):
+        options = {"relations": "frozen", "rate_decay": rate_decay, "max_epochs": max_epochs}
+        return model(**options).fit(TRAIN).entities_
+
+    first, constant = entities(1.0, 1), entities(1.0, 2)
+    # The rate is that of the first epoch in the first epoch, and a step is as long as the rate.
+    np.testing.assert_array_equal(entities(1e-12, 1), first)
+    np.testing.assert_allclose(entities(1e-12, 2), first, atol=1e-9)
+    assert np.abs(constant - first).max() > 1e-3
+
+
+def test_without_memory_variance_reduction_changes_nothing():
+    plain, reduced = (
+        model(relations=rule, relation_share=1.0).fit(TRAIN) for rule in ("jobcd", "vr-jobcd")
+    )
+    np.testing.assert_array_equal(plain.relations_, reduced.relations_)
+    np.testing.assert_array_equal(plain.entities_, reduced.entities_)
+    other = model(relations="vr-jobcd", relation_share=0.3).fit(TRAIN)
+    assert not np.array_equal(plain.relations_, other.relations_)
+
+
+@pytest.mark.parametrize(("loss", "curvature"), [("softmax", 0.3), ("logistic", 0.14)])
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd"])
+def test_the_default_curvature_is_that_of_the_loss(loss, curvature, rule):
+    options = {"loss": loss, "relations": rule}
+    default = model(**options).fit(TRAIN)
+    assert default.relation_curvature is None
+    for value, same in ((curvature, True), (2.0 * curvature, False)):
+        other = model(**options, relation_curvature=value).fit(TRAIN)
+        assert np.array_equal(other.relations_, default.relations_) is same
+
+
+def test_scores_are_those_of_the_formula(fitted):
+    h, r, t = TRAIN.T
+    E, j = fitted.entities_, j_of(fitted)
+    images = np.einsum("kij,kj->ki", fitted.relations_[r], E[h])
+    d = distance(images, E[t], j)
+    expected = fitted.margin - d**2 + fitted.head_biases_[h] + fitted.tail_biases_[t]
+    np.testing.assert_allclose(fitted.score_triples(TRAIN), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_ranks_by_hand(fitted):
+    def rank(triple, place, filtered):
+        candidates = np.repeat([triple], N_ENTITIES, axis=0)
+        candidates[:, place] = np.arange(N_ENTITIES)
+        scores = fitted.score_triples(candidates)
+        own = scores[triple[place]]
+        true = {tuple(row) for row in filtered}
+        others = [
+            e for e, row in enumerate(candidates) if e != triple[place] and tuple(row) not in true
+        ]
+        return 1 + (scores[others] > own).sum() + 0.5 * (scores[others] == own).sum()
+
+    known = np.concatenate([TRAIN, VALID])
+    for filtered, options in ((known, {}), (np.zeros((0, 3), int), {"filtered": False})):
+        ranking = fitted.rank(VALID, **options)
+        heads = [rank(triple, 0, filtered) for triple in VALID]
+        tails = [rank(triple, 2, filtered) for triple in VALID]
+        np.testing.assert_array_equal(ranking.head_ranks, heads)
+        np.testing.assert_array_equal(ranking.tail_ranks, tails)
+        both = np.r_[heads, tails]
+        assert ranking.mrr == pytest.approx((1 / both).mean())
+        for k in (1, 3, 10):
+            assert ranking.hits(k) == pytest.approx((both <= k).mean())
+    assert fitted.history_["valid_mrr"].max() == pytest.approx(fitted.rank(VALID).mrr)
+
+
+def test_equal_scores_count_half():
+    estimator = model(max_epochs=0).fit(TRAIN)
+    points, matrices, memories = estimator._training.state
+    points[:] = points[0]
+    estimator._training.best = (points, matrices, memories)
+    assert (estimator.rank(VALID, filtered=False).ranks == 1 + (N_ENTITIES - 1) / 2).all()
+
+
+def batch(loss):
+    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
+    state = tuple(a.copy() for a in estimator._training.state)
+    for k in range(N_RELATIONS):
+        state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
+    return estimator, state, TRAIN[:9], list(range(1, N_ENTITIES, 4))
+
+
+def loss_and_gradient(estimator, state, triples, drawn):
+    return _core.ultra_e_gradient(state, triples, drawn, TRAIN, estimator._signs(), estimator)
+
+
+def sampled(triples, drawn):
+    """With which probability every entity is a candidate of a batch as large, if not its own."""
+    held = np.zeros(N_ENTITIES, dtype=int)
+    for head, _, tail in TRAIN:
+        held[list({head, tail})] += 1
+    # Probability that no other triple of the batch has the entity, in a draw without replacement.
+    others, batch = len(TRAIN) - 1, len(triples) - 1
+    none = np.array([comb(others - m, batch) / comb(others, batch) for m in held])
+    return 1.0 - none * (1.0 - len(drawn) / N_ENTITIES)
+
+
+LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
+
+
+@LOSSES
+def test_the_loss_is_that_of_the_scores(loss):
+    estimator, state, triples, drawn = batch(loss)
+    value = loss_and_gradient(estimator, state, triples, drawn)[0]
+    estimator._training.best = state
+    candidates = np.union1d(triples[:, [0, 2]], drawn)
+    probability = sampled(triples, drawn)[candidates]
+    total = 0.0
+    for triple in triples:
+        weights = np.where(np.isin(candidates, triple[[0, 2]]), 1.0, 1.0 / probability)
+        for place in (0, 2):
+            others = np.repeat([triple], len(candidates), axis=0)
+            others[:, place] = candidates
+            scores = estimator.score_triples(others)
+            true = candidates == triple[place]
+            if loss == "softmax":
+                total += np.log(weights @ np.exp(scores)) - scores[true][0]
+            else:
+                share = estimator.n_negatives / (2 * N_ENTITIES)
+                total += 0.5 * np.logaddexp(0.0, -scores[true][0])
+                total += share * weights[~true] @ np.logaddexp(0.0, scores[~true])
+    assert value == pytest.approx(total / len(triples), rel=1e-12)
+
+
+def test_batches_estimate_the_loss_over_all_entities_without_bias():
+    estimator, state, _, _ = batch("logistic")
+    # Entities in one, two, three and no triple, and a loop.
+    triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [2, 2, 4], [5, 1, 5], [4, 0, 6]])
+    mean = np.mean(
+        [
+            _core.ultra_e_gradient(
+                state, triples[list(chosen)], [drawn], triples, estimator._signs(), estimator
+            )[0]
+            for chosen in combinations(range(len(triples)), 3)
+            for drawn in range(N_ENTITIES)
+        ]
+    )
+    estimator._training.best = state
+    total = 0.0
+    for triple in triples:
+        for place in (0, 2):
+            candidates = np.repeat([triple], N_ENTITIES, axis=0)
+            candidates[:, place] = np.arange(N_ENTITIES)
+            scores = estimator.score_triples(candidates)
+            wrong = np.delete(scores, triple[place])
+            share = estimator.n_negatives / (2 * N_ENTITIES)
+            total += 0.5 * np.logaddexp(0.0, -scores[triple[place]])
+            total += share * np.logaddexp(0.0, wrong).sum()
+    assert mean == pytest.approx(total / len(triples), rel=1e-12)
+
+
+@LOSSES
+def test_gradients_against_differences(loss):
+    estimator, state, triples, drawn = batch(loss)
+    _, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
+    rng, h = np.random.default_rng(2), 1e-6
+
+    def slope(which, direction):
+        values = []
+        for step in (h, -h):
+            moved = [a.copy() for a in state]
+            moved[which] = moved[which] + step * direction
+            values.append(loss_and_gradient(estimator, tuple(moved), triples, drawn)[0])
+        return (values[0] - values[1]) / (2 * h)
+
+    direction = np.zeros_like(state[0])
+    direction[:, :DIM] = rng.standard_normal((N_ENTITIES, DIM))
+    assert slope(0, direction) == pytest.approx(np.vdot(entities, direction[:, :DIM]), rel=1e-6)
+    direction = np.zeros_like(state[0])
+    direction[:, 3 * DIM : 3 * DIM + 2] = rng.standard_normal((N_ENTITIES, 2))
+    expected = np.vdot(biases, direction[:, 3 * DIM : 3 * DIM + 2])
+    assert slope(0, direction) == pytest.approx(expected, rel=1e-6)
+    direction = rng.standard_normal(state[1].shape)
+    assert slope(1, direction) == pytest.approx(np.vdot(relations, direction), rel=1e-6)
+
+
+def test_steps_are_those_of_adam_with_decoupled_decay():
+    # An epoch is one batch of all triples and all entities, without random draws.
+    options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
+    options |= {"learning_rate": 0.03, "rate_decay": 0.5, "moment_decay": 0.6, "weight_decay": 4.0}
+    estimator = model(max_epochs=0, **options).fit(TRAIN)
+    state = estimator._training.state
+    rows = state[0].copy()
+    columns = np.r_[:DIM, 3 * DIM : 3 * DIM + 2]
+    first = second = np.zeros((N_ENTITIES, DIM + 2))
+    for epoch in range(3):
+        moved = (rows, *state[1:])
+        _, *parts, _ = loss_and_gradient(estimator, moved, TRAIN, list(range(N_ENTITIES)))
+        gradient = np.hstack(parts)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.6 * second + 0.4 * gradient**2
+        mean, square = first / (1 - 0.9 ** (epoch + 1)), second / (1 - 0.6 ** (epoch + 1))
+        rate = 0.03 * 0.5**epoch
+        rows[:, columns] -= rate * mean / (np.sqrt(square) + 1e-8)
+        rows[:, np.r_[:DIM][j_of(estimator) > 0]] *= 1 - 4.0 * rate
+        rows[:, 3 * DIM : 3 * DIM + 2] *= 1 - 4.0 * rate
+    learned = model(max_epochs=3, **options).fit(TRAIN)._training.state[0]
+    np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
+
+
+@LOSSES
+def test_gradients_against_automatic_differentiation(loss):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch = pytest.importorskip("torch")
+    estimator, state, triples, drawn = batch(loss)
+    value, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
+    j = torch.tensor(j_of(estimator))
+    z = torch.tensor(state[0][:, :DIM], requires_grad=True)
+    b = torch.tensor(state[0][:, 3 * DIM : 3 * DIM + 2], requires_grad=True)
+    R = torch.tensor(state[1], requires_grad=True)
+    rho = estimator.radius
+    s, t = z[:, j > 0], z[:, j < 0]
+    radius = torch.sqrt(rho**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
+    E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
+    candidates = torch.tensor(np.union1d(triples[:, [0, 2]], drawn))
+    probability = torch.tensor(sampled(triples, drawn))[candidates]
+    total = 0.0
+    for triple in triples:
+        own = torch.isin(candidates, torch.tensor(triple[[0, 2]]))
+        weights = torch.where(own, 1.0, 1.0 / probability)
+        for place in (0, 2):
+            rows = torch.tensor(triple).repeat(len(candidates), 1)
+            rows[:, place] = candidates
+            h, r, tail = rows.T
+            g = (torch.einsum("kij,kj->ki", R[r], E[h]) * j * E[tail]).sum(1)
+            size = g.abs() / rho**2
+            far = torch.acosh(torch.where(size >= 1, size, 2.0 * torch.ones_like(size)))
+            near = torch.acos(torch.where(size < 1, size, 0.5 * torch.ones_like(size)))
+            square = torch.where(size >= 1, far, near) ** 2
+            # Entities that coincide have distance and slope zero, as documented.
+            square = torch.where((size - 1).abs() <= 1e-8, torch.zeros_like(square), square)
+            x = -(rho**2) * square + b[h, 0] + b[tail, 1] + 1.0
+            true = candidates == int(triple[place])
+            if loss == "softmax":
+                total = total + torch.logsumexp(x + weights.log(), 0) - x[true][0]
+            else:
+                softplus = torch.nn.functional.softplus
+                share = estimator.n_negatives / (2 * N_ENTITIES)
+                wrong = weights[~true] @ softplus(x[~true])
+                total = total + 0.5 * softplus(-x[true][0]) + share * wrong
+    total = total / len(triples)
+    total.backward()
+    assert value == pytest.approx(total.item(), rel=1e-12)
+    for ours, theirs in ((entities, z.grad), (biases, b.grad), (relations, R.grad)):
+        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two = (model(n_threads=k).fit(TRAIN, VALID) for k in (1, 2))
+    np.testing.assert_array_equal(one.entities_, two.entities_)
+    np.testing.assert_array_equal(one.relations_, two.relations_)
+    other = model(seed=1).fit(TRAIN, VALID)
+    assert not np.array_equal(one.entities_, other.entities_)
+
+
+def test_early_stopping_keeps_the_best_model():
+    estimator = model(max_epochs=400, valid_every=1, patience=3, learning_rate=0.2)
+    estimator.fit(TRAIN, VALID)
+    curve = estimator.history_["valid_mrr"]
+    assert estimator.status_ is ob.Status.CONVERGED
+    assert estimator.n_epochs_ < 400
+    assert estimator.best_epoch_ == int(np.argmax(curve)) + 1 == estimator.n_epochs_ - 3
+    assert estimator.rank(VALID).mrr == pytest.approx(curve.max())
+
+
+def test_checkpoint_gives_the_same_curve(tmp_path):
+    whole = model(max_epochs=7).fit(TRAIN, VALID)
+    path = tmp_path / "half.npz"
+    model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
+    resumed = model(max_epochs=7).fit(TRAIN, VALID, checkpoint=path)
+    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
+        # The seventh epoch is validated because it is the last, as the fourth was.
+        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
+    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
+    np.testing.assert_array_equal(resumed.relations_, whole.relations_)
+    for other in ({"seed": 1}, {"margin": 4.0}, {"signature": np.tile([1, -1], 4)}):
+        with pytest.raises(ValueError, match=next(iter(other))):
+            model(max_epochs=7, **other).fit(TRAIN, VALID, checkpoint=path)
+    with pytest.raises(ValueError, match="triples"):
+        model(max_epochs=7).fit(TRAIN[1:], VALID, checkpoint=path)
+
+
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+UNWRITABLE = {
+    "no folder": ("none/state.npz", None, {}),
+    "too long": ("n" * 300 + ".npz", None, {}),
+    "full": ("state.npz", ("os.replace", full), {}),
+    "not JSON": ("state.npz", None, {"entity_names": list(map(complex, range(N_ENTITIES)))}),
+}
+
+
+@pytest.mark.parametrize("way", UNWRITABLE)
+def test_a_checkpoint_that_cannot_be_written_does_not_end_training(way, tmp_path, monkeypatch):
+    name, broken, options = UNWRITABLE[way]
+    if broken is not None:
+        monkeypatch.setattr(*broken)
+    whole = model().fit(TRAIN, VALID)
+    with pytest.warns(RuntimeWarning, match="checkpoint") as caught:
+        fitted = model(**options).fit(TRAIN, VALID, checkpoint=tmp_path / name)
+    # Every due write is tried again.
+    assert len(caught) == fitted.n_epochs_ == 6
+    np.testing.assert_array_equal(fitted.entities_, whole.entities_)
+    np.testing.assert_array_equal(fitted.relations_, whole.relations_)
+    assert list(tmp_path.iterdir()) == []
+    # If warnings are errors, the model is that of the first epoch.
+    strict = model(**options)
+    with pytest.raises(RuntimeWarning, match="checkpoint"):
+        strict.fit(TRAIN, checkpoint=tmp_path / name)
+    assert strict.score_triples(TRAIN).shape == (len(TRAIN),)
+    # The last write, after a callback that stops, warns too.
+    with pytest.warns(RuntimeWarning, match="checkpoint"):
+        stopped = model(**options).fit(
+            TRAIN, checkpoint=tmp_path / name, checkpoint_every=4, callback=lambda event: True
+        )
+    assert stopped.status_ is ob.Status.INTERRUPTED
+
+
+def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch):
+    path = tmp_path / "state.npz"
+    replace, calls = os.replace, []
+
+    def sometimes(*arguments):
+        calls.append(arguments)
+        return full() if len(calls) in (2, 3) else replace(*arguments)
+
+    monkeypatch.setattr("os.replace", sometimes)
+    with pytest.warns(RuntimeWarning, match="No space left") as caught:
+        model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
+    assert len(caught) == 2
+    assert ob.UltraE.load(path).n_epochs_ == 4
+
+
+@pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd", "csdm"])
+def test_relations_of_a_file_are_isometries(rule, tmp_path):
+    """By the rule for starts: ‖RᵀJR − J‖ up to 1e-8‖R‖² and 0.1 is repaired, more is refused."""
+    path = tmp_path / "model.npz"
+    model(relations=rule).fit(TRAIN, VALID).save(path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    J = np.diag(arrays["signature"]).astype(float)
+    # A boost far out has 1e-8‖R‖² > 0.1.
+    far = np.eye(DIM)
+    i, k = np.flatnonzero(np.diag(J) > 0)[0], np.flatnonzero(np.diag(J) < 0)[0]
+    far[[i, k], [i, k]], far[[i, k], [k, i]] = np.cosh(9.0), np.sinh(9.0)
+    for name, base in itertools.product(("state_1", "best_1"), (None, far)):
+        for share, accepted in ((0.0, True), (0.2, True), (5.0, False)):
+            matrices = arrays[name].copy()
+            matrices[-1] = matrices[-1] if base is None else base
+            size = float(np.vdot(matrices[-1], matrices[-1]))
+            largest = min(1e-8 * size, 0.1)
+            assert (largest == 0.1) == (base is far)
+            # RᵀJR = (1 + e)² J is at the distance 2e√n from J.
+            matrices[-1] *= 1.0 + share * largest / (2.0 * np.sqrt(DIM))
+            np.savez(path, **{**arrays, name: matrices})
+            if not accepted:
+                with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal.*relation"):
+                    ob.UltraE.load(path)
+                continue
+            R = getattr(ob.UltraE.load(path)._training, name.removesuffix("_1"))[1]
+            if share == 0.0:
+                np.testing.assert_array_equal(R, matrices)
+            assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
+
+
+KILLED = """
+import sys, numpy as np
+sys.path.insert(0, {root!r})
+from tests.python.kg.test_ultra_e import TRAIN, VALID, model
+model(max_epochs=60, valid_every=5).fit(
+    TRAIN, VALID, checkpoint={path!r},
+    callback=lambda event: print(int(event["epoch"]), flush=True),
+)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
+def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
+    from ..conftest import ROOT
+
+    path = tmp_path / "state.npz"
+    script = KILLED.format(root=str(ROOT), path=str(path))
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        while int(child.stdout.readline()) < 17:
+            pass
+        os.kill(child.pid, signal.SIGKILL)
+    done = ob.UltraE.load(path).n_epochs_
+    assert 17 <= done < 60
+    resumed = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID, checkpoint=path)
+    whole = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID)
+    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
+        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
+    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
+
+
+def test_save_and_load(fitted, tmp_path):
+    path = tmp_path / "model.npz"
+    fitted.save(path)
+    loaded = ob.UltraE.load(path)
+    for name in ("entities_", "relations_", "head_biases_", "tail_biases_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
+    np.testing.assert_array_equal(loaded.score_triples(TRAIN), fitted.score_triples(TRAIN))
+    assert loaded.status_ is fitted.status_
+    assert loaded.best_epoch_ == fitted.best_epoch_
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(ValueError, match="not a file"):
+        ob.UltraE.load(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match="fit"):
+        model().save(path)
+
+
+def test_callbacks_stop_and_fail():
+    seen = []
+    stopped = model().fit(TRAIN, callback=lambda event: seen.append(event) or len(seen) == 2)
+    assert stopped.status_ is ob.Status.INTERRUPTED
+    assert stopped.n_epochs_ == 2
+    assert set(seen[0]) == {"epoch", "seconds", "loss"}
+
+    def fail(event):
+        raise RuntimeError("mine")
+
+    estimator = model()
+    with pytest.raises(RuntimeError, match="mine"):
+        estimator.fit(TRAIN, callback=fail)
+    assert estimator.n_epochs_ == 1
+    assert np.isfinite(estimator.score_triples(TRAIN)).all()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
+def test_ctrl_c_keeps_what_was_learned():
+    from ..conftest import ROOT
+
+    script = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.python.kg.test_ultra_e import TRAIN, model
+estimator = model(max_epochs=10**6).fit(
+    TRAIN, callback=lambda event: print("epoch", flush=True) if event["epoch"] == 1 else None
+)
+print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_triples(TRAIN)))
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "epoch"
+        time.sleep(0.3)
+        child.send_signal(signal.SIGINT)
+        out, _ = child.communicate(timeout=30)
+    assert out.split() == ["INTERRUPTED", "True", str(len(TRAIN))]
+
+
+@pytest.fixture
+def default_sigint():
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("where", ["between", "callback", "validation"])
+def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, caplog, tmp_path):
+    """Wherever Ctrl-C comes, the second epoch is whole and the last one."""
+    whole = model(max_epochs=2, valid_every=1).fit(TRAIN, VALID)
+    path = tmp_path / "state.npz"
+    estimator = model(max_epochs=5, valid_every=1, verbose=where == "between")
+
+    def press(*_):
+        if estimator.n_epochs_ == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    if where == "between":
+        handler = logging.Handler()
+        handler.emit = press
+        log = logging.getLogger("orthobcd")
+        monkeypatch.setattr(log, "handlers", [handler])
+        caplog.set_level(logging.INFO, "orthobcd")
+    elif where == "validation":
+        rank = ob.UltraE._rank
+        monkeypatch.setattr(ob.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])
+    estimator.fit(TRAIN, VALID, checkpoint=path, callback=press if where == "callback" else None)
+    assert estimator.status_ is ob.Status.INTERRUPTED
+    assert estimator.n_epochs_ == 2
+    assert [len(estimator.history_[name]) for name in ("epoch", "seconds", "loss")] == [2, 2, 2]
+    assert len(estimator.history_["valid_mrr"]) == (1 if where == "validation" else 2)
+    assert np.array_equal(estimator.history_["loss"], whole.history_["loss"])
+    assert ob.UltraE.load(path).n_epochs_ == (1 if where == "validation" else 2)
+
+
+def test_ctrl_c_is_left_to_the_program_s_handler(monkeypatch):
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        estimator = model(max_epochs=2).fit(
+            TRAIN, callback=lambda _: signal.raise_signal(signal.SIGINT)
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(seen) == 2
+    assert estimator.status_ is ob.Status.MAX_SWEEPS
+
+
+def test_progress_lines(caplog):
+    with caplog.at_level("INFO", logger="orthobcd"):
+        model(max_epochs=2, verbose=True).fit(TRAIN, VALID)
+    assert len(caplog.messages) == 2
+    assert "loss" in caplog.messages[0]
+    assert "MRR" in caplog.messages[1]
+
+
+def test_bad_input_raises_at_the_door():
+    for name, value in (
+        ("n_entities", 0),
+        ("n_relations", 0),
+        ("dim", 1),
+        ("signature", np.ones(DIM, int)),
+        ("radius", 0.0),
+        ("margin", np.nan),
+        ("n_negatives", 0),
+        ("batch_size", 0),
+        ("learning_rate", 0.0),
+        ("rate_decay", 0.0),
+        ("rate_decay", 1.1),
+        ("moment_decay", 0.0),
+        ("moment_decay", 1.0),
+        ("weight_decay", -0.1),
+        ("weight_decay", 50.0),
+        ("loss", "hinge"),
+        ("relations", "free"),
+        ("relation_angle", -1.0),
+        ("relation_curvature", -1.0),
+        ("relation_matchings", 0),
+        ("relation_step", 0.0),
+        ("relation_share", 0.0),
+        ("relation_share", 1.1),
+        ("init_scale", 0.0),
+        ("max_epochs", -1),
+        ("valid_every", 0),
+        ("patience", 0),
+        ("seed", -1),
+    ):
+        estimator = model()
+        setattr(estimator, name, value)
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            estimator.fit(TRAIN)
+    for triples in (TRAIN[:, :2], TRAIN[:0], TRAIN + N_ENTITIES, TRAIN - 1):
+        with pytest.raises(ValueError, match=r"\btriples\b"):
+            model().fit(triples)
+    with pytest.raises(TypeError, match=r"\btriples\b"):
+        model().fit(TRAIN.astype(float))
+    with pytest.raises(ValueError, match=r"\bvalid\b"):
+        model().fit(TRAIN, VALID[:0])
+    with pytest.raises(TypeError, match=r"\bcallback\b"):
+        model().fit(TRAIN, callback=3)
+    with pytest.raises(ValueError, match="fit"):
+        model().rank(VALID)
+
+
+def write(path, text):
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "wt", encoding="utf-8") as file:
+        file.write(text)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
+def test_triples_with_names(tmp_path, suffix):
+    train = write(
+        tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n"
+    )
+    test = write(tmp_path / f"test{suffix}", "Bonn\tliegt in\tDeutschland\n\n")
+    loaded = ob.load_triples(train, test)
+    assert loaded.entities == ("Köln", "Deutschland", "Rom", "Italien", "Bonn")
+    assert loaded.relations == ("liegt in",)
+    assert loaded.splits[0].tolist() == [[0, 0, 1], [2, 0, 3]]
+    assert loaded.splits[1].tolist() == [[4, 0, 1]]
+    names = write(tmp_path / f"names{suffix}", "\n".join(sorted(loaded.entities)) + "\n")
+    given = ob.load_triples(train, test, entities=names, relations=["liegt in"])
+    assert given.entities == tuple(sorted(loaded.entities))
+    assert [given.entities[k] for k in given.splits[1][0, [0, 2]]] == ["Bonn", "Deutschland"]
+    with pytest.raises(ValueError, match="Rom"):
+        ob.load_triples(train, entities=["Köln", "Deutschland", "Italien"])
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
+def test_triples_with_numbers(tmp_path, suffix):
+    path = write(tmp_path / f"graph{suffix}", "0\t1\t3\n2\t0\t0\n")
+    loaded = ob.load_triples(path)
+    assert loaded.splits[0].tolist() == [[0, 1, 3], [2, 0, 0]]
+    assert loaded.entities == ("0", "1", "2", "3")
+    named = ob.load_triples(path, entities=list("abcde"), relations=["r", "s"])
+    assert named.splits[0].tolist() == loaded.splits[0].tolist()
+    assert len(named.entities) == 5
+    as_names = ob.load_triples(path, ids=False)
+    assert as_names.entities == ("0", "3", "2")
+    with pytest.raises(ValueError, match="entities"):
+        ob.load_triples(path, entities=["a"])
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"line 2"):
+        ob.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
+    with pytest.raises(ValueError, match="ids"):
+        ob.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
+    with pytest.raises(ValueError, match="paths"):
+        ob.load_triples()
+    with pytest.raises(FileNotFoundError):
+        ob.load_triples(tmp_path / "absent.tsv")
+
+
+@pytest.mark.parametrize("shift", [1, 10**6, 2**62])
+def test_the_dense_core_depends_on_the_order_of_the_numbers_alone(shift):
+    triples = TRAIN
+    core, entities, relations = ob.dense_core(triples, 12)
+    far = triples + np.array([shift, 0, shift])
+    same, moved, kinds = ob.dense_core(far, 12)
+    np.testing.assert_array_equal(same, core)
+    np.testing.assert_array_equal(moved, entities + shift)
+    np.testing.assert_array_equal(kinds, relations)
+
+
+@pytest.mark.slow
+def test_numbers_without_names_take_memory_by_the_files(tmp_path):
+    # 64 MiB for small files, at 64 bytes a name.
+    for last, accepted in ((2**20 - 1, True), (2**20, False)):
+        path = write(tmp_path / "graph.tsv", f"0\t0\t{last}\n")
+        if accepted:
+            assert len(ob.load_triples(path).entities) == last + 1
+        else:
+            with pytest.raises(ValueError, match="paths"):
+                ob.load_triples(path)
+        assert ob.load_triples(path, ids=False).entities == ("0", str(last))
+        assert ob.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
+
+
+def test_dense_core_by_hand():
+    # 5 is linked to 4, and 4 to the square 0-3; of 1 and 3 (both of degree 2) 3 is removed.
+    square = [[0, 7, 1], [1, 7, 2], [2, 7, 3], [3, 7, 0], [0, 2, 2]]
+    core, entities, relations = ob.dense_core([*square, [4, 7, 0], [5, 9, 4]], 4)
+    assert core.tolist() == [[0, 1, 1], [1, 1, 2], [2, 1, 3], [3, 1, 0], [0, 0, 2]]
+    assert entities.tolist() == [0, 1, 2, 3]
+    assert relations.tolist() == [2, 7]
+    smaller, entities, _ = ob.dense_core(square, 3)
+    assert entities.tolist() == [0, 1, 2]
+    assert smaller.tolist() == [[0, 1, 1], [1, 1, 2], [0, 0, 2]]
+    with pytest.raises(ValueError, match="n_entities"):
+        ob.dense_core(square, 0)
+
+
+@pytest.mark.data
+def test_wn18rr_loads(data_dir):
+    files = [data_dir / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test")]
+    if not files[0].exists():
+        pytest.skip(f"{files[0]} is not there")
+    loaded = ob.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
+    assert [len(split) for split in loaded.splits] == [86835, 3034, 3134]
+    assert len(loaded.entities) == 40943
+    assert len(loaded.relations) == 11
+    core, entities, relations = ob.dense_core(np.concatenate(loaded.splits), 208)
+    assert (len(core), len(entities), len(relations)) == (813, 208, 4)
+
+
+# Predictions -------------------------------------------------------------------------------------
+
+
+def test_predictions_are_in_the_order_of_the_ranks(fitted):
+    ranking = fitted.rank(VALID, filtered=False)
+    for k, (head, relation, tail) in enumerate(VALID.tolist()):
+        tails = [entity for entity, _ in fitted.predict_tails(head, relation, N_ENTITIES)]
+        heads = [entity for entity, _ in fitted.predict_heads(relation, tail, N_ENTITIES)]
+        assert tails.index(tail) + 1 == ranking.tail_ranks[k]
+        assert heads.index(head) + 1 == ranking.head_ranks[k]
+    head, relation, tail = VALID[0].tolist()
+    best, score = fitted.predict_tails(head, relation, 1)[0]
+    assert score == fitted.score_triples([[head, relation, best]])[0]
+    left = fitted.predict_tails(head, relation, N_ENTITIES, filter=VALID)
+    assert tail not in [entity for entity, _ in left]
+
+
+def test_predictions_by_name(tmp_path):
+    names = [f"e{k}" for k in range(N_ENTITIES)]
+    kinds = [f"r{k}" for k in range(N_RELATIONS)]
+    estimator = model(entity_names=names, relation_names=kinds, max_epochs=2).fit(TRAIN)
+    plain = model(max_epochs=2).fit(TRAIN)
+    named = estimator.predict_tails("e1", "r0", 3)
+    assert named == [(f"e{e}", score) for e, score in plain.predict_tails(1, 0, 3)]
+    estimator.save(tmp_path / "model.npz")
+    loaded = ob.UltraE.load(tmp_path / "model.npz")
+    assert loaded.predict_heads("r0", "e1") == estimator.predict_heads("r0", "e1")
+    assert loaded.get_params()["entity_names"] == names
+    for arguments, name in (((N_ENTITIES, 0), "head"), ((0, -1), "relation"), (("x", 0), "head")):
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            estimator.predict_tails(*arguments)
+    with pytest.raises(ValueError, match=r"\bhead\b.*no entity names"):
+        plain.predict_tails("e1", 0)
+    with pytest.raises(ValueError, match=r"\bentity_names\b"):
+        model(entity_names=names[1:]).fit(TRAIN)
+    again = ob.UltraE(**estimator.get_params())
+    assert repr(again) == repr(estimator)
+    assert "dim=8" in repr(estimator)

@@ -1,0 +1,169 @@
+"""Invariants for every option: feasible, never rising, stationary, exact zeros."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+from .. import reference
+
+N, R = 14, 3
+PENALTIES = {
+    "none": ob.NoPenalty(),
+    "l0": ob.L0(3.0),
+    "l1": ob.L1(1.0),
+    "nonnegative": ob.NonNegative(),
+}
+LAMBDAS = {"none": 0.0, "l0": 3.0, "l1": 1.0, "nonnegative": 0.0}
+WORKING_SETS = ("random", "cyclic", "wss-sv", "wss-or", "tiled")
+
+
+def data(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((20, N))
+
+
+def smooth(kind: str):
+    A = data()
+    rng = np.random.default_rng(7)
+    if kind == "concave":
+        return ob.Quadratic(-A.T @ A)
+    if kind == "indefinite":
+        B = rng.standard_normal((N, N))
+        return ob.Quadratic(B + B.T, linear=rng.standard_normal((N, R)))
+    if kind == "metric":
+        return ob.Quadratic(-A.T @ A, D=np.diag([1.0, 2.0, 3.0]))
+    if kind == "gram":
+        return ob.GramQuadratic(A)
+    sparse = pytest.importorskip("scipy.sparse")
+    return ob.GramQuadratic(sparse.csr_array(np.where(np.abs(A) > 0.8, A, 0.0)))
+
+
+def value(objective, penalty: str, X: np.ndarray) -> float:
+    """F(X), straight from the definition."""
+    if isinstance(objective, ob.Quadratic):
+        D = np.eye(X.shape[1]) if objective.D is None else objective.D
+        f = 0.5 * np.sum(X * (objective.C @ X @ D))
+        if objective.linear is not None:
+            f += np.sum(objective.linear * X)
+    else:
+        f = 0.5 * objective.scale * np.sum(np.asarray(objective.A @ X) ** 2)
+    return float(f + reference.penalty_value(penalty, LAMBDAS[penalty], X.ravel()))
+
+
+def check_invariants(result: ob.Result, objective, penalty: str) -> None:
+    x = result.x
+    assert x.shape == (N, R)
+    assert np.linalg.norm(x.T @ x - np.eye(R)) < 1e-12
+    assert result.feasibility < 1e-12
+    if penalty == "nonnegative":
+        assert x.min() >= 0.0
+    scale = abs(result.smooth_value) + abs(result.penalty_value) + 1e-300
+    assert abs(result.objective - value(objective, penalty, x)) < 1e-11 * scale
+    assert result.objective == pytest.approx(result.smooth_value + result.penalty_value)
+    history = result.history
+    assert np.all(np.diff(history["objective"]) <= 0.0)
+    assert np.all(np.diff(history["n_iterations"]) >= 0)
+    assert np.all(np.diff(history["seconds"]) >= 0.0)
+    assert history["objective"][-1] == result.objective
+    assert history["n_iterations"][-1] == result.n_iterations
+    assert history["feasibility"].max() < 1e-12
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("kind", ["concave", "indefinite", "metric", "gram", "sparse"])
+@pytest.mark.parametrize(
+    ("working_set", "update", "curvature", "block_size"),
+    [
+        *itertools.product(WORKING_SETS, ["gauss-seidel"], ["exact", "scalar"], [2, 3, 6]),
+        *itertools.product(["tiled"], ["jacobi"], ["exact", "scalar"], [2, 3, 5, N]),
+    ],
+)
+def test_feasible_and_monotone(penalty, kind, working_set, update, curvature, block_size):
+    objective = smooth(kind)
+    solver = ob.OBCD(
+        working_set=working_set, update=update, curvature=curvature, block_size=block_size
+    )
+    problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
+    start = "partition" if penalty == "nonnegative" else "random"
+    result = ob.solve(problem, start, solver=solver, max_sweeps=4, seed=3)
+    check_invariants(result, objective, penalty)
+    first = result.history["objective"][0]
+    assert result.objective < first, "the solve must make progress from a random start"
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("working_set", ["cyclic", "tiled"])
+def test_converged_means_no_pair_improves(penalty, working_set):
+    A = data()[:, :9]
+    objective = ob.Quadratic(-A.T @ A)
+    problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
+    solver = ob.OBCD(working_set=working_set, proximal=0.0)
+    start = "partition" if penalty == "nonnegative" else "random"
+    result = ob.solve(problem, start, solver=solver, tol=0.0, max_sweeps=20000, seed=1)
+    assert result.status is ob.Status.CONVERGED
+    gap = reference.stationary_gap(objective.C, result.x, penalty, LAMBDAS[penalty])
+    assert gap < 1e-9 * (1.0 + abs(result.smooth_value) + abs(result.penalty_value))
+
+
+@pytest.mark.parametrize("penalty", ["l0", "l1", "nonnegative"])
+def test_zeros_are_exact(penalty):
+    problem = ob.StiefelProblem(smooth("concave"), PENALTIES[penalty], R)
+    start = "partition" if penalty == "nonnegative" else "random"
+    x = ob.solve(problem, start, max_sweeps=50).x
+    assert np.count_nonzero(x == 0.0) >= 8
+    if penalty == "l0":
+        nonzero = np.abs(x[x != 0.0])
+        assert nonzero.min() > 1e-6, "an entry is zero or it is not; nothing is left in between"
+
+
+@pytest.mark.parametrize("start", ["identity", "random", "spectral", "partition"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_every_start_is_feasible(start, penalty):
+    objective = smooth("concave")
+    problem = ob.StiefelProblem(objective, PENALTIES[penalty], R)
+    result = ob.solve(problem, start, max_sweeps=0)
+    assert result.status is ob.Status.MAX_SWEEPS
+    check_invariants(result, objective, penalty)
+    assert result.n_updates == 0
+
+
+def test_user_start_is_used(rng):
+    objective = smooth("concave")
+    x0 = np.linalg.qr(rng.standard_normal((N, R)))[0]
+    problem = ob.StiefelProblem(objective, ob.NoPenalty(), R)
+    result = ob.solve(problem, x0, max_sweeps=0)
+    np.testing.assert_allclose(result.x, x0, atol=1e-14)
+    warm = ob.solve(problem, ob.solve(problem, x0).x)
+    assert warm.objective <= ob.solve(problem, x0).objective + 1e-12 * abs(warm.objective)
+
+
+def test_the_result_is_a_fresh_array():
+    x0 = np.eye(N)[:, :R].copy()
+    problem = ob.StiefelProblem(smooth("concave"), ob.L0(3.0), R)
+    result = ob.solve(problem, x0, max_sweeps=2)
+    assert not np.shares_memory(result.x, x0)
+    assert np.array_equal(x0, np.eye(N)[:, :R])
+    result.x[0, 0] = 5.0
+
+
+def test_target_stops():
+    problem = ob.StiefelProblem(smooth("concave"), ob.NoPenalty(), R)
+    best = ob.solve(problem).objective
+    target = 0.9 * best
+    result = ob.solve(problem, solver=ob.OBCD(working_set="random"), target=target)
+    assert result.status is ob.Status.TARGET
+    assert best < result.objective <= target
+
+
+@pytest.mark.timing
+def test_max_time_stops():
+    A = np.random.default_rng(0).standard_normal((50, 300))
+    result = ob.solve(ob.SparsePCAProblem(A, 10, ob.L1(0.5)), max_time=0.05, tol=0.0)
+    assert result.status is ob.Status.MAX_TIME
+    # A descent ends when the time left is less than that of one more evaluation.
+    assert result.seconds >= 0.045
+    assert result.feasibility < 1e-12

@@ -1,0 +1,257 @@
+"""The default solver: starts, perturbation, escape, reproducibility."""
+
+import math
+import pathlib
+from typing import get_args
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import orthobcd as ob
+
+DATA = pathlib.Path(__file__).parents[4] / "shared" / "data"
+A = np.random.default_rng(0).standard_normal((50, 40)) * np.linspace(1, 3, 40)
+PENALTIES = [ob.L0(20.0), ob.L0(1.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
+
+
+def pca(penalty, r=4):
+    return ob.StiefelProblem(ob.Quadratic(-A.T @ A), penalty, r)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
+    problem = pca(penalty)
+    result = ob.solve(problem, seed=3)
+    again = ob.solve(problem, seed=3, n_threads=1)
+    assert (result.x == again.x).all()
+    assert result.converged
+    assert result.feasibility < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    assert result.history["objective"][-1] == result.objective
+    assert result.strategy
+    assert min(start.objective for start in result.starts) >= result.objective - 1e-9
+    plain = ob.solve(problem, solver=ob.OBCD())
+    # The search has several starts; a single descent may be as good or slightly better.
+    assert result.objective <= plain.objective + 1e-3 * abs(plain.objective)
+    certificate = ob.certify(problem, result.x)
+    assert certificate.block2_gap <= 1e-6 * abs(result.objective)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
+def test_sweep_limits_give_the_same_bits(penalty):
+    problem = pca(penalty)
+    first = ob.solve(problem, seed=1, max_sweeps=15)
+    second = ob.solve(problem, seed=1, max_sweeps=15, n_threads=1)
+    assert (first.x == second.x).all()
+    assert first.n_sweeps <= 15
+
+
+def test_smooth_problem_finds_the_eigenvalues():
+    result = ob.solve(pca(ob.NoPenalty()))
+    values = np.linalg.eigvalsh(A.T @ A)[::-1][:4]
+    assert result.objective == pytest.approx(-0.5 * values.sum(), rel=1e-12)
+    assert ob.certify(pca(ob.NoPenalty()), result.x).is_optimal
+
+
+@pytest.mark.parametrize("n", [4, 8, 16])
+def test_procrustes(n):
+    for seed in range(200):
+        M = np.random.default_rng(seed).standard_normal((n, n))
+        smooth = ob.Quadratic(2 * np.eye(n), linear=-2 * M)
+        result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), n), seed=seed)
+        optimum = n - 2 * np.linalg.svd(M, compute_uv=False).sum()
+        assert result.objective <= optimum + 1e-11 * abs(optimum)
+
+
+def test_time_limit_is_kept_and_used():
+    # The limit ends the solve before all perturbations are tried.
+    wide = np.random.default_rng(1).standard_normal((60, 150))
+    problem = ob.SparsePCAProblem(wide, 12, ob.L0(5.0))
+    result = ob.solve(problem, max_time=0.5, effort=math.inf)
+    assert result.status is ob.Status.MAX_TIME
+    assert result.feasibility < 1e-12
+    none = ob.solve(problem, max_time=0.0)
+    assert none.status is ob.Status.MAX_TIME
+    assert none.feasibility < 1e-12
+    assert result.objective < none.objective
+
+
+def test_callback_stops_and_raises():
+    problem = pca(ob.L0(5.0))
+    result = ob.solve(problem, max_time=20.0, callback=lambda progress: len(progress.x) > 0)
+    assert result.status is ob.Status.INTERRUPTED
+    assert result.feasibility < 1e-12
+
+    def bad(progress):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        ob.solve(problem, callback=bad)
+    assert caught.value.result.feasibility < 1e-12
+    target = ob.solve(problem, target=result.objective)
+    assert target.status is ob.Status.TARGET
+
+
+def test_a_given_start_is_the_first():
+    problem = pca(ob.L0(5.0))
+    x0 = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 4)))[0]
+    result = ob.solve(problem, x0)
+    assert result.starts[0].objective >= result.objective
+    assert "given" in {start.strategy for start in result.starts}
+    assert result.history["objective"][0] == pytest.approx(
+        -0.5 * np.sum((A @ x0) ** 2) + 5.0 * x0.size
+    )
+    chosen = ob.solve(problem, solver=ob.Auto(n_starts=2, strategies=["dense"]))
+    assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
+
+
+UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "opening", "path")}
+"""Strategies that need another penalty."""
+
+
+@pytest.mark.parametrize("penalty", [ob.L0(1.0), ob.L1(5.0), ob.NonNegative()], ids=repr)
+@pytest.mark.parametrize("strategy", get_args(ob.solvers.Strategy))
+def test_every_strategy_alone(strategy, penalty):
+    solver = ob.Auto(n_starts=1, strategies=[strategy])
+    result = ob.solve(pca(penalty), solver=solver, seed=2)
+    names = [start.strategy for start in result.starts]
+    fits = strategy not in UNFIT.get(type(penalty), ())
+    # A strategy that does not fit the penalty is skipped: all runs are perturbations.
+    assert (names[:1] == [strategy]) == fits
+    assert all(name.endswith(" again") for name in names[fits:])
+    assert result.feasibility < 1e-12
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    assert result.objective <= result.starts[0].objective + 1e-9
+
+
+def test_dense_l1_begins_with_the_two_highest_priors():
+    data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
+    problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
+    result = ob.solve(problem, max_work=0.1, effort=math.inf)
+    assert result.search.profile["dense"]
+    scratch = [s.strategy for s in result.starts if "again" not in s.strategy]
+    first = ["varimax", "opening", "spectral"]  # they need no steps
+    assert sorted(scratch[:3]) == sorted(first)
+    assert set(scratch[3:]) == {"smoothed", "splitting"}
+
+
+def test_other_objectives():
+    rng = np.random.default_rng(0)
+    r = 3
+    D = np.diag([3.0, 2.0, 1.0])
+    sparse = pytest.importorskip("scipy.sparse")
+    for smooth in (
+        ob.Quadratic(-A.T @ A, D=D),
+        ob.Quadratic(A.T @ A, linear=rng.standard_normal((40, r))),
+        ob.GramQuadratic(A),
+        ob.GramQuadratic(sparse.random(60, 40, 0.2, random_state=0)),
+    ):
+        for penalty in (
+            ob.L0(1.0),
+            ob.L1(1.0),
+            ob.NonNegative(),
+            ob.NoPenalty(),
+            ob.L1(np.ones((40, r))),
+        ):
+            result = ob.solve(ob.StiefelProblem(smooth, penalty, r), max_sweeps=30)
+            assert result.feasibility < 1e-12
+            if isinstance(penalty, ob.NonNegative):
+                assert (result.x >= 0).all()
+
+
+def test_bad_input_names_the_argument():
+    with pytest.raises(ValueError, match="n_starts must be at least 1"):
+        ob.Auto(n_starts=0)
+    with pytest.raises(ValueError, match="strategies must be one of"):
+        ob.Auto(strategies=["luck"])
+    with pytest.raises(TypeError, match="strategies must be a sequence"):
+        ob.Auto(strategies="path")
+    with pytest.raises(TypeError, match="solver must be an Auto, Continuation or OBCD"):
+        ob.solve(pca(ob.L0(1.0)), solver="auto")
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data")
+def test_w1a_is_far_better_than_one_descent():
+    sparse = pytest.importorskip("scipy.sparse")
+    data = sparse.load_npz(DATA / "w1a.csr.npz").astype(float).toarray()
+    problem = ob.SparsePCAProblem(data, 20, ob.L0(10.0))
+    result = ob.solve(problem, max_sweeps=200)
+    assert result.objective < -5400.0
+
+
+def test_nonnegative_columns_share_no_row():
+    data = load_digits().data
+    points = [ob.NonnegativePCA(n_components=10, random_state=0).fit(data).components_.T]
+    problem = ob.NonnegativePCAProblem(data, 10, center=True)
+    for strategy in ("supports", "splitting", "partition"):
+        points.append(ob.solve(problem, solver=ob.Auto(strategies=[strategy]), max_sweeps=200).x)
+    for x in points:
+        assert x.min() == 0.0
+        assert np.count_nonzero(x, axis=1).max() == 1
+
+
+PIECES = ob.PiecewiseQuadratic(
+    [-0.5, 0.2, 0.6], [(0.1, -0.5, 0.0), (0.0, 0.0, 1.0), (0.05, 0.3, 0.0), (0.0, 0.6, 0.4)]
+)
+
+
+@pytest.mark.parametrize("seed", [6, 9, 10, 20, 44, 53, 71, 85, 93])
+def test_a_search_without_limits_is_no_worse_than_a_plain_descent(seed):
+    """Small problems of every kind, some of which heuristics alone leave above it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 14))
+    r = int(rng.integers(1, min(n, 5)))
+    C = rng.standard_normal((n, n))
+    linear = rng.standard_normal((n, r)) if rng.random() < 0.5 else None
+    lam = float(rng.choice([0.05, 0.3, 1.0]))
+    smooth = ob.Quadratic(C + C.T, linear)
+    for penalty in (
+        ob.L1(lam),
+        ob.L0(lam),
+        ob.NonNegative(),
+        ob.L0(lam) + ob.NonNegative(),
+        ob.L1(lam) + ob.NonNegative(),
+        ob.MCP(lam, 2.0),
+        ob.Box(0.0, 1.0),
+        PIECES,
+    ):
+        problem = ob.StiefelProblem(smooth, penalty, r)
+        plain = ob.solve(problem, solver=ob.OBCD(), seed=seed)
+        found = ob.solve(problem, seed=seed, n_threads=1)
+        size = abs(plain.smooth_value) + abs(plain.penalty_value)
+        assert found.objective <= plain.objective + 1e-10 * size, repr(penalty)
+
+
+def test_runs_that_come_to_nothing_are_counted():
+    """Partitions of three rows into three groups have entries that this box does not allow."""
+    n, r = 9, 3
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return float(np.sum(x**4)), 4.0 * x**3
+
+    x0 = np.kron(np.eye(r), np.full((n // r, 1), (n // r) ** -0.5))
+    problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.Box(0.0, 0.9), r)
+    ob.solve(problem, x0, solver=ob.Auto(), max_work=1e-4)
+    # A value costs n²r multiply-adds; a work unit has 1e10 of them.
+    assert len(calls) * n * n * r <= 2e6
+
+
+def test_a_default_partition_fits_its_box():
+    n, r = 14, 3
+    smooth = ob.Quadratic(-(A.T @ A)[:n, :n])
+    even = (n // r) ** -0.5  # the largest entry of groups of as equal size as can be
+    for seed in range(50):
+        for upper in (0.9, even):
+            problem = ob.StiefelProblem(smooth, ob.Box(0.0, upper), r)
+            result = ob.solve(problem, solver=ob.OBCD(), max_sweeps=0, seed=seed)
+            assert result.x.max() <= upper
+            assert result.feasibility < 1e-14
+        tight = ob.StiefelProblem(smooth, ob.Box(0.0, 0.99 * even), r)
+        with pytest.raises(ValueError, match="x0"):
+            ob.solve(tight, solver=ob.OBCD(), max_sweeps=0, seed=seed)
+    found = ob.solve(ob.StiefelProblem(smooth, ob.Box(0.0, even), r), max_work=1e-3)
+    assert found.feasibility < 1e-12
