@@ -2,7 +2,6 @@
 
 use ndarray::{Array2, Axis};
 
-use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::tangent;
@@ -15,6 +14,7 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::start;
+use crate::support::Covariance;
 use crate::threads::Threads;
 
 /// Most steps to a critical point of a nonquadratic f, and the relative change of f below which a rotation
@@ -139,7 +139,7 @@ impl<'a> Known<'a> {
             turn_positive(&mut rotated);
         }
         let covariance = match profile.is_disjoint() {
-            true => Covariance::within(&oracle, bytes),
+            true => Covariance::within(form, oracle.shift(), bytes, &go_on),
             false => None,
         };
         let (value, gradient) = oracle.value_and_gradient(&rotated);
@@ -173,7 +173,9 @@ impl<'a> Known<'a> {
         Self {
             basis: basis.clone(),
             covariance: match profile.columns {
-                true => Covariance::within(oracle, usize::MAX),
+                true => (oracle.form).and_then(|form| {
+                    Covariance::within(form, oracle.shift(), usize::MAX, &|| !oracle.work.expired())
+                }),
                 false => None,
             },
             given: None,

@@ -21,10 +21,8 @@
 //! point need be neither polished nor exactly feasible. A new heuristic is an implementation of [`Heuristic`]
 //! and a line in [`registry`].
 
-mod covariance;
 mod cycles;
 mod exchange;
-mod forward;
 mod known;
 mod mixed;
 mod opening;
@@ -154,7 +152,7 @@ pub fn registry() -> Vec<Box<dyn Heuristic>> {
         Box::new(splitting::Splitting),
         Box::new(smoothed::Smoothed),
         Box::new(smoothed::Reheated),
-        Box::new(forward::Forward),
+        Box::new(supports::Forward),
         Box::new(path::Path),
         Box::new(partition::Partition),
         Box::new(spectral::Spectral),

@@ -11,7 +11,6 @@ use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::covariance::Covariance;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, LEAST, LIKELY, Prior, Task};
@@ -19,7 +18,7 @@ use crate::limits::MethodLimit;
 use crate::linalg::inner;
 use crate::rows::change;
 use crate::start;
-use crate::support;
+use crate::support::{self, Covariance};
 
 /// Relative decrease of f in a power step below which the columns have converged.
 const CONVERGED: f64 = 1e-7;
@@ -424,7 +423,8 @@ mod tests {
         let clock = Clock::new(Instant::now(), None);
         let work = TaskWork::new(&clock, 1e9);
         let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &work);
-        test(&oracle, &Covariance::within(&oracle, 0).unwrap());
+        let covariance = Covariance::within(&smooth, oracle.shift(), 0, &|| true);
+        test(&oracle, &covariance.unwrap());
     }
 
     #[test]

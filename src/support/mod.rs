@@ -7,7 +7,9 @@
 
 mod blocks;
 mod candidates;
+mod covariance;
 pub(crate) mod cut;
+mod disjoint;
 mod joint;
 mod model;
 mod moves;
@@ -19,6 +21,8 @@ mod rules;
 
 pub(crate) use blocks::merged;
 pub(crate) use candidates::{State, SupportMover};
+pub(crate) use covariance::Covariance;
+pub(crate) use disjoint::{Disjoint, TEMPERATURE};
 pub use model::NEGLIGIBLE;
 pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
 pub(crate) use moves::{AT_ONCE, GAIN, TRIALS};

@@ -1,9 +1,8 @@
-//! P = cI − C of a quadratic form ½ tr(XᵀCX), by columns, for heuristics on disjoint supports.
+//! P = cI − C of a quadratic form ½ tr(XᵀCX), by columns.
 
-use super::oracle::Oracle;
-use crate::objective::Columns;
+use crate::objective::{Columns, GoOn, QuadraticForm};
 
-/// P = cI − C with the shift c of an oracle.
+/// P = cI − C.
 pub(crate) struct Covariance<'a> {
     columns: Columns<'a>,
     diagonal: Vec<f64>,
@@ -12,47 +11,50 @@ pub(crate) struct Covariance<'a> {
 impl<'a> Covariance<'a> {
     /// Creates P with `bytes` bytes for cached columns of a C that is not stored; None if f is not ½
     /// tr(XᵀCX), or the time is up.
-    pub(super) fn within(oracle: &Oracle<'a>, bytes: usize) -> Option<Self> {
-        let form = oracle.form?;
-        let go_on = || !oracle.work.expired();
+    pub(crate) fn within(
+        form: &'a dyn QuadraticForm,
+        shift: f64,
+        bytes: usize,
+        go_on: GoOn<'_>,
+    ) -> Option<Self> {
         if !form.is_trace_form() {
             return None;
         }
-        let columns = Columns::new(form, bytes, &go_on)?;
+        let columns = Columns::new(form, bytes, go_on)?;
         let diagonal = columns.diagonal();
         Some(Self {
-            diagonal: diagonal.iter().map(|v| -v + oracle.shift()).collect(),
+            diagonal: diagonal.iter().map(|v| -v + shift).collect(),
             columns,
         })
     }
 
-    pub(super) fn order(&self) -> usize {
+    pub(crate) fn order(&self) -> usize {
         self.diagonal.len()
     }
 
-    pub(super) fn diagonal(&self) -> &[f64] {
+    pub(crate) fn diagonal(&self) -> &[f64] {
         &self.diagonal
     }
 
     /// Returns whether all columns are stored, so that any of them can be used at no extra cost.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.columns.is_whole()
     }
 
     /// Returns the work of the first use of a column, beside the operations on it.
-    pub(super) fn first_use(&self) -> f64 {
+    pub(crate) fn first_use(&self) -> f64 {
         self.columns.first_use()
     }
 
     /// Appends P_ij for the j in `rows` to `target`.
-    pub(super) fn gather(&self, i: usize, rows: &[usize], target: &mut Vec<f64>) {
+    pub(crate) fn gather(&self, i: usize, rows: &[usize], target: &mut Vec<f64>) {
         let column = self.columns.column(i);
         let entry = |&j: &usize| if i == j { self.diagonal[j] } else { -column[j] };
         target.extend(rows.iter().map(entry));
     }
 
     /// Computes `target += factor · P_j`.
-    pub(super) fn add(&self, j: usize, factor: f64, target: &mut [f64]) {
+    pub(crate) fn add(&self, j: usize, factor: f64, target: &mut [f64]) {
         let own = target[j];
         let column = self.columns.column(j);
         target
@@ -65,16 +67,15 @@ impl<'a> Covariance<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::disjoint::Disjoint;
     use super::*;
-    use crate::heuristic::forward;
     use crate::limits::{Clock, TaskWork};
-    use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, QuadraticForm, Spectrum};
-    use crate::penalty::Penalty;
-    use crate::problem::Problem;
-    use crate::signature::Signature;
+    use crate::objective::{DenseColumns, GramQuadratic, Quadratic, Spectrum};
     use crate::start;
     use crate::threads::Threads;
     use ndarray::{Array2, ArrayView2};
+    use rand::SeedableRng;
+    use rand_xoshiro::Xoshiro256PlusPlus;
     use std::time::Instant;
 
     /// A form that gives only products with C and the diagonal.
@@ -103,25 +104,17 @@ mod tests {
         }
     }
 
-    /// Returns the point of forward selection with `bytes` bytes for columns, and whether all columns were
-    /// stored.
+    /// Returns the columns grown with `bytes` bytes for columns, and whether all columns were stored.
     fn selected(form: &dyn QuadraticForm, bytes: usize) -> (Array2<f64>, bool) {
-        let (r, lambda) = (2, 0.01);
-        let signature = Signature::stiefel(form.order());
-        let problem = Problem {
-            smooth: form,
-            penalty: &Penalty::l0(lambda),
-            signature: &signature,
-            components: r,
-            rotations: false,
-        };
         let clock = Clock::new(Instant::now(), None);
         let work = TaskWork::new(&clock, 1e9);
-        let oracle = Oracle::new((&problem, form), Array2::eye(r), (-2.0, 0.0), &work);
-        let covariance = Covariance::within(&oracle, bytes).unwrap();
-        let limit = oracle.limit(1.0);
-        let x = forward::improve(&oracle, &covariance, None, lambda, 0, limit);
-        (x, covariance.is_whole())
+        let covariance = Covariance::within(form, 0.0, bytes, &|| true).unwrap();
+        let mut state = Disjoint::empty(&covariance, 2, (0.01, false), 0.0, work.limit(1.0));
+        state.grow_all();
+        while state.goes_on() {
+            state.regrow(&mut Xoshiro256PlusPlus::seed_from_u64(0));
+        }
+        (state.matrix(true), covariance.is_whole())
     }
 
     #[test]

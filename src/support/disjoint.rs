@@ -1,0 +1,782 @@
+//! Columns on disjoint rows: gains of single rows in O(1), annealing and growth.
+//!
+//! With disjoint supports the columns are orthogonal, so every column is a unit vector on its own rows.
+//! (Nonnegative PCA always has this form, sparse PCA nearly so if λ is large.) The state is an owner for
+//! every row, an unnormalised vector u_k for every column, and its image P u_k, P = cI − C. Dropping a row from
+//! column k or adding one to column l changes the value `½ u_kᵀP u_k/‖u_k‖²` by a formula in five numbers
+//! (the 2×2 Rayleigh quotient on span{u, e_i}). A gain therefore costs O(1), and an accepted move two updates of
+//! length n.
+//!
+//! - A greedy descent moves each row to its best column; [annealing](Disjoint::annealed) accepts random moves by the
+//!   Metropolis rule while the temperature falls geometrically.
+//! - Growth (like PathSPCA: d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008) adds the free row with the largest gain while
+//!   that exceeds the price λ of a nonzero; rows whose loss is below λ are dropped. One to three columns are emptied
+//!   together and [grown again](Disjoint::regrown) from random rows: a search in large neighbourhoods, best if columns
+//!   have few rows.
+
+use ndarray::Array2;
+use rand::{RngExt, seq::SliceRandom};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::covariance::Covariance;
+use super::moves::GAIN;
+use super::pattern;
+use crate::limits::MethodLimit;
+use crate::linalg::dot;
+
+/// Proposals between updates of the progress, and between checks of the clock.
+const BATCH: usize = 4096;
+const BETWEEN_CHECKS: usize = 256;
+
+/// Accepted moves, per row, between exact evaluations of the images.
+const REFRESH: usize = 64;
+
+/// Change of a greedy move, relative to the largest diagonal entry, that counts as rounding; relative
+/// decrease of F after which greedy passes end; and most passes.
+const ROUNDING: f64 = 1e-14;
+const LAST: f64 = 1e-9;
+const ROUNDS: usize = 60;
+
+/// Square of a vector without a row, relative to that with it, up to which the row cannot be dropped, and largest entry
+/// of an added row, relative to the norm of the others.
+const ALONE: f64 = 1e-9;
+const LARGEST: f64 = 1e6;
+
+/// Work of a proposal, per column and in all, of a row in a scan for the best one, of a row in an accepted move, and of
+/// an entry of a column of C that is added or gathered, in multiply-adds.
+const PER_COLUMN: usize = 10;
+const PER_PROPOSAL: usize = 280;
+const SCAN: usize = 40;
+const ACCEPTED: usize = 8;
+const ENTRY: usize = 2;
+
+/// First and last temperature, in units of the mean net gain of a row.
+pub(crate) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
+
+/// Power iterations after an add, and for a complete column; a column is refined after it has grown by this part of its
+/// size.
+const REFINEMENTS: usize = 3;
+const FINAL_REFINEMENTS: usize = 40;
+const GROWTH: usize = 8;
+
+/// Square of the change of a unit vector at which power iterations end.
+const CONVERGED: f64 = 1e-20;
+
+/// Most passes of drops and swaps after the growth.
+const SWAP_PASSES: usize = 6;
+
+/// Number of rows from which a column is grown; the best result is kept.
+const SEEDS: usize = 3;
+
+/// The image of u_k, its square and its quotient uᵀPu, the number of rows, and that at the last refinement.
+#[derive(Clone)]
+struct Column {
+    image: Vec<f64>,
+    norm2: f64,
+    quotient: f64,
+    size: usize,
+    refined: usize,
+}
+
+impl Column {
+    /// Adds `delta` to entry i of u; `squares` is the change of ‖u‖².
+    fn shift(&mut self, p: &Covariance<'_>, i: usize, delta: f64, squares: f64) {
+        self.quotient += 2.0 * delta * self.image[i] + delta * delta * p.diagonal()[i];
+        self.norm2 += squares;
+        if delta != 0.0 {
+            p.add(i, delta, &mut self.image);
+        }
+    }
+}
+
+/// A column with the entries of its rows, to go back to.
+struct Kept {
+    column: Column,
+    entries: Vec<(usize, f64)>,
+}
+
+/// Owners, vectors and images. The owner of a free row is r; a row of owner r + 1 is nobody's for a while.
+pub(crate) struct Disjoint<'a> {
+    p: &'a Covariance<'a>,
+    /// Makes P + shift·I positive semidefinite.
+    shift: f64,
+    /// The price λ of a nonzero.
+    price: f64,
+    nonnegative: bool,
+    limit: MethodLimit<'a>,
+    owner: Vec<usize>,
+    u: Vec<f64>,
+    columns: Vec<Column>,
+    moves: usize,
+    /// Work not yet charged.
+    work: usize,
+}
+
+/// A proposed move of one row.
+#[derive(Clone, Copy)]
+struct RowMove {
+    row: usize,
+    from: usize,
+    to: usize,
+    entry: f64,
+    change: f64,
+}
+
+impl<'a> Disjoint<'a> {
+    /// Begins with columns without rows.
+    pub(crate) fn empty(
+        p: &'a Covariance<'a>,
+        r: usize,
+        (price, nonnegative): (f64, bool),
+        shift: f64,
+        limit: MethodLimit<'a>,
+    ) -> Self {
+        let n = p.order();
+        let column = Column {
+            image: vec![0.0; n],
+            norm2: 0.0,
+            quotient: 0.0,
+            size: 0,
+            refined: 0,
+        };
+        Self {
+            p,
+            shift,
+            price,
+            nonnegative,
+            limit,
+            owner: vec![r; n],
+            u: vec![0.0; n],
+            columns: vec![column; r],
+            moves: 0,
+            work: 0,
+        }
+    }
+
+    /// Gives each nonzero row of X to the column of its largest entry. A column without rows takes the row of largest
+    /// diagonal among the free rows and those of columns with other rows.
+    pub(crate) fn set(&mut self, x: &Array2<f64>) {
+        let (n, r) = (self.order(), self.columns.len());
+        for (i, row) in x.outer_iter().enumerate() {
+            let (mut best, mut largest) = (r, 0.0);
+            for (k, &v) in row.iter().enumerate() {
+                let v = if self.nonnegative { v } else { v.abs() };
+                if v > largest {
+                    (best, largest) = (k, v);
+                }
+            }
+            if best < r {
+                self.owner[i] = best;
+                self.u[i] = row[best];
+                self.columns[best].size += 1;
+            }
+        }
+        for k in 0..r {
+            if self.columns[k].size == 0 {
+                let spare = |i: usize| self.owner[i] == r || self.columns[self.owner[i]].size > 1;
+                let candidate = (0..n)
+                    .filter(|&i| spare(i))
+                    .max_by(|&a, &b| self.p.diagonal()[a].total_cmp(&self.p.diagonal()[b]));
+                if let Some(i) = candidate {
+                    if self.owner[i] < r {
+                        self.columns[self.owner[i]].size -= 1;
+                    }
+                    self.owner[i] = k;
+                    self.u[i] = 1.0;
+                    self.columns[k].size = 1;
+                }
+            }
+        }
+        self.refresh();
+    }
+
+    fn order(&self) -> usize {
+        self.owner.len()
+    }
+
+    fn is_late(&self) -> bool {
+        self.limit.progress() >= 1.0
+    }
+
+    fn charge(&mut self) {
+        let work = std::mem::take(&mut self.work) as f64;
+        self.limit.work.spend(work);
+    }
+
+    /// Charges the work of columns of C.
+    fn charge_columns(&mut self, count: usize) {
+        self.work += ENTRY * self.order() * count;
+        self.limit.work.spend(count as f64 * self.p.first_use());
+        self.charge();
+    }
+
+    /// Returns the rows of a column with their entries.
+    fn entries(&self, k: usize) -> Vec<(usize, f64)> {
+        let own = (0..self.order()).filter(|&i| self.owner[i] == k);
+        own.map(|i| (i, self.u[i])).collect()
+    }
+
+    /// Normalises the vectors and recomputes their images.
+    fn refresh(&mut self) {
+        self.work += ENTRY * self.order() * self.order();
+        for k in 0..self.columns.len() {
+            let mut entries = self.entries(k);
+            let norm = entries
+                .iter()
+                .map(|entry| entry.1 * entry.1)
+                .sum::<f64>()
+                .sqrt();
+            entries.iter_mut().for_each(|entry| entry.1 /= norm);
+            self.imaged(k, &entries);
+        }
+        self.moves = 0;
+    }
+
+    /// Gives a column the entries of a unit vector on its rows.
+    fn imaged(&mut self, k: usize, entries: &[(usize, f64)]) {
+        let column = &mut self.columns[k];
+        column.image.fill(0.0);
+        for &(i, v) in entries {
+            self.u[i] = v;
+            if v != 0.0 {
+                self.p.add(i, v, &mut column.image);
+            }
+        }
+        column.norm2 = 1.0;
+        column.quotient = entries.iter().map(|&(i, v)| v * column.image[i]).sum();
+    }
+
+    /// Returns F of a column.
+    fn cost(&self, k: usize) -> f64 {
+        let Column {
+            quotient,
+            norm2,
+            size,
+            ..
+        } = self.columns[k];
+        self.price * size as f64 - 0.5 * quotient / norm2
+    }
+
+    /// Returns F.
+    pub(crate) fn value(&self) -> f64 {
+        (0..self.columns.len()).map(|k| self.cost(k)).sum()
+    }
+
+    /// Returns the move of row `i` to column `to` (r: to none), with the change of F; None if the move is
+    /// impossible.
+    #[inline]
+    fn propose(&self, i: usize, to: usize) -> Option<RowMove> {
+        let r = self.columns.len();
+        let from = self.owner[i];
+        let d = self.p.diagonal()[i];
+        let mut change = 0.0;
+        // Column `from` without the row: vᵀPv, ‖v‖², and (P v)_i of the rest.
+        let (mut quotient, mut norm2, mut cross) = (0.0, 1.0, 0.0);
+        if from < r {
+            let column = &self.columns[from];
+            if column.size <= 1 {
+                return None;
+            }
+            let u = self.u[i];
+            let image = column.image[i];
+            norm2 = column.norm2 - u * u;
+            if !(norm2 > ALONE * column.norm2) {
+                return None;
+            }
+            quotient = column.quotient - 2.0 * u * image + u * u * d;
+            cross = image - u * d;
+            change += 0.5 * (column.quotient / column.norm2 - quotient / norm2) - self.price;
+        }
+        let mut entry = 0.0;
+        if to < r {
+            if to != from {
+                let column = &self.columns[to];
+                (quotient, norm2, cross) = (column.quotient, column.norm2, column.image[i]);
+            }
+            // Largest eigenvalue of [[mu, b], [b, d]].
+            let mu = quotient / norm2;
+            let b = cross / norm2.sqrt();
+            change += self.price;
+            if b > 0.0 || (b != 0.0 && !self.nonnegative) {
+                let relative = pattern::entry(-mu, -b, -d);
+                if !(relative.abs() < LARGEST) {
+                    return None;
+                }
+                entry = relative * norm2.sqrt();
+                change -= pattern::gain(-mu, -b, -d);
+            }
+        }
+        Some(RowMove {
+            row: i,
+            from,
+            to,
+            entry,
+            change,
+        })
+    }
+
+    fn accept(&mut self, step: &RowMove) {
+        let (r, i, old) = (self.columns.len(), step.row, self.u[step.row]);
+        self.work += ACCEPTED * self.order();
+        if step.from < r && step.from == step.to {
+            // One update for the difference.
+            let squares = step.entry * step.entry - old * old;
+            self.columns[step.to].shift(self.p, i, step.entry - old, squares);
+        } else {
+            if step.from < r {
+                self.columns[step.from].shift(self.p, i, -old, -old * old);
+                self.columns[step.from].size -= 1;
+            }
+            if step.to < r {
+                let squares = step.entry * step.entry;
+                self.columns[step.to].shift(self.p, i, step.entry, squares);
+                self.columns[step.to].size += 1;
+            }
+        }
+        self.owner[i] = step.to;
+        self.u[i] = step.entry;
+        self.moves += 1;
+        if self.moves >= REFRESH * self.order() {
+            self.refresh();
+        }
+    }
+
+    /// Returns the column, other than the owner, that row `i` is most strongly coupled to.
+    fn best_column(&self, i: usize) -> usize {
+        let (mut best, mut largest) = (self.columns.len(), f64::NEG_INFINITY);
+        for (k, column) in self.columns.iter().enumerate() {
+            if k == self.owner[i] {
+                continue;
+            }
+            let b = column.image[i];
+            let b = if self.nonnegative { b } else { b.abs() };
+            if b * b.abs() > largest * column.norm2 {
+                (best, largest) = (k, b * b.abs() / column.norm2);
+            }
+        }
+        best
+    }
+
+    /// Makes improving moves only, all rows against all columns, until none is left.
+    fn greedy(&mut self) {
+        let (n, r) = (self.order(), self.columns.len());
+        let largest = |m: f64, v: &f64| m.max(v.abs());
+        let least = ROUNDING * self.p.diagonal().iter().fold(0.0, largest);
+        let last = if self.price > 0.0 { r } else { r - 1 };
+        for _ in 0..ROUNDS {
+            let before = self.value();
+            for i in 0..n {
+                if i % BETWEEN_CHECKS == 0 {
+                    self.work += BETWEEN_CHECKS * (r + 1) * PER_PROPOSAL;
+                    self.charge();
+                    if self.limit.work.expired() {
+                        return;
+                    }
+                }
+                let mut best: Option<RowMove> = None;
+                for to in 0..=last {
+                    if let Some(step) = self.propose(i, to)
+                        && step.change < best.map_or(-least, |b| b.change)
+                    {
+                        best = Some(step);
+                    }
+                }
+                if let Some(step) = best {
+                    self.accept(&step);
+                }
+            }
+            self.refresh();
+            let after = self.value();
+            if !(before - after > LAST * after.abs()) || self.is_late() {
+                break;
+            }
+        }
+    }
+
+    /// Proposes another owner for a random row, and accepts by the Metropolis rule at temperature `heat`.
+    fn metropolis(&mut self, heat: f64, rng: &mut Xoshiro256PlusPlus) {
+        let (n, r) = (self.order(), self.columns.len());
+        let i = rng.random_range(0..n);
+        let from = self.owner[i];
+        let draw: f64 = rng.random();
+        let to = if from < r && draw < 0.15 {
+            from
+        } else if from < r && self.price > 0.0 && draw < 0.4 {
+            r
+        } else if draw < 0.7 {
+            self.best_column(i)
+        } else {
+            rng.random_range(0..r)
+        };
+        if from == r && to == r {
+            return;
+        }
+        let Some(trial) = self.propose(i, to) else {
+            return;
+        };
+        let accepted = if to == from {
+            trial.change < -1e-3 * heat
+        } else {
+            trial.change < 0.0 || rng.random::<f64>() < (-trial.change / heat).exp()
+        };
+        if accepted {
+            self.accept(&trial);
+        }
+    }
+
+    /// Anneals between two [temperatures](TEMPERATURE) until the limit, with greedy descents before and after.
+    pub(crate) fn anneal(&mut self, temperature: (f64, f64), rng: &mut Xoshiro256PlusPlus) {
+        self.greedy();
+        let (r, price) = (self.columns.len(), self.price);
+        let sizes = self.columns.iter().map(|column| column.size);
+        let members = sizes.sum::<usize>().max(1) as f64;
+        let total = self.value() - price * members;
+        // Mean net gain of a row.
+        let unit = (total.abs() / members - price).max(0.2 * price);
+        let unit = if price > 0.0 { unit.min(price) } else { unit };
+        let mut best = (self.value(), self.owner.clone(), self.u.clone());
+        loop {
+            let ratio = self.limit.progress();
+            if ratio >= 1.0 {
+                break;
+            }
+            let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
+            self.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
+            self.charge();
+            for proposal in 0..BATCH {
+                if proposal % BETWEEN_CHECKS == 0 && self.limit.work.expired() {
+                    break;
+                }
+                self.metropolis(heat, rng);
+            }
+            if ratio > 0.7 {
+                let value = self.value();
+                if value < best.0 {
+                    best = (value, self.owner.clone(), self.u.clone());
+                }
+            }
+        }
+        self.refresh();
+        self.greedy();
+        if best.0 < self.value() {
+            (self.owner, self.u) = (best.1, best.2);
+            for (k, column) in self.columns.iter_mut().enumerate() {
+                column.size = self.owner.iter().filter(|&&owner| owner == k).count();
+            }
+            self.refresh();
+            self.greedy();
+        }
+    }
+
+    /// Runs power iterations on the rows of a column, then recomputes its image.
+    fn refine(&mut self, k: usize, iterations: usize) {
+        if self.limit.work.expired() {
+            return;
+        }
+        let mut entries = self.entries(k);
+        let s = entries.len();
+        self.work += ENTRY * s * s * (iterations + 2);
+        self.charge_columns(s);
+        let rows: Vec<usize> = entries.iter().map(|entry| entry.0).collect();
+        let mut local = Vec::with_capacity(s * s);
+        rows.iter()
+            .for_each(|&i| self.p.gather(i, &rows, &mut local));
+        let norm = self.columns[k].norm2.sqrt();
+        let mut vector: Vec<f64> = entries.iter().map(|entry| entry.1 / norm).collect();
+        for _ in 0..iterations {
+            let products = local.chunks(s).map(|row| dot(row, &vector));
+            let steps = products.zip(&vector).map(|(y, v)| y + self.shift * v);
+            let mut next: Vec<f64> = match self.nonnegative {
+                true => steps.map(|v| v.max(0.0)).collect(),
+                false => steps.collect(),
+            };
+            let norm = dot(&next, &next).sqrt();
+            if !(norm > 0.0) {
+                break;
+            }
+            next.iter_mut().for_each(|v| *v /= norm);
+            let moves = next.iter().zip(&vector).map(|(a, b)| (a - b) * (a - b));
+            let moved: f64 = moves.sum();
+            vector = next;
+            if moved < CONVERGED {
+                break;
+            }
+        }
+        for (entry, v) in entries.iter_mut().zip(vector) {
+            entry.1 = v;
+        }
+        self.columns[k].refined = s;
+        self.imaged(k, &entries);
+    }
+
+    /// Empties a column.
+    fn clear(&mut self, k: usize) {
+        let r = self.columns.len();
+        for owner in &mut self.owner {
+            if *owner == k {
+                *owner = r;
+            }
+        }
+        let column = &mut self.columns[k];
+        (column.norm2, column.quotient, column.size, column.refined) = (0.0, 0.0, 0, 0);
+        column.image.fill(0.0);
+    }
+
+    /// Gives an empty column a free row.
+    fn seed(&mut self, k: usize, row: usize) {
+        self.charge_columns(1);
+        self.owner[row] = k;
+        self.columns[k].size = 1;
+        self.columns[k].refined = 1;
+        self.imaged(k, &[(row, 1.0)]);
+    }
+
+    fn kept(&self, k: usize) -> Kept {
+        Kept {
+            column: self.columns[k].clone(),
+            entries: self.entries(k),
+        }
+    }
+
+    fn restore(&mut self, k: usize, kept: Kept) {
+        self.clear(k);
+        for (i, v) in kept.entries {
+            (self.owner[i], self.u[i]) = (k, v);
+        }
+        self.columns[k] = kept.column;
+    }
+
+    /// Returns the addition of a free row that lowers F most, if any does.
+    fn best_add(&mut self, k: usize) -> Option<RowMove> {
+        self.work += SCAN * self.order();
+        self.charge();
+        let (r, column) = (self.columns.len(), &self.columns[k]);
+        let (mu, scale) = (column.quotient / column.norm2, 1.0 / column.norm2.sqrt());
+        let (mut best, mut largest) = (None, self.price);
+        let rows = column.image.iter().zip(self.p.diagonal()).zip(&self.owner);
+        for (j, ((&cross, &d), &owner)) in rows.enumerate() {
+            let b = scale * cross;
+            if owner == r && (b > 0.0 || !self.nonnegative) {
+                let gain = pattern::gain(-mu, -b, -d);
+                if gain > largest {
+                    (best, largest) = (Some(j), gain);
+                }
+            }
+        }
+        self.propose(best?, k)
+    }
+
+    fn add(&mut self, step: &RowMove) {
+        let k = step.to;
+        self.limit.work.spend(self.p.first_use());
+        self.accept(step);
+        let column = &self.columns[k];
+        if column.size >= column.refined + (column.refined / GROWTH).max(1) {
+            self.refine(k, REFINEMENTS);
+        }
+    }
+
+    /// Adds rows while they lower F and time is left.
+    fn grow(&mut self, k: usize) {
+        while let Some(step) = self.best_add(k) {
+            if self.is_late() {
+                break;
+            }
+            self.add(&step);
+        }
+        self.refine(k, REFINEMENTS);
+    }
+
+    /// Drops the rows whose loss is below the price, the smallest loss first.
+    fn prune(&mut self, k: usize) -> bool {
+        let (r, mut changed) = (self.columns.len(), false);
+        while !self.limit.work.expired() {
+            let own = (0..self.order()).filter(|&i| self.owner[i] == k);
+            let drops = own.filter_map(|i| self.propose(i, r));
+            let best = drops.min_by(|a, b| a.change.total_cmp(&b.change));
+            let Some(step) = best.filter(|step| step.change < 0.0) else {
+                break;
+            };
+            self.work += SCAN * self.columns[k].size;
+            self.accept(&step);
+            changed = true;
+        }
+        if changed {
+            self.refine(k, REFINEMENTS);
+        }
+        changed
+    }
+
+    /// Adds, drops and swaps rows until none of these lowers F.
+    fn complete(&mut self, k: usize) {
+        self.grow(k);
+        for _ in 0..SWAP_PASSES {
+            if self.is_late() {
+                break;
+            }
+            self.refine(k, FINAL_REFINEMENTS);
+            if !(self.prune(k) | self.swap(k)) {
+                break;
+            }
+        }
+    }
+
+    /// Drops the row with the smallest entry and grows again; returns whether that lowers F.
+    fn swap(&mut self, k: usize) -> bool {
+        let smallest = |a: &(usize, f64), b: &(usize, f64)| a.1.abs().total_cmp(&b.1.abs());
+        let weakest = self.entries(k).into_iter().min_by(smallest);
+        let Some(step) = weakest.and_then(|(i, _)| self.propose(i, self.columns.len())) else {
+            return false;
+        };
+        let (kept, before) = (self.kept(k), self.cost(k));
+        let value = self.columns[k].quotient / self.columns[k].norm2;
+        self.accept(&step);
+        self.refine(k, REFINEMENTS);
+        self.grow(k);
+        self.refine(k, FINAL_REFINEMENTS);
+        let lower = self.cost(k) < before - GAIN * value.abs();
+        if !lower {
+            self.restore(k, kept);
+        }
+        lower
+    }
+
+    /// Grows an empty column from each seed, and keeps the best; returns whether there is one.
+    fn best_from(&mut self, k: usize, seeds: &[usize]) -> bool {
+        let mut best: Option<(f64, Kept)> = None;
+        for &row in seeds {
+            self.clear(k);
+            self.seed(k, row);
+            self.complete(k);
+            let cost = self.cost(k);
+            if best.as_ref().is_none_or(|best| cost < best.0) {
+                best = Some((cost, self.kept(k)));
+            }
+        }
+        let found = best.map(|best| self.restore(k, best.1));
+        found.is_some()
+    }
+
+    /// Returns the rows in descending order of the diagonal.
+    fn by_diagonal(&self) -> Vec<usize> {
+        let diagonal = self.p.diagonal();
+        let mut order: Vec<usize> = (0..self.order()).collect();
+        order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
+        order
+    }
+
+    /// Grows all columns together from the rows of the largest diagonal, then completes them. Each row goes to the column
+    /// that gains most from it, so that a few strong columns do not take every row.
+    fn grow_together(&mut self) {
+        let r = self.columns.len();
+        let order = self.by_diagonal();
+        (0..r).for_each(|k| self.clear(k));
+        order
+            .iter()
+            .take(r)
+            .enumerate()
+            .for_each(|(k, &row)| self.seed(k, row));
+        let mut adds: Vec<Option<RowMove>> = (0..r).map(|k| self.best_add(k)).collect();
+        while !self.is_late() {
+            let all = adds.iter().flatten();
+            let Some(&best) = all.min_by(|a, b| a.change.total_cmp(&b.change)) else {
+                break;
+            };
+            self.add(&best);
+            for k in 0..r {
+                if k == best.to || adds[k].is_some_and(|add| add.row == best.row) {
+                    adds[k] = self.best_add(k);
+                }
+            }
+        }
+        (0..r).for_each(|k| self.refine(k, REFINEMENTS));
+        self.complete_all();
+    }
+
+    /// Completes all columns in order.
+    pub(crate) fn complete_all(&mut self) {
+        (0..self.columns.len()).for_each(|k| self.complete(k));
+    }
+
+    /// Grows one column after the other, each on the rows left by the others.
+    fn grow_one_by_one(&mut self) {
+        let r = self.columns.len();
+        let order = self.by_diagonal();
+        for k in 0..r {
+            let free = |state: &Self| -> Vec<usize> {
+                let rows = order.iter().copied();
+                rows.filter(|&i| state.owner[i] == r).collect()
+            };
+            // Each later column needs a row.
+            let reserved: Vec<usize> = free(self).into_iter().rev().take(r - 1 - k).collect();
+            reserved.iter().for_each(|&i| self.owner[i] = r + 1);
+            let seeds: Vec<usize> = free(self).into_iter().take(SEEDS).collect();
+            self.best_from(k, &seeds);
+            reserved.iter().for_each(|&i| self.owner[i] = r);
+        }
+    }
+
+    /// Grows empty columns one by one, and together; keeps the better result.
+    pub(crate) fn grow_all(&mut self) {
+        self.grow_one_by_one();
+        let (value, columns) = (self.value(), 0..self.columns.len());
+        let kept: Vec<Kept> = columns.map(|k| self.kept(k)).collect();
+        self.grow_together();
+        if value <= self.value() {
+            (0..kept.len()).for_each(|k| self.clear(k));
+            let columns = kept.into_iter().enumerate();
+            columns.for_each(|(k, kept)| self.restore(k, kept));
+        }
+    }
+
+    /// Empties one to three columns and grows them again from random rows, then completes the others; goes back if F is
+    /// not lower.
+    pub(crate) fn regrow(&mut self, rng: &mut Xoshiro256PlusPlus) {
+        let r = self.columns.len();
+        // A round costs work even if no row is free.
+        self.limit.work.spend(self.order() as f64);
+        let group = [1, 1, 2, 2, 2, 3][rng.random_range(0..6)].min(r);
+        let mut order: Vec<usize> = (0..r).collect();
+        let (emptied, _) = order.partial_shuffle(rng, group);
+        let before: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
+        let kept: Vec<Kept> = emptied.iter().map(|&k| self.kept(k)).collect();
+        emptied.iter().for_each(|&k| self.clear(k));
+        let grown = emptied.iter().all(|&k| {
+            let free: Vec<usize> = (0..self.order()).filter(|&i| self.owner[i] == r).collect();
+            self.work += free.len();
+            let seeds: Vec<usize> = (0..SEEDS.min(free.len()))
+                .map(|_| free[rng.random_range(0..free.len())])
+                .collect();
+            self.best_from(k, &seeds)
+        });
+        let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
+        if grown && after < before - GAIN * before.abs() {
+            // The other columns may take rows that became free.
+            self.complete_all();
+        } else {
+            emptied.iter().for_each(|&k| self.clear(k));
+            let columns = emptied.iter().zip(kept);
+            columns.for_each(|(&k, kept)| self.restore(k, kept));
+        }
+    }
+
+    /// Returns X with unit columns, refined if `refined`.
+    pub(crate) fn matrix(&mut self, refined: bool) -> Array2<f64> {
+        let mut x = Array2::zeros((self.order(), self.columns.len()));
+        for k in 0..self.columns.len() {
+            if refined {
+                self.refine(k, 10 * FINAL_REFINEMENTS);
+            }
+            let norm = self.columns[k].norm2.sqrt();
+            for (i, v) in self.entries(k) {
+                x[[i, k]] = v / norm;
+            }
+        }
+        x
+    }
+
+    /// Returns whether time is left.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.is_late()
+    }
+}
