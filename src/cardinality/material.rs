@@ -17,7 +17,6 @@ pub(super) enum StartKind {
     },
     /// A point of [`Material::points`].
     Opening(usize),
-    Path,
     Scattered,
     Turned,
     Grown,
@@ -31,7 +30,6 @@ impl StartKind {
             Self::Selection => "selection",
             Self::Splitting { .. } => "splitting",
             Self::Opening(_) => "opening",
-            Self::Path => "path",
             Self::Scattered => "scattered",
             Self::Turned => "turned",
             Self::Grown => "grown",
@@ -40,7 +38,7 @@ impl StartKind {
 }
 
 /// The first starts: points that need no search, best first, among starts of other kinds.
-const FIRST: [StartKind; 12] = [
+const FIRST: [StartKind; 11] = [
     StartKind::Opening(0),
     StartKind::Grown,
     StartKind::Opening(1),
@@ -51,7 +49,6 @@ const FIRST: [StartKind; 12] = [
     StartKind::Selection,
     StartKind::Turned,
     StartKind::Opening(3),
-    StartKind::Path,
     StartKind::Opening(4),
 ];
 

@@ -8,7 +8,6 @@
 mod entries;
 mod incumbent;
 mod material;
-mod path;
 mod powered;
 mod rows;
 mod search;

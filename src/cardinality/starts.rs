@@ -3,8 +3,8 @@
 //! Starts are: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated
 //! by varimax or at random, [truncated](super::cut) directly or by ADMM; random entries; and columns made
 //! one after the other by [truncated power iterations](crate::support::Powers), on rows of no other column or
-//! orthogonally to them. A perturbation makes some columns again, swaps entries at random, follows a path, or
-//! runs ADMM from the point.
+//! orthogonally to them. A perturbation makes some columns again, swaps entries at random, or runs ADMM from
+//! the point.
 
 use ndarray::Array2;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -13,7 +13,6 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::material::{Material, StartKind};
-use crate::heuristic::RAISE;
 use crate::manifold::{perturbed, polar};
 use crate::objective::gradient_work;
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
@@ -36,18 +35,12 @@ const DENSE_SHARED: f64 = 0.8;
 /// Range of the share of its entries that a perturbed column keeps.
 const KEPT: (f64, f64) = (0.3, 0.9);
 
-/// Kinds of perturbations: new columns, swaps of entries, a path, ADMM.
+/// Kinds of perturbations: new columns, swaps of entries, ADMM.
 const SWAP: usize = 1;
-const PATH: usize = 2;
-const ADMM: usize = 3;
+const ADMM: usize = 2;
 
-/// Share of the work of perturbations by a path from the best point, and of new columns in that of new columns and
-/// swaps.
-const PATHS: f64 = 0.15;
+/// Share of new columns in the work of new columns and swaps.
 const REGROWN: f64 = 0.5;
-
-/// Share of the limit below which a point is continued by a path.
-const USED: f64 = 0.9;
 
 /// Share of the work of perturbations by ADMM from the best point, the same for a dense problem, and size of the
 /// random rotation before ADMM.
@@ -65,12 +58,11 @@ pub(super) fn perturbations(model: &ColumnModel<'_>) -> Vec<(f64, f64)> {
         true => DENSE_ADMM_SHARE,
         false => ADMM_SHARE,
     };
-    let cheap = 1.0 - PATHS - admm;
+    let cheap = 1.0 - admm;
     let costly = LEAST_STEPS * gradient_work(model.form, model.weights.len());
     vec![
         (REGROWN * cheap, 0.0),
         ((1.0 - REGROWN) * cheap, 0.0),
-        (PATHS, costly),
         (admm, costly),
     ]
 }
@@ -156,7 +148,6 @@ impl<'a> Maker<'a> {
                 let point = model.point_of(&material.points[number], self.mover.work);
                 point.map(|point| self.cut().optimised(point))
             }
-            StartKind::Path => self.path().or_else(|| self.grown()),
             StartKind::Scattered => self.scattered(),
             StartKind::Turned => {
                 let r = self.columns();
@@ -168,14 +159,6 @@ impl<'a> Maker<'a> {
             StartKind::Grown => self.grown(),
         };
         Some(self.mover.state(point.or_else(|| self.selection())?))
-    }
-
-    /// Returns the end of a path from the point with one row for each column.
-    fn path(&self) -> Option<SparsePoint> {
-        let state = self.mover.state(self.selection()?);
-        let (gain, _) = self.mover.multipliers(&state);
-        let x = state.point.dense(self.mover.model.order());
-        self.near(self.mover.path(x, gain)?)
     }
 
     /// Returns a given start, truncated to the cardinality.
@@ -395,19 +378,7 @@ impl<'a> Maker<'a> {
     pub(super) fn perturbed(&mut self, state: &State, kind: usize) -> Option<State> {
         let r = self.columns();
         let costly = self.mover.model.is_costly(&state.point);
-        let is_used = self.mover.is_used(state, USED);
         let perturbed = match kind {
-            _ if kind == PATH || !is_used => {
-                // With entries to add, the path continues at its present multiplier.
-                let raise = match is_used {
-                    true => RAISE.0 * RAISE.1.powf(self.random.random()),
-                    false => 1.0,
-                };
-                let (_, loss) = self.mover.multipliers(state);
-                let dense = state.point.dense(self.mover.model.order());
-                let x = self.mover.path(dense, raise * loss);
-                x.and_then(|x| self.near(x))
-            }
             _ if kind == ADMM || costly => {
                 let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
                 let dense = || state.point.dense(self.mover.model.order());
@@ -424,15 +395,6 @@ impl<'a> Maker<'a> {
             }
         };
         self.within(perturbed?)
-    }
-
-    /// Returns a point near X within the cardinality: X itself, or X less its smallest entries.
-    fn near(&self, x: Array2<f64>) -> Option<SparsePoint> {
-        let (model, work) = (self.mover.model, self.mover.work);
-        if model.rules.keep(&x) {
-            return Some(self.cut().optimised(model.point_of(&x, work)?));
-        }
-        self.cut().feasible(self.cut().largest(&x))
     }
 
     /// Grows some columns anew, or swaps two columns with different limits.

@@ -47,7 +47,6 @@ use crate::problem::Problem;
 pub(crate) use known::{Basis, Known, Prepared, profile};
 pub(crate) use oracle::{ClockMonitor, Oracle};
 pub(crate) use partition::alternated as alternated_partition;
-pub(crate) use path::RAISE;
 pub use profile::{Kind, Profile};
 pub(crate) use sharpen::TANGENT_STEPS;
 

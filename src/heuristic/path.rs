@@ -10,7 +10,7 @@ use crate::solver::Options;
 use crate::threads::Threads;
 
 /// Least and largest further factor by which a path from a given point raises its first λ.
-pub(crate) const RAISE: (f64, f64) = (1.5, 3.0);
+const RAISE: (f64, f64) = (1.5, 3.0);
 
 /// Tolerance of the last stage; the search polishes the result.
 const TOLERANCE: f64 = 1e-7;
