@@ -108,7 +108,7 @@ QUICK := $(filter-out $(patsubst %,tests/python/%.py,data/test_adapters estimato
 test-quick: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) --quick -m "not timing and not long and not slow" $(QUICK)
 
-# A part of it: make test-long PYTHON_TESTS="tests/python/laws/test_laws.py -k nonzeros".
+# A part of it: make test-long PYTHON_TESTS="tests/python/laws/test_search_laws.py -k nonzeros".
 test-long: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
 

@@ -33,6 +33,9 @@ def random_sparse(rows: int, columns: int, density: float, seed: int) -> Any:
     return sparse.csr_array((rng.uniform(size=len(row)), (row, column)), shape=(rows, columns))
 
 
+# Pictures need no screen, in this process and in those that tests start.
+os.environ.setdefault("MPLBACKEND", "Agg")
+
 # A background process of a script ignores Ctrl-C, as do its children, in which tests need Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -83,7 +86,6 @@ def rng() -> np.random.Generator:
 
 def shorten_searches(monkeypatch: pytest.MonkeyPatch, work: float = SHORT) -> None:
     """Limits the searches of estimators to counted work, which `solve` calls ``max_work``."""
-    pytest.importorskip("sklearn")
     import orthobcd as ob
     from orthobcd.sklearn import base
 

@@ -9,17 +9,14 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-pytest.importorskip("matplotlib")
-sparse = pytest.importorskip("scipy.sparse")
-pytest.importorskip("sklearn")
+import orthobcd as ob
+from orthobcd import cli, demo
+from orthobcd import io as files
+from orthobcd._internal.gram import Gram
 
-import orthobcd as ob  # noqa: E402
-from orthobcd import cli, demo  # noqa: E402
-from orthobcd import io as files  # noqa: E402
-from orthobcd._internal.gram import Gram  # noqa: E402
-
-from ..conftest import SAFE_PATH  # noqa: E402
+from ..conftest import SAFE_PATH
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 

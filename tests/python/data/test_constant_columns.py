@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import matplotlib.pyplot as pyplot
 import numpy as np
 import pytest
+from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import CONSTANT
 from orthobcd._internal.gram import Gram
 
-pytest.importorskip("sklearn")
-
-from scipy import sparse
-
-from ..conftest import SHORT, shorten_searches
+pytestmark = pytest.mark.usefixtures("short_searches")
 
 M = 200
 CONSTANTS = [[], [1.0], [0.1], [14.62, 1e8 / 3.0], [0.1, 0.2, 0.3], [1e-9, -7.7e12]]
-
-
-@pytest.fixture(autouse=True)
-def short(monkeypatch):
-    shorten_searches(monkeypatch, SHORT)
 
 
 def data(values: list[float], m: int = M) -> np.ndarray:
@@ -118,8 +111,6 @@ def test_folds_are_scaled_by_the_rule(values):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("values", CONSTANTS[1:], ids=str)
 def test_pictures_have_no_correlation_with_a_constant(container, values):
-    pytest.importorskip("matplotlib").use("Agg")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.close("all")
     X = data(values)
     pca = ob.SparsePCA(2, n_nonzero=6, scale=True, random_state=0).fit(X[:, :6])

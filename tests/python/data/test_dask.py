@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
+import sklearn
 from scipy import sparse
 
 import orthobcd as ob
@@ -21,8 +23,62 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("dask.callbacks")
 da = pytest.importorskip("dask.array")
 
+short = pytest.mark.usefixtures("short_searches")
+SMALL = np.abs(np.random.default_rng(0).standard_normal((20, 4)) * [4.0, 3.0, 2.0, 1.0])
+
+TRANSFORMERS = {
+    "SparsePCA": lambda: ob.SparsePCA(2, n_nonzero=4, random_state=0),
+    "NonnegativePCA": lambda: ob.NonnegativePCA(2, random_state=0),
+    "OrthogonalNMF": lambda: ob.OrthogonalNMF(2, random_state=0),
+    "SparsePCACV": lambda: ob.SparsePCACV(2, n_alphas=2, cv=2, random_state=0),
+}
+
+
+@short
+@pytest.mark.parametrize("by", ["set_output", "config"])
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("kind", ["array", "frame", "array of unknown rows"])
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_results_of_dask_collections_stay_lazy(name, kind, output, by):
+    array, frame = (pytest.importorskip(f"dask.{kind}") for kind in ("array", "dataframe"))
+    table = pandas.DataFrame(SMALL, columns=list("abcd"), index=[f"s{i:02}" for i in range(20)])
+    pca = TRANSFORMERS[name]().fit(table if kind == "frame" else SMALL)
+    right = pca.transform(table if kind == "frame" else SMALL)
+    data: Any = frame.from_pandas(table, npartitions=3)
+    if kind != "frame":
+        data = array.from_array(SMALL, chunks=(7, 4))
+        data = data[data[:, 0] >= 0.0] if "unknown" in kind else data
+    if by == "set_output":
+        pca.set_output(transform=output)
+    with sklearn.config_context(transform_output=output if by == "config" else "default"):
+        found = pca.transform(data)
+    if output != "pandas":
+        assert isinstance(found, array.Array)
+        np.testing.assert_allclose(found.compute(), right, atol=1e-12)
+        return
+    assert isinstance(found, frame.DataFrame)
+    computed = found.compute()
+    assert list(computed.columns) == list(pca.get_feature_names_out())
+    np.testing.assert_allclose(computed.to_numpy(), right, atol=1e-12)
+    if kind == "frame":
+        assert list(computed.index) == list(table.index)
+
+
+@short
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+@pytest.mark.parametrize("name", ["SparsePCA", "NonnegativePCA", "OrthogonalNMF"])
+def test_fits_and_transforms_of_dask_collections_stay_lazy(name, output):
+    array, frame = (pytest.importorskip(f"dask.{kind}") for kind in ("array", "dataframe"))
+    pca = TRANSFORMERS[name]().set_output(transform=output)
+    found = pca.fit_transform(array.from_array(SMALL, chunks=(7, 4)))
+    assert isinstance(found, frame.DataFrame if output == "pandas" else array.Array)
+    in_memory = pca.transform(SMALL)
+    assert type(in_memory).__module__.partition(".")[0] == output
+
+
 RNG = np.random.default_rng(0)
 X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(np.float32)
+
 MAKE = {
     "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
     "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
@@ -158,9 +214,8 @@ def test_samples_are_added_and_taken_back():
 
 
 def test_frames_and_labelled_arrays():
-    pd = pytest.importorskip("pandas")
     frame = pytest.importorskip("dask.dataframe")
-    table = pd.DataFrame(X, columns=list("abcdefgh"))
+    table = pandas.DataFrame(X, columns=list("abcdefgh"))
     wanted = MAKE["sparse"]().fit(table)
     data = frame.from_pandas(table, npartitions=4)
     got = MAKE["sparse"]().fit(data)

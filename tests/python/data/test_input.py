@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import orthobcd as ob
 
@@ -175,7 +176,6 @@ def test_an_option_of_another_update_is_refused(make, options):
 
 
 def test_bad_sparse():
-    sparse = pytest.importorskip("scipy.sparse")
     bad = sparse.csr_array(A)
     bad.data[0] = np.nan
     for call in (ob.GramQuadratic, lambda S: ob.SparsePCAProblem(S, 2, ob.L0(1.0))):
@@ -234,7 +234,6 @@ def test_every_layout_is_accepted(layout):
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 def test_every_sparse_format_is_accepted(kind):
-    sparse = pytest.importorskip("scipy.sparse")
     dense = np.where(np.abs(A) > 0.7, A, 0.0)
     expected = ob.solve(ob.SparsePCAProblem(dense, 2, ob.L0(0.5))).objective
     for dtype in (np.float64, np.float32):
@@ -247,7 +246,6 @@ def test_every_sparse_format_is_accepted(kind):
 @pytest.mark.parametrize("index", [-1, 2, 3, 9])
 def test_indices_of_block_matrices_count_blocks(index):
     """Of four columns in blocks of two, which are blocks 0 and 1."""
-    sparse = pytest.importorskip("scipy.sparse")
     S = sparse.bsr_array(np.eye(4), blocksize=(2, 2))
     np.testing.assert_array_equal(ob.GramQuadratic(S).A.toarray(), np.eye(4))
     S.indices = np.array([0, index], dtype=S.indices.dtype)
@@ -257,7 +255,6 @@ def test_indices_of_block_matrices_count_blocks(index):
 
 @pytest.mark.parametrize("kind", ["row", "col"])
 def test_indices_of_coordinates_are_checked(kind):
-    sparse = pytest.importorskip("scipy.sparse")
     S = sparse.coo_array(np.eye(3))
     getattr(S, kind)[1] = 3
     with pytest.raises(ValueError, match="A must have indices from 0 to 2, got 0 to 3"):
@@ -267,7 +264,6 @@ def test_indices_of_coordinates_are_checked(kind):
 
 
 def test_duplicate_entries_are_added():
-    sparse = pytest.importorskip("scipy.sparse")
     rows, cols = np.array([0, 0, 1, 2]), np.array([0, 0, 1, 2])
     S = sparse.coo_array((np.array([1.0, 2.0, 1.0, 1.0]), (rows, cols)), shape=(3, 3))
     result = ob.solve(ob.StiefelProblem(ob.GramQuadratic(S), ob.NoPenalty(), 1))
@@ -355,7 +351,6 @@ BROKEN = {
 
 @pytest.mark.parametrize("way", BROKEN)
 def test_each_way_to_break_the_indices_of_sparse_data_is_refused(way):
-    sparse = pytest.importorskip("scipy.sparse")
     name, change = BROKEN[way]
     matrix = sparse.csc_array(np.where(A > 0.5, A, 0.0))
     ob.GramQuadratic(matrix)

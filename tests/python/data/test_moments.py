@@ -1,146 +1,273 @@
-"""Means far from zero: all reported values are those of the centred data."""
+"""Sums over blocks of rows: equal numbers give equal moments for any storage and blocks."""
 
 from __future__ import annotations
+
+import copy
+import pickle
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-import orthobcd as ob
-from orthobcd._internal.gram import Gram, column_means
+from orthobcd._core import Moments
 
-SHIFT = 1e8
+KINDS = ["fast", "exact"]
+
+ROWS = 2048
+"""Rows that are summed at once."""
+
+TYPES = [
+    *(np.float64, np.float32, np.bool_),
+    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
+]
 
 
-def dense(seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((30, 8)) + SHIFT
+def summed(parts: Any, kind: str, weights: Any = None, threads: int = 1) -> Moments:
+    sums = Moments(parts[0].shape[1], kind)
+    for k, part in enumerate(parts):
+        sums.add(part, None if weights is None else weights[k], threads)
+    return sums
 
 
-def partly(seed: int = 0) -> np.ndarray:
-    """Columns with all, most, some and few entries stored, two of them shifted."""
+def negative(sums: Moments, center: bool = True, scale: bool = False) -> np.ndarray:
+    return sums.read(center, scale)[1]
+
+
+def blocks(X: Any, size: int) -> list[Any]:
+    return [X[k : k + size] for k in range(0, X.shape[0], size)]
+
+
+def numbers(m: int, n: int, seed: int = 0) -> np.ndarray:
+    """Whole numbers from 0 to 100, half of them 0."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((30, 8))
-    for k, share in enumerate((1.0, 1.0, 0.9, 0.6, 0.5, 0.4, 0.2, 0.1)):
-        X[rng.permutation(30)[round(30 * share) :], k] = 0.0
-    X[:, :2] += SHIFT
-    return X
-
-
-def exact(X: np.ndarray) -> np.ndarray:
-    """X less its means, in as many digits as the machine has."""
-    wide = X.astype(np.longdouble)
-    return (wide - wide.mean(axis=0)).astype(float)
-
-
-KINDS = {
-    "dense": (dense, np.asarray),
-    "sparse, all stored": (dense, sparse.csr_array),
-    "sparse, some stored": (partly, sparse.csr_array),
-    "sparse, some stored, CSC": (partly, sparse.csc_matrix),
-}
+    return rng.integers(0, 101, (m, n)) * rng.integers(0, 2, (m, n))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_moments(kind):
-    make, container = KINDS[kind]
-    X = make()
-    centred = exact(X)
-    scale = np.linalg.norm(centred, axis=0)
-    data = container(X)
-    moments = Gram.of_rows(data if kind == "dense" else data.tocsc(), True)
-    np.testing.assert_allclose(moments.variances, scale**2, rtol=1e-12)
-    gram = moments.gram_rows(slice(None))
-    assert np.abs((gram - centred.T @ centred) / np.outer(scale, scale)).max() < 1e-12
-    np.testing.assert_allclose(
-        Gram.of_rows(data, True, True).scale, scale / np.sqrt(30), rtol=1e-12
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (1, 3), (30, 7), (ROWS, 2), (ROWS + 1, 33)])
+def test_moments_are_those_of_numpy(kind, center, shape):
+    X = numbers(*shape).astype(float)
+    mean, got, deviation = summed([X], kind).read(center, True)
+    about = X - X.mean(axis=0) if center else X
+    scale = np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
+    wanted = -(about.T @ about) / np.outer(scale, scale)
+    np.testing.assert_allclose(deviation, scale, rtol=1e-13)
+    np.testing.assert_allclose(mean, X.mean(axis=0) / scale, rtol=1e-13)
+    np.testing.assert_allclose(got, wanted, atol=1e-12 * max(np.abs(wanted).max(), 1.0))
+    np.testing.assert_array_equal(got, got.T)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_types_and_layouts_do_not_change_a_bit(kind, dtype):
+    X = (numbers(3000, 9) if dtype is not np.bool_ else numbers(3000, 9) > 40).astype(dtype)
+    wanted = negative(summed([X.astype(np.float64)], kind))
+    spellings = {
+        "as it is": X,
+        "by columns": np.asfortranarray(X),
+        "every second": X.repeat(2, axis=0)[::2].repeat(2, axis=1)[:, ::2],
+        "backwards": X[::-1].copy()[::-1],
+        "read-only": np.frombuffer(X.tobytes(), dtype=dtype).reshape(X.shape),
+        "csr": sparse.csr_array(X),
+        "csc": sparse.csc_array(X),
+        "wide indices": sparse.csr_array(X),
+    }
+    wide = spellings["wide indices"]
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    for name, given in spellings.items():
+        np.testing.assert_array_equal(negative(summed([given], kind)), wanted, name)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("shift", [0.0, 100.0, 1e6])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_order_and_blocks_do_not_change_exact_sums(size, shift, weighted):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4500, 11)) * np.exp(3.0 * rng.standard_normal((4500, 11))) + shift
+    w = rng.integers(0, 5, len(X)).astype(float) if weighted else np.ones(len(X))
+    order = rng.permutation(len(X))
+    whole = summed([X], "exact", [w])
+    parts = summed(blocks(X[order], size), "exact", blocks(w[order], size) if weighted else None)
+    assert parts.weight == whole.weight == w.sum()
+    for center, scale in ((True, False), (False, False), (True, True)):
+        for got, wanted in zip(parts.read(center, scale), whole.read(center, scale), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
+@pytest.mark.parametrize("shift", [0.0, 100.0, 1e6])
+def test_order_and_blocks_do_not_change_digits_of_fast_sums(size, shift):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((4500, 11)) + shift
+    exact = negative(summed([X], "exact"))
+    got = negative(summed(blocks(X[rng.permutation(len(X))], size), "fast"))
+    np.testing.assert_allclose(got, exact, atol=1e-12 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
+@pytest.mark.parametrize("cuts", [(1, 2), (700, 1500), (2500, 4400)])
+def test_merging_is_adding(kinds, cuts):
+    """In any order and nesting; fast sums to rounding."""
+    X = np.random.default_rng(2).standard_normal((4500, 40)) + 3.0
+    parts = np.split(X, cuts)
+    one, two, three = (summed([p], kinds[k % 2], threads=1) for k, p in enumerate(parts))
+    left, right, last = one.copy(), two.copy(), three.copy()
+    left.merge(two)
+    left.merge(three)
+    right.merge(three)
+    last.merge(one)
+    last.merge(two, n_threads=2)
+    one.merge(right)
+    wanted = negative(summed([X], "exact"))
+    for sums in (left, one, last):
+        assert sums.n_rows == len(X) == sums.weight
+        assert sums.precision == ("exact" if kinds == ("exact", "exact") else "fast")
+        if sums.precision == "exact":
+            np.testing.assert_array_equal(negative(sums), wanted)
+        else:
+            np.testing.assert_allclose(negative(sums), wanted, atol=1e-12 * np.abs(wanted).max())
+    np.testing.assert_array_equal(negative(two), negative(summed([parts[1]], kinds[1])))
+
+
+@pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
+@pytest.mark.parametrize("n", [1, 40, 300])
+@pytest.mark.parametrize("height", [1, 100, 10**6])
+def test_pieces_are_merged_like_the_whole(kinds, n, height):
+    """Pieces of a pickle too; sums without samples have as many pieces."""
+    X = np.random.default_rng(2).standard_normal((4500, n)) + 3.0
+    one, two = summed([X[:2100]], kinds[0]), summed([X[2100:]], kinds[1])
+    parts, more = one.copy().pieces(height), pickle.loads(pickle.dumps(two.copy().pieces(height)))
+    assert len(parts) == len(more) == len(Moments(n, kinds[0]).pieces(height))
+    assert (
+        sum(part.nbytes for part in parts) == (8 if kinds[0] == "fast" else 16) * n * (n + 1) // 2
     )
-    x = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]
-    # A mean of 1e8 has the rounding error 1e-8, a constant shift of the scores.
-    np.testing.assert_allclose(moments.scores(x), centred @ x, atol=1e-7)
-    w = np.random.default_rng(2).standard_normal(30)
-    np.testing.assert_allclose(moments.transposed(w), centred.T @ w, atol=1e-6)
-    moments.divide(np.arange(1.0, 9.0))
-    np.testing.assert_allclose(moments.variances, (scale / np.arange(1.0, 9.0)) ** 2, rtol=1e-12)
+    for part, other in zip(parts, more, strict=True):
+        part.merge(other)
+    got = Moments.joined(parts)
+    one.merge(two)
+    assert (got.n_rows, got.weight, got.precision) == (4500, 4500.0, one.precision)
+    wanted = negative(one)
+    tolerance = 0.0 if kinds == ("exact", "exact") else 1e-12 * np.abs(wanted).max()
+    np.testing.assert_allclose(negative(got), wanted, rtol=0.0, atol=tolerance)
+    if len(parts) > 1:
+        for bad in ([], parts[1:], parts[:-1], parts[::-1]):
+            with pytest.raises(ValueError, match="all pieces"):
+                Moments.joined(bad)
+        for call in (lambda: parts[0].add(X), lambda: parts[0].read(True, False)):
+            with pytest.raises(ValueError, match="piece"):
+                call()
+        with pytest.raises(ValueError, match="same piece"):
+            parts[0].merge(parts[1])
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, -1e5])
+@pytest.mark.parametrize("weighted", [None, "integers", "numbers"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exact_sums_are_those_of_fractions(shift, weighted, dtype):
+    """To the last bit, for entries of all sizes and means far from zero."""
+    rng = np.random.default_rng(6)
+    X = rng.standard_normal((700, 3)) * np.exp(4.0 * rng.standard_normal((700, 3))) + shift
+    X = X.astype(dtype)
+    weights = {"integers": rng.integers(0, 4, len(X)).astype(float), "numbers": rng.random(len(X))}
+    w = weights.get(weighted)
+    got = summed([X], "exact", None if w is None else [w]).read(True, False)[1]
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    count = [Fraction(1)] * len(X) if w is None else [Fraction(float(x)) for x in w]
+    total = sum(count)
+    mean = [sum(c * row[j] for c, row in zip(count, rows, strict=True)) / total for j in range(3)]
+    for i in range(3):
+        for j in range(3):
+            exact = -sum(
+                c * (row[i] - mean[i]) * (row[j] - mean[j])
+                for c, row in zip(count, rows, strict=True)
+            )
+            size = float(np.sqrt(got[i, i] * got[j, j]))
+            assert abs(float(Fraction(float(got[i, j])) - exact)) <= 2.0**-53 * size
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_objectives(kind):
-    """f and its certificate, from the covariance or from the data, are those of centred data."""
-    make, container = KINDS[kind]
-    X = make()
-    centred = exact(X)
-    x = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]
-    value = -0.5 * np.linalg.norm(centred @ x) ** 2
-    formed = ob.SparsePCAProblem(container(X), 3, ob.L0(1.0), center=True)
-    data = formed.A
-    implicit = ob.StiefelProblem(ob.GramQuadratic(data, -1.0, column_means(data)), ob.L0(1.0), 3)
-    known = ob.StiefelProblem(ob.Quadratic(-centred.T @ centred), ob.L0(1.0), 3)
-    wanted = ob.certify(known, x)
-    for problem in (formed, implicit):
-        found = ob.certify(problem, x)
-        assert found.smooth_value == pytest.approx(value, rel=1e-12)
-        assert found.criticality == pytest.approx(wanted.criticality, rel=1e-9)
-        assert found.block2_gap == pytest.approx(wanted.block2_gap, rel=1e-9)
+@pytest.mark.parametrize("m", [5, ROWS, 2 * ROWS + 9])
+def test_copies_and_pickles_are_apart(kind, m):
+    X = np.random.default_rng(3).standard_normal((m, 6))
+    sums = summed([X], kind)
+    before = negative(sums.copy())
+    others = [sums.copy(), copy.deepcopy(sums), pickle.loads(pickle.dumps(sums))]
+    for other in others:
+        assert (other.n_rows, other.weight, other.precision) == (m, m, kind)
+        np.testing.assert_array_equal(negative(other.copy()), before)
+    sums.add(np.ones((ROWS, 6)))
+    for other in others:
+        np.testing.assert_array_equal(negative(other.copy()), before)
+        other.add(np.ones((ROWS, 6)))
+        np.testing.assert_array_equal(negative(other), negative(sums))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_descent_from_the_data_keeps_its_value(kind):
-    make, container = KINDS[kind]
-    X = make()
-    data = sparse.csc_array(X) if container is not np.asarray else X
-    smooth = ob.GramQuadratic(data, -1.0, column_means(data))
-    result = ob.solve(ob.StiefelProblem(smooth, ob.L1(1.0), 3), "random", solver=ob.OBCD())
-    value = -0.5 * np.linalg.norm(exact(X) @ result.x) ** 2
-    assert result.smooth_value == pytest.approx(value, rel=1e-12)
-    assert np.diff(result.history["objective"]).max() <= 0.0
+def test_a_broken_state_is_one_error(kind):
+    sums = summed([np.random.default_rng(4).standard_normal((2100, 3))], kind)
+    make, given, state = sums.__reduce__()
+    empty = make(*given)
+    nested: list[Any] = []
+    for _ in range(10_000):
+        nested = [nested]
+    bad = [None, (), nested, {}, "state", state[:-1], (1, *state[1:]), (-1, *state[1:])]
+    bad += [(*state[:k], value, *state[k + 1 :]) for k in range(7) for value in (None, nested)]
+    bad += [
+        *((*state[:3], rows, *state[4:]) for rows in ((0, 2), (1, 3), (0, 2**60), (3, 0))),
+        (*state[:4], [np.full_like(t, np.nan) for t in state[4]], *state[5:]),
+        (*state[:4], [t[:-1] for t in state[4]], *state[5:]),
+        (*state[:4], state[4] * 2, *state[5:]),
+        (*state[:5], state[5][:-1], state[6]),
+        (*state[:6], -state[6]),
+    ]
+    for value in bad:
+        with pytest.raises(ValueError, match="state must be that of a Moments"):
+            empty.__setstate__(value)
+    assert empty.n_rows == 0
+    with pytest.raises(ValueError, match="state"):
+        make(4, kind).__setstate__(state)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [False, True])
-def test_estimators(kind, scale):
-    make, container = KINDS[kind]
-    X = make()
-    deviation = exact(X).std(axis=0)
-    centred = exact(X) / deviation if scale else exact(X)
-    for pca in (
-        ob.SparsePCA(2, n_nonzero=6, scale=scale, random_state=0),
-        ob.NonnegativePCA(2, scale=scale, random_state=0),
+def test_wrong_arguments_add_nothing(kind):
+    sums = summed([np.eye(3)], kind)
+    for data, weights, words in (
+        (np.eye(2), None, "3 columns"),
+        (np.eye(3), np.ones(2), "weights"),
+        (np.eye(3), -np.ones(3), "weights"),
+        (np.eye(3), np.full(3, np.nan), "weights"),
     ):
-        pca.fit(container(X))
-        variances = np.var(centred @ pca.components_.T, axis=0, ddof=1)
-        np.testing.assert_allclose(pca.explained_variance_, variances, rtol=1e-10)
-        total = np.var(centred, axis=0, ddof=1).sum()
-        np.testing.assert_allclose(pca.explained_variance_ratio_, variances / total, rtol=1e-10)
-        if scale:
-            np.testing.assert_allclose(pca.scale_, deviation, rtol=1e-12)
-        assert pca.score(container(X)) == pytest.approx(variances.sum() / total, rel=1e-6)
-        # The error of a score is that of the attributes, which are rounded to 1e-16 of the means.
-        np.testing.assert_allclose(
-            pca.transform(container(X)), centred @ pca.components_.T, atol=1e-15 * SHIFT * 10
-        )
-    if not scale:
-        # Scaled features have equal variances, so that rounding decides which are the largest.
-        known = ob.lam_max(centred, 2)
-        assert pca_of(container(X)).alpha_max_ == pytest.approx(known, rel=1e-9)
+        with pytest.raises(ValueError, match=words):
+            sums.add(data, weights)
+    for data in (np.ones(3), np.eye(3, dtype=complex), "rows", None):
+        with pytest.raises(TypeError):
+            sums.add(data)
+    broken = sparse.csc_array(np.tril(np.ones((3, 3))))
+    broken.indices[:] = broken.indices[::-1].copy()
+    with pytest.raises(ValueError, match="sorted"):
+        sums.add(broken)
+    assert sums.n_rows == 3
+    with pytest.raises(ValueError, match="3 features"):
+        sums.merge(Moments(4, kind))
+    with pytest.raises(ValueError, match="precision"):
+        Moments(3, "double")
+    with pytest.raises(ValueError, match="n_features"):
+        Moments(0, kind)
+    with pytest.raises(ValueError, match="positive weight"):
+        Moments(3, kind).read(True, False)
+    with pytest.raises(MemoryError, match="features"):
+        Moments(10**9, kind)
 
 
-def pca_of(X):
-    return ob.SparsePCA(2, random_state=0).fit(X)
-
-
-def test_components_do_not_depend_on_the_mean():
-    X = np.random.default_rng(0).standard_normal((30, 8))
-    # A shift by a power of two only rounds the last bits of the data.
-    shifted = X.astype(np.float32).astype(float) + 2.0**26
-    first = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(shifted - 2.0**26)
-    second = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(shifted)
-    np.testing.assert_allclose(first.components_, second.components_, atol=1e-6)
-    np.testing.assert_allclose(first.explained_variance_, second.explained_variance_, rtol=1e-9)
-
-
-def test_a_constant_column_is_divided_by_one():
-    X = np.random.default_rng(0).standard_normal((30, 4))
-    X[:, 2] = 1e8 / 3.0
-    for container in (np.asarray, sparse.csr_array):
-        assert Gram.of_rows(container(X), True, True).scale[2] == 1.0
-        assert Gram.of_rows(container(X), True).variances[2] == 0.0
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_up_sums_are_empty(kind):
+    X = numbers(50, 4)
+    sums = summed([X], kind)
+    wanted = negative(sums)
+    np.testing.assert_array_equal(sums.read(True, False, keep=False)[1], wanted)
+    assert (sums.n_rows, sums.weight, sums.precision) == (0, 0.0, kind)
+    sums.add(X)
+    np.testing.assert_array_equal(negative(sums), wanted)

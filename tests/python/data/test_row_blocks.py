@@ -1,4 +1,4 @@
-"""Data read by blocks of rows gives the fit of the same data in memory; errors name the block."""
+"""Data read by blocks of rows, once or in passes, gives the fit of the same data in memory."""
 
 from __future__ import annotations
 
@@ -7,25 +7,97 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._internal.solve import Solve
 from orthobcd.sklearn import data as door
-from orthobcd.sklearn.data import as_bytes, is_in_memory, is_sliced, joined, slices_of, text_of
+from orthobcd.sklearn.data import (
+    as_bytes,
+    filled,
+    is_in_memory,
+    is_sliced,
+    joined,
+    slices_of,
+    text_of,
+)
 
 try:
     import zarr
 except ImportError:  # The third version needs Python 3.11.
     zarr = None
 
-pytestmark = pytest.mark.usefixtures("short_searches")
+short = pytest.mark.usefixtures("short_searches")
+
+LONG = np.random.default_rng(0).standard_normal((5000, 6)).astype(np.float32) @ np.diag(
+    [3, 2, 1, 1, 1, 1]
+).astype("f4")
+
+
+def make() -> Any:
+    return ob.NonnegativePCA(2, random_state=0)
+
+
+def test_batches_without_a_row_are_left_out():
+    full = pa.record_batch({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    found = list(filled([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
+    assert [table.num_rows for table in found] == [2, 1]
+
+
+def changing(change: Any) -> Any:
+    """Blocks to which ``change`` is applied from the second pass on."""
+    passes = []
+
+    def blocks() -> Any:
+        passes.append(1)
+        parts = [LONG[k : k + 1000].copy() for k in range(0, 5000, 1000)]
+        return iter(parts if len(passes) == 1 else change(parts))
+
+    return blocks
+
+
+def altered(parts: list[Any]) -> list[Any]:
+    parts[3][7, 1] += 1e-3
+    return parts
+
+
+CHANGES = {
+    "an entry": (altered, r"block 3 of X .*differs from the first pass"),
+    "the order": (lambda parts: parts[:2] + parts[:1:-1], r"block 2 of X .*differs"),
+    "a block less": (lambda parts: parts[:4], r"block 4 of X .*is missing"),
+    "a block more": (lambda parts: [*parts, LONG[:9]], r"block 5 of X .*ends with row 5,009"),
+    "another size": (lambda parts: [parts[0][:500], *parts[1:]], r"block 0 of X .*row 500"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_source_that_changes_between_passes_is_detected(what):
+    change, words = CHANGES[what]
+    with pytest.raises(ValueError, match=words):
+        make().fit_transform(changing(change))
+    same = make().fit_transform(changing(lambda parts: parts))
+    np.testing.assert_allclose(same, make().fit(LONG).transform(LONG), atol=1e-9)
+
+
+def test_a_file_that_shrinks_is_detected():
+    class Rows:
+        shape, dtype = (5000, 6), LONG.dtype
+
+        def __getitem__(self, rows: slice) -> Any:
+            return LONG[:4500][rows]
+
+    with pytest.raises(ValueError, match=r"block 2 of X|it had 5000 rows, now 4500"):
+        make().fit(Rows())
+
 
 MAKE = {
     "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
     "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
 }
+
 RNG = np.random.default_rng(0)
 X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(np.float32)
 
@@ -34,6 +106,7 @@ def pieces(size: int, data: Any = X) -> list[Any]:
     return [data[k : k + size] for k in range(0, data.shape[0], size)]
 
 
+@short
 @pytest.mark.parametrize("rows", [1, 7, 30, 100])
 @pytest.mark.parametrize("work", [99, 100, 101])
 def test_blocks_of_unknown_number_are_as_exact_as_a_list(rows, work, monkeypatch):
@@ -73,6 +146,7 @@ def containers(folder: Path) -> dict[str, Any]:
     }
 
 
+@short
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("precision", ["auto", "exact", "fast"])
@@ -97,6 +171,7 @@ def test_containers_are_fitted_as_arrays(tmp_path, name, precision):
         np.testing.assert_allclose(again.mean_, wanted.mean_, rtol=1e-12)
 
 
+@short
 @pytest.mark.parametrize("name", MAKE)
 def test_iterators_are_for_what_reads_once(name):
     pca = MAKE[name]()
@@ -112,6 +187,7 @@ def test_iterators_are_for_what_reads_once(name):
     assert pca.score(iter(pieces(7))) == pytest.approx(pca.score(X), rel=1e-10)
 
 
+@short
 @pytest.mark.parametrize("given", ["callable", "blocks", "memory map"])
 def test_weights_follow_the_rows(tmp_path, given):
     w = RNG.integers(0, 3, len(X))
@@ -157,6 +233,7 @@ BAD = {
 }
 
 
+@short
 @pytest.mark.parametrize("what", BAD)
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_a_bad_block_is_named_and_nothing_is_lost(what, how):
@@ -170,6 +247,7 @@ def test_a_bad_block_is_named_and_nothing_is_lost(what, how):
     np.testing.assert_array_equal(pca.components_, MAKE["sparse"]().fit(X).components_)
 
 
+@short
 def test_a_bad_block_is_named_where_nothing_is_summed():
     pca = MAKE["sparse"]().fit(X)
     for call in (pca.transform, pca.score):
@@ -179,6 +257,7 @@ def test_a_bad_block_is_named_where_nothing_is_summed():
         pca.inverse_transform([np.ones((3, 2)), np.ones((3, 4))])
 
 
+@short
 @pytest.mark.parametrize("make", MAKE.values())
 @pytest.mark.parametrize("how", ["fit", "partial_fit"])
 def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
@@ -198,6 +277,7 @@ def test_too_many_features_are_refused_before_anything_is_allocated(make, how):
     assert make(max_memory=16 * 64).fit(X).components_.shape == (2, 8)
 
 
+@short
 def test_bytes_are_read_as_they_are_written():
     for text, wanted in (
         ("2GB", 2e9),
@@ -222,9 +302,9 @@ def test_bytes_are_read_as_they_are_written():
         as_bytes("max_memory", [1])
 
 
+@short
 @pytest.mark.parametrize("make", MAKE.values())
 def test_one_block_says_what_features_there_are(make):
-    pandas = pytest.importorskip("pandas")
     names = [f"f{k}" for k in range(X.shape[1])]
     for how in ("fit", "partial_fit"):
         pca = getattr(make(), how)([pandas.DataFrame(X, columns=names)])
@@ -232,6 +312,7 @@ def test_one_block_says_what_features_there_are(make):
         assert list(pca.feature_names_in_) == names
 
 
+@short
 def test_what_is_read_by_slices(tmp_path):
     """Files are; an array in memory, here or of another library, a table and a list are not."""
 
@@ -266,6 +347,7 @@ def test_what_is_read_by_slices(tmp_path):
         assert not is_in_memory(other)
 
 
+@short
 @pytest.mark.parametrize(
     ("chunks", "step"),
     [
@@ -294,6 +376,7 @@ def test_slices_are_of_whole_chunks(chunks, step):
     np.testing.assert_array_equal(np.vstack(found), X)
 
 
+@short
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
 def test_blocks_of_small_and_large_entries(name, size):
@@ -309,6 +392,7 @@ def test_blocks_of_small_and_large_entries(name, size):
             MAKE[name]().fit(pieces(100, wrong))
 
 
+@short
 @pytest.mark.parametrize(
     ("size", "text"),
     [
@@ -320,6 +404,7 @@ def test_sizes_as_text(size, text):
     assert text_of(size) == text
 
 
+@short
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("empty", [lambda: iter([]), iter([])], ids=["callable", "iterator"])
 def test_without_a_block_there_is_nothing_to_fit(name, empty):
@@ -328,6 +413,7 @@ def test_without_a_block_there_is_nothing_to_fit(name, empty):
         getattr(MAKE[name](), how)(empty)
 
 
+@short
 def test_joined_blocks_are_sparse_if_all_are():
     dense, thin = X[:30], sparse.csc_array(X[30:50])
     for parts in ([thin, thin], [thin]):
@@ -338,6 +424,7 @@ def test_joined_blocks_are_sparse_if_all_are():
         assert joined(parts).shape == (50, 8)
 
 
+@short
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("size", [400, 200, 199, 130, 1])
 def test_coordinates_of_any_number_of_blocks(name, size):
@@ -348,6 +435,7 @@ def test_coordinates_of_any_number_of_blocks(name, size):
     assert pca.score(parts) == pytest.approx(pca.score(data))
 
 
+@short
 @pytest.mark.parametrize("total", [None, 4000])
 def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
     class Clock:
@@ -373,6 +461,7 @@ def test_the_line_of_a_pass_has_rows_speed_and_time_left(total, monkeypatch):
     ]
 
 
+@short
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_a_callable_may_know_its_number_of_rows(more):
     """The number decides the precision before the first block, and is checked at the end."""
@@ -391,11 +480,13 @@ def test_a_callable_may_know_its_number_of_rows(more):
     np.testing.assert_array_equal(pca.fit(Source()).components_, pca.fit(X).components_)
 
 
+@short
 def test_missing_values_are_for_data_in_memory():
     with pytest.raises(ValueError, match="missing must be None"):
         ob.SparsePCA(2, missing="em").fit([X, X])
 
 
+@short
 def test_a_clustering_reads_blocks(tmp_path):
     A = np.abs(RNG.standard_normal((60, 5)))
     np.save(tmp_path / "a.npy", A)
@@ -413,6 +504,7 @@ def test_a_clustering_reads_blocks(tmp_path):
         ob.OrthogonalNMF(2, max_memory=1000).fit(A)
 
 
+@short
 @pytest.mark.parametrize("how", ["whole", "some missing"])
 def test_missing_values_of_a_memory_map(tmp_path, how):
     data = X[:60].copy()

@@ -9,9 +9,7 @@ import pytest
 
 import orthobcd as ob
 
-from ..conftest import shorten_searches
-
-pytest.importorskip("sklearn")
+pytestmark = pytest.mark.usefixtures("short_searches")
 
 ESTIMATORS = {
     "SparsePCA": lambda r=None, **k: ob.SparsePCA(r, random_state=0, **k),
@@ -19,11 +17,6 @@ ESTIMATORS = {
     "NonnegativePCA": lambda r=None, **k: ob.NonnegativePCA(r, random_state=0, **k),
     "SparsePCACV": lambda r=None, **k: ob.SparsePCACV(r, n_alphas=2, cv=2, random_state=0, **k),
 }
-
-
-@pytest.fixture(autouse=True)
-def _short(monkeypatch):
-    shorten_searches(monkeypatch)
 
 
 def advice(fit) -> list[str]:

@@ -1,4 +1,4 @@
-"""`SparsePCACV`: numbers of loadings to choose from, and what it has of the other estimators."""
+"""`SparsePCACV`: penalty weights and numbers of loadings to choose from."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import inspect
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
 
 import orthobcd as ob
-
-pytest.importorskip("sklearn")
-from sklearn.base import clone
-
+from orthobcd.sklearn import sparse_pca_cv
 from orthobcd.sklearn.base import OrthonormalPCA
 
+from .samples import planted
 
-def planted(seed: int = 0, m: int = 120, n: int = 16) -> np.ndarray:
+
+def decreasing(seed: int = 0, m: int = 120, n: int = 16) -> np.ndarray:
     """Two components of four features each, and noise."""
     rng = np.random.default_rng(seed)
     V = np.zeros((n, 2))
@@ -26,7 +28,7 @@ def planted(seed: int = 0, m: int = 120, n: int = 16) -> np.ndarray:
 @pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
 @pytest.mark.parametrize("grid", [[2, 4, 8, 16, 32], (32, 8, 2, 8, 16), np.array([2, 8, 20])])
 def test_the_planted_number_of_loadings_is_chosen(grid, criterion):
-    X = planted()
+    X = decreasing()
     pca = ob.SparsePCACV(2, n_nonzeros=grid, criterion=criterion, random_state=0).fit(X)
     values = sorted({int(k) for k in grid})
     assert pca.n_nonzeros_.tolist() == values
@@ -45,7 +47,7 @@ def test_the_planted_number_of_loadings_is_chosen(grid, criterion):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_rule_of_one_standard_error(seed):
     """The best held-out variance has more loadings than the fewest within a standard error."""
-    X = planted(seed)
+    X = decreasing(seed)
     grid = [2, 4, 6, 8, 12, 16, 24, 32]
     one_se, best = (
         ob.SparsePCACV(2, n_nonzeros=grid, rule=rule, random_state=0).fit(X)
@@ -60,7 +62,7 @@ def test_the_rule_of_one_standard_error(seed):
 
 
 def test_it_is_an_estimator_like_the_others():
-    X = planted()
+    X = decreasing()
     pca = ob.SparsePCACV(2, n_nonzeros=[4, 8], cv=2, random_state=0)
     assert isinstance(pca, OrthonormalPCA)
     assert not hasattr(pca, "partial_fit")
@@ -81,7 +83,7 @@ def test_it_is_an_estimator_like_the_others():
 @pytest.mark.parametrize("criterion", ["bic", "ebic"])
 @pytest.mark.parametrize("scale", [False, True])
 def test_a_covariance_is_enough_for_an_information_criterion(criterion, scale):
-    X = planted()
+    X = decreasing()
     pca = ob.SparsePCACV(2, n_nonzeros=[4, 8, 16], criterion=criterion, scale=scale, random_state=0)
     whole = clone(pca).fit(X)
     S = np.cov(X, rowvar=False)
@@ -109,4 +111,132 @@ def test_a_covariance_is_enough_for_an_information_criterion(criterion, scale):
 )
 def test_refused(error, options):
     with pytest.raises(error, match="n_nonzeros"):
-        ob.SparsePCACV(2, **options).fit(planted())
+        ob.SparsePCACV(2, **options).fit(decreasing())
+
+
+def test_cross_validation_finds_what_was_planted():
+    X, V = planted()
+    pca = ob.SparsePCACV(3, random_state=0).fit(X)
+    found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
+    assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    assert pca.scores_.shape == (15, 5)
+    assert pca.n_nonzero_ == pca.best_estimator_.n_nonzero_
+    # The optimum of the first penalty of the first fold is known in closed form.
+    train, test = X[40:], X[:40] - X[40:].mean(axis=0)
+    train = train - train.mean(axis=0)
+    alone = ob.SparsePCACV(3, alphas=[100.0], random_state=0).fit(X)
+    largest = np.argsort(-train.var(axis=0))[:3]
+    share = np.sum(test[:, largest] ** 2) / np.sum(test**2)
+    assert alone.scores_[0, 0] == pytest.approx(share, rel=1e-12)
+    assert alone.n_nonzero_path_.tolist() == [[3] * 5]
+
+
+@pytest.mark.parametrize("criterion", ["bic", "ebic"])
+def test_information_criteria_find_what_was_planted(criterion):
+    X, V = planted()
+    pca = ob.SparsePCACV(3, criterion=criterion, random_state=0).fit(X)
+    found = {frozenset(np.flatnonzero(row)) for row in pca.components_}
+    assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
+    # The optimum of the first penalty is known in closed form.
+    centred = X - X.mean(axis=0)
+    alone = ob.SparsePCACV(3, alphas=[100.0], criterion=criterion, random_state=0).fit(X)
+    left = np.sum(centred**2) - np.sort(np.sum(centred**2, axis=0))[-3:].sum()
+    bic = np.log(left / X.size) + 3 * np.log(X.size) / X.size
+    choices = 2.0 * np.log(60 * 59 * 58 / 6) / X.size if criterion == "ebic" else 0.0
+    assert alone.scores_[0, 0] == pytest.approx(bic + choices, rel=1e-9)
+
+
+def test_one_standard_error_is_no_denser_than_the_best():
+    X, _ = planted(noise=2.0)
+    fits = {
+        rule: ob.SparsePCACV(3, n_alphas=9, rule=rule, random_state=0).fit(X)
+        for rule in ("one_se", "best")
+    }
+    assert fits["one_se"].best_index_ <= fits["best"].best_index_
+    parallel = ob.SparsePCACV(3, n_alphas=9, random_state=0, n_jobs=2).fit(X)
+    np.testing.assert_array_equal(parallel.scores_, fits["one_se"].scores_)
+    S = sparse.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
+    assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"criterion": "aic"}, "criterion"),
+        ({"rule": "two"}, "rule"),
+        ({"alphas": [-1.0]}, "alphas"),
+        ({"penalty": "l2"}, "penalty"),
+    ],
+)
+def test_choices_at_the_door(options, words):
+    with pytest.raises(ValueError, match=words):
+        ob.SparsePCACV(2, **options).fit(load_iris().data)
+
+
+@pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
+def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
+    cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
+    # The standard error of the best mean is 0.577, with 4 or 2 degrees of freedom 0.5 or 0.707.
+    cv.scores_ = np.array([[sparser] * 4, [0.0, 2.0, 0.0, 2.0]])
+    assert cv._best() == chosen
+
+
+def test_a_weight_of_zero_is_allowed_and_none_below():
+    X = np.random.default_rng(0).standard_normal((12, 4))
+    assert list(ob.SparsePCACV(1, alphas=[0.0, 0.5], cv=2).fit(X).alphas_) == [0.5, 0.0]
+    with pytest.raises(ValueError, match="alphas must be nonnegative"):
+        ob.SparsePCACV(1, alphas=[0.5, -1e-300], cv=2).fit(X)
+
+
+@pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
+@pytest.mark.parametrize("rank", [1, 5])
+def test_scores_of_a_choice_follow_the_units(criterion, rank):
+    """A logarithm of the residual, which rounding bounds from below, or a share of the variance."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 6))
+    options = {"alphas": [0.5, 0.0], "criterion": criterion, "random_state": 0, "cv": 2}
+    one, other = (ob.SparsePCACV(1, **options).fit(size * X).scores_ for size in (1.0, 1e3))
+    up = 0.0 if criterion == "cv" else 2.0 * np.log(1e3)
+    np.testing.assert_allclose(other, one + up, rtol=1e-6, atol=0.0 if rank > 1 else 3.0)
+    assert np.isfinite(one).all()
+
+
+@pytest.mark.parametrize("criterion", ["cv", "bic", "ebic"])
+def test_searches_are_begun_while_there_is_time(criterion, monkeypatch):
+    """Without time every fold has its first point alone, whose scores are those of all weights."""
+    begun = []
+
+    def counted(problem, *rest, **options):
+        begun.append(problem)
+        return ob.solve(problem, *rest, **options)
+
+    monkeypatch.setattr(sparse_pca_cv, "solve", counted)
+    options = {"n_alphas": 4, "cv": 3, "criterion": criterion, "random_state": 0}
+    X = load_wine().data
+    pca = ob.SparsePCACV(2, max_time=0.0, **options).fit(X)
+    folds = 3 if criterion == "cv" else 1
+    assert len(begun) == folds
+    assert pca.scores_.shape == pca.n_nonzero_path_.shape == (4, folds)
+    assert (pca.scores_ == pca.scores_[0]).all()
+    assert (pca.n_nonzero_path_ == pca.n_nonzero_path_[0]).all()
+    assert pca.components_.shape == (2, 13)
+    begun.clear()
+    ob.SparsePCACV(2, **options).fit(X)
+    assert len(begun) == 4 * folds
+
+
+@pytest.mark.parametrize("exponent", [-20, 10])
+def test_a_residual_of_zero_follows_the_units(exponent):
+    """Powers of two change no digit, so all criteria change by the logarithm of the square."""
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    options = {"alphas": [0.5, 0.0], "criterion": "bic", "random_state": 0}
+    one, other = (ob.SparsePCACV(3, **options).fit(s * X).scores_ for s in (1.0, 2.0**exponent))
+    np.testing.assert_allclose(other - one, 2.0 * exponent * np.log(2.0), rtol=1e-9)
+
+
+def test_the_time_of_a_choice_may_be_any():
+    X = load_wine().data[:9, :3]
+    for seconds in (0.0, 0.5):
+        assert ob.SparsePCACV(1, n_alphas=2, cv=2, max_time=seconds).fit(X).alpha_ >= 0.0
+    with pytest.raises(ValueError, match="max_time"):
+        ob.SparsePCACV(1, max_time=-0.1).fit(X)

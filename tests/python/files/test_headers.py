@@ -5,13 +5,11 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 
 from orthobcd import cli
 from orthobcd.io import FileNote, UnreadableFile, read_matrix, write_components
-
-pandas = pytest.importorskip("pandas")
-pytest.importorskip("pyarrow")
 
 RNG = np.random.default_rng(0)
 START = RNG.bit_generator.state

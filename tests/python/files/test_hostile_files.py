@@ -13,18 +13,16 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow
 import pytest
+from pyarrow import parquet
+from scipy import sparse
 
-pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
-sparse = pytest.importorskip("scipy.sparse")
-pytest.importorskip("sklearn")
+import orthobcd as ob
+from orthobcd._internal import reading
+from orthobcd.io import read_matrix
 
-import orthobcd as ob  # noqa: E402
-from orthobcd._internal import reading  # noqa: E402
-from orthobcd.io import read_matrix  # noqa: E402
-
-from ..conftest import SAFE_PATH  # noqa: E402
+from ..conftest import SAFE_PATH
 
 pytestmark = [
     pytest.mark.timeout(600),

@@ -150,7 +150,6 @@ def test_functions_are_short(path: Path):
 )
 def test_a_fit_passes_few_stations(options):
     """Files of the package that a reader visits between `fit` and the core."""
-    pytest.importorskip("sklearn")
     import numpy as np
 
     import orthobcd as ob

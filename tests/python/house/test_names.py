@@ -8,13 +8,12 @@ import sys
 from inspect import signature
 
 import numpy as np
+import pandas
 import pytest
 
 import orthobcd as ob
 
 from ..conftest import SAFE_PATH, shorten_searches
-
-pytest.importorskip("sklearn")
 
 LONG = "concentration of the substance with the catalogue number {}, in the second sample"
 
@@ -25,7 +24,6 @@ def data(n: int = 8) -> np.ndarray:
 
 
 def named(n: int = 8):
-    pandas = pytest.importorskip("pandas")
     return pandas.DataFrame(data(n), columns=[LONG.format(j) for j in range(n)])
 
 
@@ -145,8 +143,6 @@ def test_tables_shorten_names_and_count_from_0(things):
 
 
 def test_plots_have_names_and_whole_ticks(things):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     ax = things["SupportStability"].plot()

@@ -9,10 +9,6 @@ import pytest
 
 from ..conftest import ROOT
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("sklearn")
-matplotlib.use("Agg")
-
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
 FOLDER = ROOT / "docs" / "tutorials"

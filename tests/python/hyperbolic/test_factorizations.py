@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import linalg as sl
 
 import orthobcd as ob
 from orthobcd.hyperbolic.factorizations import BREAKDOWN_TOLERANCE
 
+from .reference_starts import signs
 
-def signs(rng: np.random.Generator, n: int) -> np.ndarray:
+
+def random_signs(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.choice([1, -1], n)
 
 
@@ -22,7 +25,7 @@ def test_qr_of_any_matrix():
     for trial in range(1000):
         n = int(rng.integers(2, 12))
         r = int(rng.integers(1, n + 1))
-        j = signs(rng, n)
+        j = random_signs(rng, n)
         A = rng.standard_normal((n, r))
         if trial % 3 and abs(j.sum()) < n:
             # Columns that are nearly lightlike.
@@ -129,7 +132,7 @@ def test_polar_factors_come_back():
     rng = np.random.default_rng(4)
     for seed in range(100):
         n = int(rng.integers(1, 9))
-        j = signs(rng, n)
+        j = random_signs(rng, n)
         Q0 = ob.random_j_orthogonal(j, 0.8, seed=seed)
         B = rng.standard_normal((n, n))
         H = j[:, None] * (B + B.T)
@@ -177,7 +180,7 @@ def test_polar_factors_exist_at_any_condition(condition, n):
     """A = QS with S the square of a J-symmetric matrix whose eigenvalues have the condition."""
     rng = np.random.default_rng(n)
     for _ in range(5):
-        j = signs(rng, n).astype(float)
+        j = random_signs(rng, n).astype(float)
         sizes = condition ** -np.linspace(0.0, 1.0, n)
         right = np.linalg.qr(rng.standard_normal((n, n)))[0]
         for S0, Q0 in (
@@ -213,3 +216,20 @@ def test_bad_input_names_the_argument(function):
     if function is ob.indefinite_polar:
         with pytest.raises(ValueError, match="A must be square"):
             function(np.ones((3, 2)), [1, -1, 1])
+
+
+@pytest.mark.parametrize(("n", "p"), [(6, 3), (9, 2), (9, 7), (5, 5)])
+def test_cs_round_trip(n, p):
+    j = np.random.default_rng(n).permutation(signs(n, p))
+    X = ob.random_j_orthogonal(j, 0.7, seed=2)
+    assert np.linalg.norm(X.T @ (j[:, None] * X) - np.diag(j)) < 1e-13 * np.linalg.norm(X) ** 2
+    u1, u2, c, s, v1, v2 = ob.hyperbolic_cs(X, j)
+    k, big = min(p, n - p), max(p, n - p)
+    S = np.eye(n)
+    i = np.arange(k)
+    S[i, i] = S[p + i, p + i] = c
+    S[i, p + i] = S[p + i, i] = s
+    assert big == n - k
+    order = np.r_[np.flatnonzero(j > 0), np.flatnonzero(j < 0)]
+    back = sl.block_diag(u1, u2) @ S @ sl.block_diag(v1, v2).T
+    assert np.abs(back - X[np.ix_(order, order)]).max() < 1e-12 * np.linalg.norm(X)

@@ -1,11 +1,9 @@
-"""UltraE and its training triples."""
+"""`UltraE`: training, gradients, scores, predictions, callbacks, Ctrl-C."""
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import logging
-import os
 import signal
 import subprocess
 import sys
@@ -21,31 +19,8 @@ import orthobcd as ob
 from orthobcd import _core
 from orthobcd.hyperbolic import distance
 
-N_ENTITIES, N_RELATIONS, DIM = 40, 3, 8
-
-
-def graph(seed=0):
-    """Cycles, reflections and a tree: (train, valid)."""
-    k = np.arange(N_ENTITIES)
-    triples = np.concatenate(
-        [
-            np.stack([k, 0 * k, (k + 1) % N_ENTITIES], axis=1),
-            np.stack([k, 0 * k + 1, N_ENTITIES - 1 - k], axis=1),
-            np.stack([k[1:], 0 * k[1:] + 2, (k[1:] - 1) // 2], axis=1),
-        ]
-    )
-    order = np.random.default_rng(seed).permutation(len(triples))
-    return triples[order[20:]], triples[order[:20]]
-
-
-TRAIN, VALID = graph()
-
-
-def model(**options):
-    """As UltraE has it, with as many signs +1 as −1 and a logistic loss, but small."""
-    defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
-    defaults |= {"signature": [1] * 4 + [-1] * 4, "radius": 1.0, "loss": "logistic"}
-    return ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
+from ..conftest import ROOT
+from .graphs import DIM, N_ENTITIES, N_RELATIONS, TRAIN, VALID, model
 
 
 @pytest.fixture(scope="module")
@@ -371,76 +346,6 @@ def test_early_stopping_keeps_the_best_model():
     assert estimator.rank(VALID).mrr == pytest.approx(curve.max())
 
 
-def test_checkpoint_gives_the_same_curve(tmp_path):
-    whole = model(max_epochs=7).fit(TRAIN, VALID)
-    path = tmp_path / "half.npz"
-    model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
-    resumed = model(max_epochs=7).fit(TRAIN, VALID, checkpoint=path)
-    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
-        # The seventh epoch is validated because it is the last, as the fourth was.
-        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
-    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
-    np.testing.assert_array_equal(resumed.relations_, whole.relations_)
-    for other in ({"seed": 1}, {"margin": 4.0}, {"signature": np.tile([1, -1], 4)}):
-        with pytest.raises(ValueError, match=next(iter(other))):
-            model(max_epochs=7, **other).fit(TRAIN, VALID, checkpoint=path)
-    with pytest.raises(ValueError, match="triples"):
-        model(max_epochs=7).fit(TRAIN[1:], VALID, checkpoint=path)
-
-
-def full(*arguments):
-    raise OSError(28, "No space left on device")
-
-
-UNWRITABLE = {
-    "no folder": ("none/state.npz", None, {}),
-    "too long": ("n" * 300 + ".npz", None, {}),
-    "full": ("state.npz", ("os.replace", full), {}),
-    "not JSON": ("state.npz", None, {"entity_names": list(map(complex, range(N_ENTITIES)))}),
-}
-
-
-@pytest.mark.parametrize("way", UNWRITABLE)
-def test_a_checkpoint_that_cannot_be_written_does_not_end_training(way, tmp_path, monkeypatch):
-    name, broken, options = UNWRITABLE[way]
-    if broken is not None:
-        monkeypatch.setattr(*broken)
-    whole = model().fit(TRAIN, VALID)
-    with pytest.warns(RuntimeWarning, match="checkpoint") as caught:
-        fitted = model(**options).fit(TRAIN, VALID, checkpoint=tmp_path / name)
-    # Every due write is tried again.
-    assert len(caught) == fitted.n_epochs_ == 6
-    np.testing.assert_array_equal(fitted.entities_, whole.entities_)
-    np.testing.assert_array_equal(fitted.relations_, whole.relations_)
-    assert list(tmp_path.iterdir()) == []
-    # If warnings are errors, the model is that of the first epoch.
-    strict = model(**options)
-    with pytest.raises(RuntimeWarning, match="checkpoint"):
-        strict.fit(TRAIN, checkpoint=tmp_path / name)
-    assert strict.score_triples(TRAIN).shape == (len(TRAIN),)
-    # The last write, after a callback that stops, warns too.
-    with pytest.warns(RuntimeWarning, match="checkpoint"):
-        stopped = model(**options).fit(
-            TRAIN, checkpoint=tmp_path / name, checkpoint_every=4, callback=lambda event: True
-        )
-    assert stopped.status_ is ob.Status.INTERRUPTED
-
-
-def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch):
-    path = tmp_path / "state.npz"
-    replace, calls = os.replace, []
-
-    def sometimes(*arguments):
-        calls.append(arguments)
-        return full() if len(calls) in (2, 3) else replace(*arguments)
-
-    monkeypatch.setattr("os.replace", sometimes)
-    with pytest.warns(RuntimeWarning, match="No space left") as caught:
-        model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
-    assert len(caught) == 2
-    assert ob.UltraE.load(path).n_epochs_ == 4
-
-
 @pytest.mark.parametrize("rule", ["jobcd", "vr-jobcd", "page-jobcd", "csdm"])
 def test_relations_of_a_file_are_isometries(rule, tmp_path):
     """By the rule for starts: ‖RᵀJR − J‖ up to 1e-8‖R‖² and 0.1 is repaired, more is refused."""
@@ -471,38 +376,6 @@ def test_relations_of_a_file_are_isometries(rule, tmp_path):
             if share == 0.0:
                 np.testing.assert_array_equal(R, matrices)
             assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
-
-
-KILLED = """
-import sys, numpy as np
-sys.path.insert(0, {root!r})
-from tests.python.kg.test_ultra_e import TRAIN, VALID, model
-model(max_epochs=60, valid_every=5).fit(
-    TRAIN, VALID, checkpoint={path!r},
-    callback=lambda event: print(int(event["epoch"]), flush=True),
-)
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
-def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
-    from ..conftest import ROOT
-
-    path = tmp_path / "state.npz"
-    script = KILLED.format(root=str(ROOT), path=str(path))
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        while int(child.stdout.readline()) < 17:
-            pass
-        os.kill(child.pid, signal.SIGKILL)
-    done = ob.UltraE.load(path).n_epochs_
-    assert 17 <= done < 60
-    resumed = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID, checkpoint=path)
-    whole = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID)
-    for name in ("epoch", "loss", "valid_epoch", "valid_mrr"):
-        np.testing.assert_array_equal(resumed.history_[name], whole.history_[name])
-    np.testing.assert_array_equal(resumed.entities_, whole.entities_)
 
 
 def test_save_and_load(fitted, tmp_path):
@@ -540,12 +413,10 @@ def test_callbacks_stop_and_fail():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
 def test_ctrl_c_keeps_what_was_learned():
-    from ..conftest import ROOT
-
     script = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from tests.python.kg.test_ultra_e import TRAIN, model
+from tests.python.kg.graphs import TRAIN, model
 estimator = model(max_epochs=10**6).fit(
     TRAIN, callback=lambda event: print("epoch", flush=True) if event["epoch"] == 1 else None
 )
@@ -665,113 +536,6 @@ def test_bad_input_raises_at_the_door():
         model().fit(TRAIN, callback=3)
     with pytest.raises(ValueError, match="fit"):
         model().rank(VALID)
-
-
-def write(path, text):
-    opener = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "wt", encoding="utf-8") as file:
-        file.write(text)
-    return path
-
-
-@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
-def test_triples_with_names(tmp_path, suffix):
-    train = write(
-        tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n"
-    )
-    test = write(tmp_path / f"test{suffix}", "Bonn\tliegt in\tDeutschland\n\n")
-    loaded = ob.load_triples(train, test)
-    assert loaded.entities == ("Köln", "Deutschland", "Rom", "Italien", "Bonn")
-    assert loaded.relations == ("liegt in",)
-    assert loaded.splits[0].tolist() == [[0, 0, 1], [2, 0, 3]]
-    assert loaded.splits[1].tolist() == [[4, 0, 1]]
-    names = write(tmp_path / f"names{suffix}", "\n".join(sorted(loaded.entities)) + "\n")
-    given = ob.load_triples(train, test, entities=names, relations=["liegt in"])
-    assert given.entities == tuple(sorted(loaded.entities))
-    assert [given.entities[k] for k in given.splits[1][0, [0, 2]]] == ["Bonn", "Deutschland"]
-    with pytest.raises(ValueError, match="Rom"):
-        ob.load_triples(train, entities=["Köln", "Deutschland", "Italien"])
-
-
-@pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
-def test_triples_with_numbers(tmp_path, suffix):
-    path = write(tmp_path / f"graph{suffix}", "0\t1\t3\n2\t0\t0\n")
-    loaded = ob.load_triples(path)
-    assert loaded.splits[0].tolist() == [[0, 1, 3], [2, 0, 0]]
-    assert loaded.entities == ("0", "1", "2", "3")
-    named = ob.load_triples(path, entities=list("abcde"), relations=["r", "s"])
-    assert named.splits[0].tolist() == loaded.splits[0].tolist()
-    assert len(named.entities) == 5
-    as_names = ob.load_triples(path, ids=False)
-    assert as_names.entities == ("0", "3", "2")
-    with pytest.raises(ValueError, match="entities"):
-        ob.load_triples(path, entities=["a"])
-
-
-def test_bad_files_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"line 2"):
-        ob.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
-    with pytest.raises(ValueError, match="ids"):
-        ob.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
-    with pytest.raises(ValueError, match="paths"):
-        ob.load_triples()
-    with pytest.raises(FileNotFoundError):
-        ob.load_triples(tmp_path / "absent.tsv")
-
-
-@pytest.mark.parametrize("shift", [1, 10**6, 2**62])
-def test_the_dense_core_depends_on_the_order_of_the_numbers_alone(shift):
-    triples = TRAIN
-    core, entities, relations = ob.dense_core(triples, 12)
-    far = triples + np.array([shift, 0, shift])
-    same, moved, kinds = ob.dense_core(far, 12)
-    np.testing.assert_array_equal(same, core)
-    np.testing.assert_array_equal(moved, entities + shift)
-    np.testing.assert_array_equal(kinds, relations)
-
-
-@pytest.mark.slow
-def test_numbers_without_names_take_memory_by_the_files(tmp_path):
-    # 64 MiB for small files, at 64 bytes a name.
-    for last, accepted in ((2**20 - 1, True), (2**20, False)):
-        path = write(tmp_path / "graph.tsv", f"0\t0\t{last}\n")
-        if accepted:
-            assert len(ob.load_triples(path).entities) == last + 1
-        else:
-            with pytest.raises(ValueError, match="paths"):
-                ob.load_triples(path)
-        assert ob.load_triples(path, ids=False).entities == ("0", str(last))
-        assert ob.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
-
-
-def test_dense_core_by_hand():
-    # 5 is linked to 4, and 4 to the square 0-3; of 1 and 3 (both of degree 2) 3 is removed.
-    square = [[0, 7, 1], [1, 7, 2], [2, 7, 3], [3, 7, 0], [0, 2, 2]]
-    core, entities, relations = ob.dense_core([*square, [4, 7, 0], [5, 9, 4]], 4)
-    assert core.tolist() == [[0, 1, 1], [1, 1, 2], [2, 1, 3], [3, 1, 0], [0, 0, 2]]
-    assert entities.tolist() == [0, 1, 2, 3]
-    assert relations.tolist() == [2, 7]
-    smaller, entities, _ = ob.dense_core(square, 3)
-    assert entities.tolist() == [0, 1, 2]
-    assert smaller.tolist() == [[0, 1, 1], [1, 1, 2], [0, 0, 2]]
-    with pytest.raises(ValueError, match="n_entities"):
-        ob.dense_core(square, 0)
-
-
-@pytest.mark.data
-def test_wn18rr_loads(data_dir):
-    files = [data_dir / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test")]
-    if not files[0].exists():
-        pytest.skip(f"{files[0]} is not there")
-    loaded = ob.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
-    assert [len(split) for split in loaded.splits] == [86835, 3034, 3134]
-    assert len(loaded.entities) == 40943
-    assert len(loaded.relations) == 11
-    core, entities, relations = ob.dense_core(np.concatenate(loaded.splits), 208)
-    assert (len(core), len(entities), len(relations)) == (813, 208, 4)
-
-
-# Predictions -------------------------------------------------------------------------------------
 
 
 def test_predictions_are_in_the_order_of_the_ranks(fitted):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse as scipy_sparse
 
 import orthobcd as ob
 
@@ -90,7 +91,6 @@ def test_objectives(n, r, penalty):
 def test_means_of_zero(sparse, rng):
     data = rng.standard_normal((9, 14))
     if sparse:
-        scipy_sparse = pytest.importorskip("scipy.sparse")
         data = scipy_sparse.csc_array(np.where(data > 0.3, data, 0.0))
     for penalty in [ob.NoPenalty(), ob.L0(1.0)]:
         given = [

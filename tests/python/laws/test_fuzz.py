@@ -13,7 +13,6 @@ import orthobcd as ob
 
 from ..conftest import ROOT
 
-pytest.importorskip("sklearn")
 pytest.importorskip("hypothesis")
 from .. import promises
 from ..strategies import numbered

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import orthobcd as ob
 
@@ -38,7 +39,6 @@ def smooth(kind: str):
         return ob.Quadratic(-A.T @ A, D=np.diag([1.0, 2.0, 3.0]))
     if kind == "gram":
         return ob.GramQuadratic(A)
-    sparse = pytest.importorskip("scipy.sparse")
     return ob.GramQuadratic(sparse.csr_array(np.where(np.abs(A) > 0.8, A, 0.0)))
 
 

@@ -96,3 +96,17 @@ def test_scored_pairs_is_checked() -> None:
         ob.OBCD(scored_pairs=0)
     with pytest.raises(TypeError, match="scored_pairs"):
         ob.OBCD(scored_pairs=1.5)  # type: ignore[arg-type]
+
+
+def test_scale_invariance(rng):
+    """Scaling data and penalty together scales the objective and nothing else."""
+    A = rng.standard_normal((20, 12))
+    base = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(0.5)), "random", solver=ob.OBCD(proximal=0.0))
+    for power in (-200, -40, 40, 200):
+        scale = 2.0**power
+        scaled = ob.solve(
+            ob.StiefelProblem(ob.Quadratic(-(A.T @ A) * scale), ob.L1(0.5 * scale), 3),
+            "random",
+            solver=ob.OBCD(proximal=0.0),
+        )
+        assert scaled.objective / scale == pytest.approx(base.objective, rel=1e-9)

@@ -6,8 +6,10 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
+from scipy import sparse
 
 import orthobcd as ob
 
@@ -165,7 +167,6 @@ def test_the_number_of_threads_changes_nothing(penalty, work):
 
 
 def test_sparse_data_are_the_same_problem():
-    sparse = pytest.importorskip("scipy.sparse")
     data = np.where(np.abs(A) > 1.0, A, 0.0)
     values = [
         ob.solve(
@@ -259,7 +260,6 @@ def test_refused(error, name, call):
 
 
 def test_limits_of_components():
-    pytest.importorskip("sklearn")
     limits = [2, 6, 4]
     pca = ob.SparsePCA(3, n_nonzero=limits, random_state=0, max_time=0.2).fit(A)
     assert np.count_nonzero(pca.components_, axis=1).tolist() == limits
@@ -273,8 +273,6 @@ def test_limits_of_components():
 
 
 def test_features_by_name():
-    pytest.importorskip("sklearn")
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(A, columns=[f"f{k}" for k in range(15)])
     options = {"n_nonzero": [4, 4], "max_time": 0.2, "random_state": 0}
     pca = ob.SparsePCA(2, include=[["f3"], []], exclude=["f14", "f13"], **options).fit(frame)
@@ -285,7 +283,6 @@ def test_features_by_name():
 
 
 def test_a_number_of_features():
-    pytest.importorskip("sklearn")
     pca = ob.SparsePCA(3, n_features=6, max_time=0.2).fit(A)
     chosen = pca.components_.any(axis=0)
     assert np.count_nonzero(chosen) == 6

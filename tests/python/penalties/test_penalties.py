@@ -13,6 +13,7 @@ N, R = 9, 3
 SIGNATURE = [1, 1, 1, 1, 1, -1, -1, -1, 1]
 WEIGHTS = np.random.default_rng(5).uniform(0.1, 1.5, (N, R))
 INF = float("inf")
+
 SPREAD = np.kron(np.eye(R), np.ones((3, 1))) / np.sqrt(3.0)
 """Orthonormal, nonnegative, no entry above 0.6."""
 
@@ -71,10 +72,12 @@ PENALTIES = {
         lambda x: mcp(x) + WEIGHTS * (x != 0.0) + within(x, -INF, 1.0),
     ),
 }
+
 ONE_SIDED = {
     "nonnegative": (ob.NonNegative(), lambda x: within(x, 0.0, INF)),
     "box from zero": (ob.Box(0.0, INF), lambda x: within(x, 0.0, INF)),
 }
+
 names = pytest.mark.parametrize("name", PENALTIES)
 
 
@@ -452,3 +455,22 @@ def test_bad_types():
             wrong()
     with pytest.raises(TypeError, match="penalty must be separable"):
         ob.StiefelProblem(quadratic(), "l1", R)
+
+
+def test_entrywise_weights(rng):
+    """Equal entrywise weights are the scalar weight; a huge one keeps its entry zero."""
+    A = rng.standard_normal((20, 10))
+    x0 = np.linalg.qr(rng.standard_normal((10, 3)))[0]
+    solver = ob.OBCD(working_set="cyclic")
+    one = ob.SparsePCAProblem(A, 3, ob.L1(0.7))
+    each = ob.SparsePCAProblem(A, 3, ob.L1(np.full((10, 3), 0.7)))
+    for x in (x0, ob.solve(one, x0, solver=solver).x, ob.solve(each, x0, solver=solver).x):
+        at, same = ob.certify(one, x), ob.certify(each, x)
+        assert same.objective == pytest.approx(at.objective, rel=1e-12)
+        assert same.block2_gap == pytest.approx(at.block2_gap, rel=1e-9, abs=1e-10)
+        assert same.criticality == pytest.approx(at.criticality, rel=1e-9)
+    weights = rng.random((10, 3))
+    weights[2, 1] = 1e4
+    result = ob.solve(ob.SparsePCAProblem(A, 3, ob.L1(weights)), "identity", solver=solver)
+    assert result.x[2, 1] == 0.0
+    assert result.penalty_value == pytest.approx(float(np.sum(weights * np.abs(result.x))))

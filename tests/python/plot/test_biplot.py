@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 import pickle
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 import pytest
+from scipy import sparse as scipy_sparse
+from sklearn.decomposition import PCA
 
-matplotlib = pytest.importorskip("matplotlib")
-pytest.importorskip("sklearn")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-from sklearn.decomposition import PCA  # noqa: E402
-
-import orthobcd as ob  # noqa: E402
-from orthobcd import plot  # noqa: E402
-from orthobcd._internal.names import LONGEST, shortened, shortened_names  # noqa: E402
+import orthobcd as ob
+from orthobcd import plot
+from orthobcd._internal.names import LONGEST, shortened, shortened_names
 
 
 @pytest.fixture(autouse=True)
@@ -163,7 +160,6 @@ def test_scree_shows_shares_and_bounds(scale):
 
 
 def test_sparse_and_dense_data_give_the_same_picture():
-    scipy_sparse = pytest.importorskip("scipy.sparse")
     X = np.where(np.abs(data(7)) > 1.0, data(7), 0.0)
     pca = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(X)
     for draw in (plot.correlation_circle, plot.scree):
@@ -196,7 +192,6 @@ def test_one_component_and_given_axes():
 
 
 def test_names_of_the_fit_come_first():
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(data(6), columns=[f"gene {j}" for j in range(6)])
     pca = ob.SparsePCA(2, n_nonzero=4, random_state=0).fit(frame)
     assert any(text.get_text().startswith("gene ") for text in plot.biplot(pca, frame).texts)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt  # noqa: E402
-
-import orthobcd as ob  # noqa: E402
-from orthobcd import plot  # noqa: E402
-from orthobcd.plot.curves import FLOOR  # noqa: E402
+import orthobcd as ob
+from orthobcd import plot
+from orthobcd.plot.curves import FLOOR
 
 A = np.random.default_rng(0).standard_normal((40, 12))
 A[:, :4] += 3.0 * np.random.default_rng(1).standard_normal((40, 1))
@@ -117,8 +114,6 @@ def test_heat_map_leaves_unused_features_out(results):
 
 
 def test_an_estimator_brings_its_names():
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("sklearn")
     frame = pandas.DataFrame(A, columns=[f"gene {j}" for j in range(12)])
     pca = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(frame)
     ax = plot.components(pca)[0]

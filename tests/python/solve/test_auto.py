@@ -6,6 +6,7 @@ from typing import get_args
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_digits
 
 import orthobcd as ob
@@ -140,7 +141,6 @@ def test_other_objectives():
     rng = np.random.default_rng(0)
     r = 3
     D = np.diag([3.0, 2.0, 1.0])
-    sparse = pytest.importorskip("scipy.sparse")
     for smooth in (
         ob.Quadratic(-A.T @ A, D=D),
         ob.Quadratic(A.T @ A, linear=rng.standard_normal((40, r))),
@@ -174,7 +174,6 @@ def test_bad_input_names_the_argument():
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data")
 def test_w1a_is_far_better_than_one_descent():
-    sparse = pytest.importorskip("scipy.sparse")
     data = sparse.load_npz(DATA / "w1a.csr.npz").astype(float).toarray()
     problem = ob.SparsePCAProblem(data, 20, ob.L0(10.0))
     result = ob.solve(problem, max_sweeps=200)

@@ -486,7 +486,6 @@ def test_bounds_at_the_door():
 @pytest.mark.parametrize("penalty", ["l0", "l1"])
 @pytest.mark.parametrize("size", [1e-3, 1e3])
 def test_a_fit_without_a_penalty_is_proved(penalty, size):
-    pytest.importorskip("sklearn")
     A = size * np.random.default_rng(0).standard_normal((40, 4))
     pca = ob.SparsePCA(2, penalty=penalty, alpha=0.0, certify=True, random_state=0).fit(A)
     top = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:2]
@@ -501,7 +500,6 @@ def test_a_fit_without_a_penalty_is_proved(penalty, size):
 
 @pytest.mark.parametrize("how", [{"n_nonzero": 4}, {"alpha": 0.3}, {"penalty": "l1", "alpha": 0.5}])
 def test_the_gap_of_a_fit(how):
-    pytest.importorskip("sklearn")
     A = np.random.default_rng(0).standard_normal((40, 7))
     pca = ob.SparsePCA(2, certify=True, max_time=0.4, random_state=0, **how).fit(A)
     assert 0.0 <= pca.gap_ + 1e-12 < 0.5

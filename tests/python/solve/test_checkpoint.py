@@ -275,7 +275,6 @@ def test_a_full_disk_is_a_warning(tmp_path):
 
 @pytest.mark.slow
 def test_estimators_continue(tmp_path, short_searches):
-    pytest.importorskip("sklearn")
     data = A - A.mean(axis=0)
     fits = {
         "alpha": ob.SparsePCA(3, alpha=0.1, max_time=None, random_state=0),
@@ -344,7 +343,6 @@ def killed_with_a_file(command: list[str], path: Path, **options: Any) -> None:
 @posix
 @pytest.mark.parametrize("what", ["pca", "path", "cv", "stability"])
 def test_killed_estimators_end_alike(what, tmp_path):
-    pytest.importorskip("sklearn")
     X = np.random.default_rng(0).standard_normal((60, 24))
 
     def fit(**saved):
@@ -374,7 +372,6 @@ COMMANDS = {
 
 def begun(command: str) -> list[str]:
     """Writes data and the components of an uninterrupted command, and returns its arguments."""
-    pytest.importorskip("sklearn")
     np.save("data.npy", np.random.default_rng(0).standard_normal((50, 24)))
     options = [command, "data.npy", *COMMANDS[command]]
     assert main([*options, "--out", "whole.npz"]) == 0
@@ -406,7 +403,6 @@ def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
 @posix
 @pytest.mark.parametrize("way", ["no folder", "read-only"])
 def test_fits_go_on_where_nothing_can_be_written(way, tmp_path, monkeypatch, short_searches):
-    pytest.importorskip("sklearn")
     X = A[:, :12]
     path = tmp_path / "folder" / "saved"
     if way == "no folder":
@@ -480,7 +476,6 @@ def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, mon
 @posix
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signals_end_the_command_line_with_its_files(number, tmp_path):
-    pytest.importorskip("sklearn")
     data = tmp_path / "data.npy"
     np.save(data, np.random.default_rng(0).standard_normal((300, 200)))
     command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", "sparse-pca", str(data), "-r", "6"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import _thread
+import json
 import math
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,12 +21,12 @@ from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
 from orthobcd import _core, solving
+from orthobcd._internal.solve import AHEAD, side_by_side
 from orthobcd.sklearn import base
 
 from ..conftest import random_sparse
 
 pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
-
 LIMIT = 600.0
 ENDLESS: dict[str, Any] = {"max_time": LIMIT, "effort": math.inf}
 RNG = np.random.default_rng(0)
@@ -50,6 +54,7 @@ def orthonormal(x: np.ndarray) -> bool:
 
 C = X.T @ X
 MIXED = np.where(np.arange(60) < 40, 1, -1)
+
 SOLVES: dict[str, Callable[[], Any]] = {
     "search": lambda: ob.solve(ob.SparsePCAProblem(X, 5, ob.L0(3.0)), **ENDLESS),
     "descent": lambda: ob.solve(
@@ -356,6 +361,7 @@ STARTED = {
         ob.SparsePCAProblem(TALL, 30, ob.Cardinality(60)), x0, n_threads=1, **k
     ),
 }
+
 TALL = np.random.default_rng(3).standard_normal((2000, 3000))
 
 
@@ -425,3 +431,82 @@ def test_what_another_handler_raises_is_raised():
                 bell.join()
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+SCRIPT = """
+import json, sys, time
+import numpy as np
+import orthobcd as ob
+
+A = np.random.default_rng(0).standard_normal((600, {n}))
+problem = ob.SparsePCAProblem(A, 20, ob.{penalty})
+started = False
+
+def tell(progress):
+    global started
+    if not started:
+        print("started", flush=True)
+        started = True
+
+result = ob.solve(problem, "random", solver={solver}, tol=0.0, callback=tell, {limits})
+print(json.dumps(dict(at=time.time(), status=result.status.name, feasibility=result.feasibility,
+    objective=result.objective, first=float(result.history["objective"][0]))), flush=True)
+"""
+
+SOLVERS = {
+    "tiled": "ob.OBCD()",
+    "random": 'ob.OBCD(working_set="random")',
+    "jacobi": 'ob.OBCD(update="jacobi")',
+    "greedy": 'ob.OBCD(working_set="wss-or")',
+}
+
+
+@pytest.mark.timing
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_ctrl_c_returns_the_best_point_at_once(solver):
+    script = SCRIPT.format(n=1000, penalty="L1(5.0)", solver=SOLVERS[solver], limits="max_time=60")
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline().strip() == "started"
+        time.sleep(0.5)
+        sent = time.time()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+    assert child.returncode == 0, err
+    answer = json.loads(out)
+    assert answer["status"] == "INTERRUPTED"
+    assert answer["at"] - sent < 0.2, f"took {answer['at'] - sent:.3f} s"
+    assert answer["feasibility"] < 1e-12
+    assert answer["objective"] < answer["first"]
+
+
+@pytest.mark.parametrize("workers", [1, 3, None])
+def test_calls_side_by_side_have_their_values_in_order(workers):
+    done: list[int] = []
+    side_by_side(lambda k: -k, range(3 * AHEAD + 1), workers, done)
+    assert done == [-k for k in range(3 * AHEAD + 1)]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_is_kept_where_python_drops_its_exception():
+    """Within the callback of a weak reference, which can run whenever an object is freed."""
+
+    class Freed:
+        pass
+
+    def items() -> Iterator[int]:
+        yield 0
+        freed = Freed()
+        reference = weakref.ref(freed, lambda _: signal.raise_signal(signal.SIGINT))
+        del freed
+        assert reference() is None
+        yield from range(1, 100_000)
+
+    done: list[int] = []
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(lambda k: k, items(), 1, done)
+    assert len(done) < 100_000
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

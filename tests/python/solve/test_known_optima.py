@@ -1,4 +1,6 @@
-"""Problems whose optimum one decomposition gives: the default solver answers them from it."""
+"""Optima that are known: large λ, eigenvalues, Procrustes; and the NumPy reference."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
@@ -198,3 +200,83 @@ def test_limits_and_given_solvers_keep_their_ways():
     assert ob.solve(problem, solver=ob.JOBCD()).strategy is None
     indefinite = ob.JOrthogonalProblem(ob.Quadratic(symmetric(6)), [1, 1, 1, -1, -1, -1])
     assert ob.solve(indefinite, max_sweeps=50).strategy is None
+
+
+def oracle(C: np.ndarray, lam: float, r: int) -> float:
+    """λr − ½ Σ of the r largest variances: the optimum once λ exceeds what two entries can gain."""
+    return lam * r - 0.5 * float(np.sort(np.diag(C))[-r:].sum())
+
+
+@pytest.mark.parametrize("penalty", [ob.L0, ob.L1])
+@pytest.mark.parametrize("working_set", ["random", "tiled"])
+def test_large_lambda_randn(penalty, working_set):
+    A = np.random.default_rng(0).standard_normal((500, 1000))
+    lam, r = 1000.0, 20
+    problem = ob.SparsePCAProblem(A, r, penalty(lam))
+    result = ob.solve(problem, "identity", solver=ob.OBCD(working_set=working_set), max_sweeps=100)
+    assert result.objective == pytest.approx(oracle(A.T @ A, lam, r), rel=1e-10)
+    assert result.n_nonzero == r
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("penalty", [ob.L0, ob.L1])
+def test_large_lambda_w1a(penalty, w1a):
+    lam, r = 1000.0, 20
+    result = ob.solve(
+        ob.SparsePCAProblem(w1a, r, penalty(lam)),
+        "identity",
+        solver=ob.OBCD(working_set="random"),
+        max_sweeps=30,
+    )
+    C = (w1a.T @ w1a).toarray()
+    assert result.objective == pytest.approx(oracle(C, lam, r), rel=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("working_set", "block_size"), [("tiled", 2), ("random", 4)])
+def test_eigenvalues_without_penalty(working_set, block_size):
+    n, r = 80, 6
+    # Pure noise: the gaps between eigenvalues are small.
+    A = np.random.default_rng(1).standard_normal((110, n))
+    C = A.T @ A
+    optimum = -0.5 * float(np.linalg.eigvalsh(C)[-r:].sum())
+    result = ob.solve(
+        ob.StiefelProblem(ob.Quadratic(-C), ob.NoPenalty(), r),
+        "identity",
+        solver=ob.OBCD(working_set=working_set, block_size=block_size),
+        target=optimum * (1 - 1e-6),
+        max_sweeps=100_000,
+        tol=0.0,
+    )
+    assert result.objective == pytest.approx(optimum, rel=1e-6)
+    assert result.objective >= optimum * (1 + 1e-12)
+
+
+def procrustes_successes(block_size: int) -> int:
+    """How many of 200 random A and starts end at the optimum of min ‖X − A‖² on St(4, 4)."""
+    n = 4
+    count = 0
+    for seed in range(200):
+        A = np.random.default_rng(seed).standard_normal((n, n))
+        problem = ob.StiefelProblem(ob.Quadratic(np.zeros((n, n)), linear=-A), ob.NoPenalty(), n)
+        optimum = -float(np.linalg.svd(A, compute_uv=False).sum())
+        result = ob.solve(
+            problem,
+            "random",
+            solver=ob.OBCD(working_set="random", block_size=block_size),
+            seed=seed,
+            tol=0.0,
+            max_sweeps=500,
+        )
+        assert result.objective >= optimum * (1 + 1e-12)
+        count += abs(result.objective - optimum) < 1e-8 * abs(optimum)
+    return count
+
+
+def test_procrustes_pairs():
+    # Pairs alone end at local optima here, for which the paper proposes larger blocks.
+    assert procrustes_successes(2) >= 165
+
+
+def test_procrustes_whole_block():
+    assert procrustes_successes(4) == 200

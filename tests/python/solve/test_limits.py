@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from orthobcd.cli import main
 RNG = np.random.default_rng(3)
 A = RNG.standard_normal((40, 12)) * np.linspace(1.0, 2.0, 12)
 SIGNS = [1] * 7 + [-1] * 5
+
 FAR = 600.0
 """Seconds, or units of work, that no solve of these tests needs."""
 
@@ -35,6 +37,7 @@ def mixed(penalty: Any) -> Any:
 
 
 FUNCTION = ob.SmoothFunction(away, 12)
+
 SEARCHES: dict[str, Any] = {
     "l0": lambda: pca(ob.L0(8.0)),
     "l1": lambda: pca(ob.L1(4.0)),
@@ -110,7 +113,6 @@ ESTIMATORS = {
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_take_effort_and_a_limit(name):
-    pytest.importorskip("sklearn")
     make, data = ESTIMATORS[name], np.abs(A)
     free, limited = make().fit(data), make(max_time=FAR).fit(data)
     assert_same(free.result_, limited.result_)
@@ -151,8 +153,10 @@ SOLVES: dict[str, Any] = {
         ob.VRJOBCD(full_gradient=True),
     ),
 }
+
 SMALL = {"max_time": 1e-4, "max_sweeps": 1, "max_work": 1e-5, "target": None, "callback": None}
 LARGE = {"max_time": FAR, "max_sweeps": 10**6, "max_work": FAR, "target": -1e300}
+
 NAMES = {
     "max_time": ob.Status.MAX_TIME,
     "max_sweeps": ob.Status.MAX_SWEEPS,
@@ -265,7 +269,6 @@ def test_one_default_of_threads():
 
 @pytest.mark.parametrize("options", [["--effort", "0.5"], ["--effort", "inf", "--max-time", "0.3"]])
 def test_the_command_takes_effort(options, tmp_path):
-    pytest.importorskip("sklearn")
     table, report = tmp_path / "data.csv", tmp_path / "report.json"
     np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
     command = ["sparse-pca", str(table), "-r", "2", "--report", str(report), *options]
@@ -281,7 +284,6 @@ def test_the_command_refuses_a_wrong_effort(wrong, capsys):
 
 
 def test_an_endless_command_needs_a_limit(tmp_path, capsys):
-    pytest.importorskip("sklearn")
     table = tmp_path / "data.csv"
     np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
     assert main(["sparse-pca", str(table), "--effort", "inf"]) == 2
@@ -315,3 +317,71 @@ def test_a_unit_is_about_ten_thousand_calls(penalty, solver, n):
     # The first and the last point are evaluated beside the work of a search.
     assert len(calls) <= 1.25e4 * result.work + 100
     assert solver is not None or len(calls) <= 7000
+
+
+WIDE = ob.SparsePCAProblem(np.random.default_rng(0).standard_normal((60, 120)), 8, ob.L1(0.5))
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_choice_of_a_weight_keeps_its_time_limit(rng, n_jobs):
+    X = rng.standard_normal((300, 200))
+    for limit in (0.3, 1.0):
+        # This call imports scikit-learn, before the clock starts.
+        chosen = ob.SparsePCACV(5, max_time=limit, random_state=0, n_jobs=n_jobs)
+        begun = time.perf_counter()
+        chosen.fit(X)
+        assert time.perf_counter() - begun <= 1.05 * limit + 0.1
+        # Every weight has a score, and the last fit has a result.
+        assert np.isfinite(chosen.scores_).all()
+        assert chosen.result_.feasibility < 1e-12
+
+
+@pytest.mark.timing
+def test_a_time_limit_counts_from_the_call():
+    # 256 MB, of which a solve makes no copy.
+    data = np.random.default_rng(0).standard_normal((2000, 16_000))
+    problem = ob.SparsePCAProblem(data, 3, ob.L1(2000.0))
+    seconds = []
+    for _ in range(3):
+        begun = time.perf_counter()
+        ob.solve(problem, max_time=0.0, n_threads=1)
+        seconds.append(time.perf_counter() - begun)
+    assert min(seconds) < 0.1, seconds
+
+
+def test_time_out():
+    result = ob.solve(WIDE, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(proximal=0.0))
+    assert result.status is ob.Status.MAX_TIME
+    # A descent ends when the time left is less than that of one more evaluation.
+    assert result.seconds >= 0.09
+    assert result.objective < result.history["objective"][0]
+    none = ob.solve(WIDE, "random", max_time=0.0)
+    assert none.status is ob.Status.MAX_TIME
+    assert none.feasibility < 1e-12
+
+
+KINDS = [ob.L1(0.05), ob.L0(0.05), ob.CappedL1(0.05, 0.2), ob.MCP(0.05, 3.0), ob.NonNegative()]
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("nap", [0.001, 0.003])
+@pytest.mark.parametrize("penalty", KINDS, ids=str)
+def test_restarts_are_kept_if_they_are_slower_than_their_work_says(rng, penalty, nap):
+    """Each evaluation takes longer than thousands of small products: time ends the restarts."""
+    n = 30
+    B = rng.standard_normal((50, n))
+    C = -B.T @ B / 50
+
+    def slow(X: np.ndarray) -> tuple[float, np.ndarray]:
+        time.sleep(nap)
+        G = C @ X
+        return float(np.vdot(X, G)) / 2, G
+
+    problem = ob.StiefelProblem(ob.SmoothFunction(slow, n), penalty, 3)
+    result = ob.solve(problem, max_time=2.0, seed=0)
+    assert result.search is not None
+    free = {"given", "polish", "descent", "spectral", "varimax"}
+    restarts = [r for r in result.search.runs if r.heuristic not in free]
+    assert restarts
+    assert all(result.objective <= r.objective for r in restarts)

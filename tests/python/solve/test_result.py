@@ -107,7 +107,6 @@ def test_options_without_a_meaning_are_refused(options):
 
 
 def test_arrays_are_shown_by_their_shapes():
-    pytest.importorskip("scipy")
     from scipy.sparse import csc_array
 
     shown = repr(ob.SparsePCAProblem(csc_array(np.eye(9)), 2, ob.L0(0.5)))

@@ -190,7 +190,6 @@ def test_plans():
 
 
 def test_the_live_line_names_heuristics(capfd):
-    pytest.importorskip("tqdm")
     ob.solve(problem(ob.L0(20.0)), max_work=0.2, verbose=True)
     shown = capfd.readouterr().err
     assert any(name in shown for name in get_args(ob.solvers.Strategy))

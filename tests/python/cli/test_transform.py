@@ -1,0 +1,197 @@
+"""Saved components carry mean, scale, names and settings; ``orthobcd transform`` applies them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from scipy import sparse
+
+import orthobcd as ob
+from orthobcd import cli
+from orthobcd.io import SavedComponents, UnreadableFile, load_components
+from orthobcd.io import write_components as write
+
+pytestmark = pytest.mark.usefixtures("short_searches")
+NAMES = [f"gene {j}" for j in range(7)]
+A = (np.random.default_rng(0).standard_normal((40, 7)) * np.arange(1.0, 8.0) + 5.0).round(6)
+NEW = A[:9] + 1.0
+FIT = ["sparse-pca", "data.csv", "-r", "2", "--n-nonzero", "5", "--max-time", "1", "--out", "c.npz"]
+
+
+def put(path: str, data: np.ndarray, names=NAMES) -> None:
+    header = ",".join(names) if names else ""
+    np.savetxt(path, data, delimiter=",", header=header, comments="", fmt="%.6f")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    put("data.csv", A)
+    return tmp_path
+
+
+def scores_of(path: str) -> np.ndarray:
+    return np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2)
+
+
+@pytest.mark.parametrize("command", ["sparse-pca", "nonneg-pca"])
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--no-center"]])
+def test_transform_is_that_of_the_estimator(here, command, options, capsys):
+    fit = [command, "data.csv", "-r", "2", "--n-nonzero", "6", "--max-time", "1", *options]
+    assert cli.main([*fit, "--out", "c.npz"]) == 0
+    put("new.csv", NEW)
+    assert cli.main(["transform", "new.csv", "c.npz", "--out", "s.csv"]) == 0
+    assert "9 samples in 2 components" in capsys.readouterr().out
+    saved = load_components("c.npz")
+    about = A.mean(axis=0) if "--no-center" not in options else np.zeros(7)
+    scale = A.std(axis=0, ddof=0) if "--scale" in options else np.ones(7)
+    np.testing.assert_allclose(saved.mean * scale, about, atol=1e-12)
+    expected = (NEW - about) / scale @ saved.components.T
+    np.testing.assert_allclose(scores_of("s.csv"), expected, atol=1e-9)
+    kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
+    pca = kind(2, n_nonzero=6, scale=saved.settings["scale"], center=saved.settings["center"])
+    pca = pca.fit(A)
+    # The estimator gets the saved components, because its own search may find others.
+    pca.components_ = saved.components
+    np.testing.assert_allclose(pca.transform(NEW), expected, atol=1e-9)
+    np.testing.assert_allclose(saved.transform(sparse.csr_array(NEW)), expected, atol=1e-9)
+    assert saved.features == tuple(NAMES)
+    assert saved.settings["n_nonzero"] == 6
+
+
+def test_columns_are_found_by_name(here):
+    assert (
+        cli.main(["sparse-pca", "data.csv", "-r", "2", "--n-nonzero", "5", "--out", "c.npz"]) == 0
+    )
+    expected = load_components("c.npz").transform(NEW)
+    order = [3, 1, 6, 0, 2, 5, 4]
+    put("mixed.csv", np.column_stack([NEW[:, order], NEW[:, 0]]), [NAMES[j] for j in order] + ["x"])
+    assert cli.main(["transform", "mixed.csv", "c.npz", "--out", "s.npy"]) == 0
+    np.testing.assert_allclose(np.load("s.npy"), expected, atol=1e-9)
+    np.save("bare.npy", NEW[:1])
+    assert (
+        cli.main(["transform", "bare.npy", "c.npz", "--out", "one.csv", "--report", "r.json"]) == 0
+    )
+    np.testing.assert_allclose(scores_of("one.csv"), expected[:1], atol=1e-12)
+    report = json.loads((here / "r.json").read_text())
+    assert report["feature_names"] == NAMES
+    assert report["settings"]["n_nonzero"] == 5
+
+
+def test_what_does_not_fit_is_refused(here, capsys):
+    assert (
+        cli.main(["sparse-pca", "data.csv", "-r", "2", "--n-nonzero", "5", "--out", "c.npz"]) == 0
+    )
+    put("few.csv", NEW[:, :5], NAMES[:5])
+    np.save("few.npy", NEW[:, :5])
+    write("c.csv", np.eye(2, 7), NAMES)
+    write("bare.npz", np.eye(2, 7), NAMES)
+    for data, components, reason in (
+        ("few.csv", "c.npz", "lacks 2 of the 7 features of c.npz: gene 5, gene 6"),
+        ("few.npy", "c.npz", "has 5 features, c.npz has 7"),
+        ("data.csv", "c.csv", "no file of components"),
+        ("data.csv", "bare.npz", "no array components and mean"),
+        ("data.csv", "none.npz", "no such file"),
+    ):
+        capsys.readouterr()
+        assert cli.main(["transform", data, components, "--out", "s.csv"]) == 2
+        assert reason in capsys.readouterr().err
+    assert cli.main(["transform", "data.csv", "c.npz", "--out", "s.npz"]) == 2
+    assert not (here / "s.csv").exists()
+
+
+@pytest.mark.parametrize("command", ["sparse-pca", "nonneg-pca"])
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--no-center"]])
+def test_scores_of_data_with_gaps(here, command, options, capsys):
+    """They are those of the estimator, in a file and on the standard output."""
+    gaps = pandas.DataFrame(A.copy(), columns=NAMES)
+    gaps.iloc[[3, 9], [1, 4]] = np.nan
+    gaps.to_csv("gaps.csv", index=False)
+    fit = [command, "gaps.csv", "-r", "2", "--n-nonzero", "6", "--missing", "em", *options]
+    assert cli.main([*fit, "--out", "c.npz"]) == 0
+    kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
+    expected = kind.load("c.npz").transform(gaps)
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--out", "s.csv"]) == 2
+    assert "--missing em takes them into account" in capsys.readouterr().err
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--out", "s.csv", "--missing", "em"]) == 0
+    np.testing.assert_array_equal(scores_of("s.csv"), expected)
+    capsys.readouterr()
+    assert cli.main(["transform", "gaps.csv", "c.npz", "--missing", "em"]) == 0
+    assert capsys.readouterr().out == (here / "s.csv").read_text()
+    assert cli.main(["transform", "data.csv", "c.npz"]) == 0
+    assert cli.main([command, "data.csv", "-r", "2", "--n-nonzero", "6", "--out", "d.npz"]) == 0
+    capsys.readouterr()
+    assert cli.main(["transform", "gaps.csv", "d.npz", "--missing", "em"]) == 2
+    assert "gaps.csv: X must have no missing value" in capsys.readouterr().err
+
+
+def test_messages_leave_the_scores_on_the_standard_output_alone(here, capsys):
+    assert cli.main([*FIT]) == 0
+    new = pandas.DataFrame(NEW, columns=NAMES)
+    new.to_csv("new.csv")
+    capsys.readouterr()
+    assert cli.main(["transform", "new.csv", "c.npz", "--report", "r.json"]) == 0
+    out, err = capsys.readouterr()
+    table = np.loadtxt(out.splitlines(), delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(table, ob.SparsePCA.load("c.npz").transform(new))
+    assert "note: new.csv" in err
+    assert "wrote r.json" in err
+
+
+def test_files_of_any_estimator_are_applied(here, capsys):
+    put("new.csv", NEW, NAMES[::-1])
+    for estimator in (
+        ob.SparsePCA(2, n_nonzero=5, random_state=0, scale=True),
+        ob.OrthogonalNMF(2, random_state=0),
+        ob.SparsePCACV(2, n_alphas=2, cv=2, random_state=0),
+    ):
+        data = np.abs(A)
+        estimator.fit(data)
+        estimator.feature_names_in_ = np.array(NAMES, dtype=object)
+        estimator.save("c.npz")
+        put("abs.csv", data[:, ::-1], NAMES[::-1])
+        assert cli.main(["transform", "abs.csv", "c.npz", "--out", "s.csv", "--force"]) == 0
+        del estimator.feature_names_in_
+        np.testing.assert_allclose(scores_of("s.csv"), estimator.transform(data), atol=1e-9)
+    estimator.best_estimator_.loadings().save("c.npz")
+    capsys.readouterr()
+    assert cli.main(["transform", "abs.csv", "c.npz"]) == 2
+    assert "it holds a Loadings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"mean": np.ones(3)},
+        {"mean": np.full(7, np.nan)},
+        {"mean": np.ones((7, 1))},
+        {"mean": np.ones(7), "scale": np.ones(2)},
+        {"mean": np.ones(7), "feature_names": np.array(["a"])},
+        {"mean": np.ones(7), "settings": np.array("{")},
+        {"mean": np.ones(7), "settings": np.array("[1]")},
+    ],
+)
+def test_broken_files_are_refused(tmp_path, arrays):
+    path = tmp_path / "c.npz"
+    np.savez(path, components=np.eye(2, 7), **arrays)
+    with pytest.raises(UnreadableFile, match="no file of components"):
+        load_components(path)
+
+
+def test_written_and_read_again(tmp_path):
+    path = tmp_path / "c.npz"
+    settings = {"n_nonzero": np.array([3, 2]), "solver": ob.Auto(), "alpha": None}
+    write(path, np.eye(2, 7), NAMES, mean=np.ones(7), scale=np.full(7, 2.0), settings=settings)
+    saved = load_components(path)
+    assert repr(saved) == "SavedComponents(2 components of 7 features)"
+    assert saved.settings["n_nonzero"] == [3, 2]
+    np.testing.assert_array_equal(saved.transform(A), (A / 2.0 - 1.0)[:, :2])
+    with pytest.raises(ValueError, match="7 features"):
+        saved.transform(A[:, :3])
+    with pytest.raises(ValueError, match="mean must have 7 entries"):
+        write(path, np.eye(2, 7), NAMES, mean=np.ones(3))
+    assert load_components(path).features == saved.features
+    assert SavedComponents(np.eye(2), ("a", "b"), np.zeros(2)).settings == {}

@@ -1,0 +1,106 @@
+"""`include`, `exclude` and `n_nonzero` in any collection, by names and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import orthobcd as ob
+
+pytestmark = pytest.mark.usefixtures("short_searches")
+SMALL = np.abs(np.random.default_rng(0).standard_normal((20, 4)) * [4.0, 3.0, 2.0, 1.0])
+
+
+def listings() -> dict[str, Any]:
+    """Functions that make a collection from a list."""
+    found: dict[str, Any] = {
+        "list": list,
+        "tuple": tuple,
+        "array": np.array,
+        "objects": lambda items: np.array(items, dtype=object),
+        "set": set,
+        "frozenset": frozenset,
+        "keys": lambda items: dict.fromkeys(items).keys(),
+    }
+    try:
+        import pandas
+        import polars
+    except ImportError:
+        return found
+    return {
+        **found,
+        "Index": pandas.Index,
+        "Series": pandas.Series,
+        "Series with an index": lambda items: pandas.Series(items, index=range(5, 5 + len(items))),
+        "string Series": lambda items: pandas.Series(items).convert_dtypes(),
+        "polars": polars.Series,
+    }
+
+
+@pytest.mark.parametrize("listing", listings())
+@pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
+@pytest.mark.parametrize("option", ["include", "exclude"])
+@pytest.mark.parametrize("features", [["w"], ["x", "w"], [0], [1, 0]], ids=str)
+def test_features_are_given_in_any_collection(features, option, make, listing):
+    table = pandas.DataFrame(SMALL, columns=list("wxyz"))
+    collect = listings()[listing]
+    fits = [
+        make(1, n_nonzero=3, random_state=0, **{option: given}).fit(table)
+        for given in (features, collect(features))
+    ]
+    np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
+    rows = [f if isinstance(f, int) else "wxyz".index(f) for f in features]
+    assert fits[1].components_[:, rows].any() == (option == "include")
+
+
+@pytest.mark.parametrize("listing", listings())
+def test_numbers_of_nonzeros_are_given_in_any_ordered_collection(listing):
+    collect = listings()[listing]
+    counts = [3, 2]
+    if "set" in listing or listing == "keys":
+        with pytest.raises(TypeError, match=r"^n_nonzero must be an integer"):
+            ob.SparsePCA(2, n_nonzero=collect(counts)).fit(SMALL)
+        with pytest.raises(TypeError, match=r"^count must be an integer"):
+            ob.Cardinality(collect(counts))
+        return
+    one, other = (
+        ob.SparsePCA(2, n_nonzero=given, random_state=0).fit(SMALL).components_
+        for given in (counts, collect(counts))
+    )
+    np.testing.assert_array_equal(one, other)
+    assert ob.Cardinality(collect(counts)).count == (3, 2)
+    assert ob.Cardinality(4, include=collect([2, 1])).include == (2, 1)
+    assert ob.Cardinality(4, exclude=[collect([2]), collect([1])]).exclude == ((2,), (1,))
+
+
+@pytest.mark.parametrize("listing", listings())
+def test_features_of_each_component_in_any_collection(listing):
+    collect = listings()[listing]
+    given = [collect([0]), collect([3])]
+    pca = ob.SparsePCA(2, n_nonzero=[2, 2], exclude=given, random_state=0).fit(SMALL)
+    assert not pca.components_[0, 0]
+    assert not pca.components_[1, 3]
+
+
+def test_an_unordered_collection_of_components_is_refused():
+    for make in (
+        lambda: ob.SparsePCA(2, n_nonzero=4, exclude={(0,), (1,)}).fit(SMALL),
+        lambda: ob.Cardinality(4, exclude={(0,), (1,)}),
+        lambda: ob.SparsePCA(2, n_nonzero=4, exclude="w").fit(SMALL),
+        lambda: ob.SparsePCA(2, n_nonzero=4, exclude={0: 1}).fit(SMALL),
+    ):
+        with pytest.raises(TypeError, match="exclude must"):
+            make()
+
+
+def test_a_name_of_several_features_is_refused(monkeypatch):
+    """scikit-learn accepts such tables up to 1.8."""
+    pca = ob.SparsePCA(2, n_nonzero=4, exclude=["a"], random_state=0)
+    pca.feature_names_in_ = np.array(["a", "a", "b", "c"], dtype=object)
+    with pytest.raises(ValueError, match=r"exclude must hold indices where 2 features are 'a'"):
+        pca._cardinality(4, 2)
+    pca.exclude = [0, 1]
+    assert pca._cardinality(4, 2).exclude == (0, 1)

@@ -1,0 +1,178 @@
+"""The code of README.md, of each page of the documentation and of the docstrings runs."""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import importlib
+import importlib.util
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import orthobcd
+
+from ..conftest import ROOT
+
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(name: str) -> list[str]:
+    return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
+
+
+FILES = sorted((ROOT / "docs").rglob("*.md"))
+
+PAGES = [
+    name
+    for name in ("README.md", *(path.relative_to(ROOT).as_posix() for path in FILES))
+    if blocks(name)
+]
+"""Pages with Python code."""
+
+
+def test_pages_with_code_are_found():
+    assert {"docs/index.md", "docs/own-objective.md", "docs/migrating.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(page, tmp_path, monkeypatch, request):
+    """The blocks of a page run one after the other; they may use what earlier ones define.
+
+    Estimators search as long as users let them in the README alone. No page tests its numbers.
+    """
+    if page != "README.md":
+        request.getfixturevalue("short_searches")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for index, block in enumerate(blocks(page)):
+        missing = [
+            name
+            for name in re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)
+            if importlib.util.find_spec(name) is None
+        ]
+        if missing == ["torch"]:  # the tests do not install torch
+            continue
+        exec(compile(block, f"{page} block {index}", "exec"), names)
+
+
+PACKAGE = Path(orthobcd.__file__).parent
+
+EXAMPLES = sorted(
+    path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+    for path in PACKAGE.rglob("*.py")
+    if re.search(r"^ *>>> ", path.read_text(encoding="utf-8"), re.MULTILINE)
+)
+"""Modules with examples in their docstrings."""
+
+
+def test_there_are_docstrings_with_examples():
+    assert {"solving", "certificate", "sklearn.sparse_pca", "io.matrices"} <= set(EXAMPLES)
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_docstrings(module, tmp_path, monkeypatch):
+    draws = module == "plot" or "plot()" in examples_of(module)
+    monkeypatch.chdir(tmp_path)
+    found = importlib.import_module(f"orthobcd.{module}")
+    lines = re.findall(r"^ *>>> ", inspect.getsource(found), re.MULTILINE)
+    result = doctest.testmod(found)
+    if draws:
+        importlib.import_module("matplotlib.pyplot").close("all")
+    assert result == (0, len(lines))
+
+
+def examples_of(module: str) -> str:
+    """The lines of examples in a module of the package."""
+    path = PACKAGE / f"{module.replace('.', '/')}.py"
+    return "\n".join(re.findall(r"^ *(?:>>>|\.\.\.) .*", path.read_text(encoding="utf-8"), re.M))
+
+
+def test_the_wheel_is_tested():
+    """Not the source tree: the package must come from where it was installed."""
+    assert ROOT / "python" not in Path(orthobcd.__file__).resolve().parents
+
+
+SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.M | re.S)
+NAMES = re.compile(r"^\*{0,2}(\w+(?:, \w+)*)(?: : .+)?$", re.MULTILINE)
+PUBLIC = sorted({*orthobcd.__all__, *orthobcd.LAZY} - {"__version__", "plot"})
+REFERENCE = "\n".join(path.read_text() for path in sorted((ROOT / "docs/api").glob("*.md")))
+
+
+@pytest.mark.parametrize("module", ["", "plot", "io", "hyperbolic"])
+def test_every_public_name_has_a_page_and_an_example(module):
+    """In the reference once, with an example (which `test_docstrings` runs)."""
+    home = importlib.import_module(f"orthobcd.{module}" if module else "orthobcd")
+    for name in PUBLIC if module == "" else set(home.__all__) - {"DISTANCE_EPSILON"}:
+        entries = re.findall(rf"^\.\. auto\w+:: orthobcd\.(?:\w+\.)*{name}$", REFERENCE, re.M)
+        assert len(entries) == 1, name
+        assert "\n>>> " in inspect.getdoc(getattr(home, name)), name
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_argument_is_documented(name):
+    """Each parameter stands in a section of the docstring (attributes in that of a result)."""
+    thing = getattr(orthobcd, name)
+    assert "__doc__" in vars(thing) or inspect.isfunction(thing), "its own, not its base's"
+    text = inspect.getdoc(thing)
+    assert not text.startswith(f"{name}("), "what dataclass() writes where there is none"
+    if inspect.isclass(thing) and issubclass(thing, enum.Enum):
+        source = inspect.getsource(thing)
+        for member in thing:
+            assert re.search(rf'^    {member.name} = .+\n    """\S', source, re.M), member
+        return
+    documented = {
+        argument
+        for title, section in SECTION.findall(text)
+        if title in {"Parameters", "Attributes"}
+        for group in NAMES.findall(section)
+        for argument in group.split(", ")
+    }
+    if name != "Problem":  # a protocol has no constructor
+        assert documented >= set(inspect.signature(thing).parameters)
+
+
+def methods(thing: type) -> dict[str, object]:
+    """Public methods of a class that this package defines, inherited ones too."""
+    found = {}
+    for name in dir(thing):
+        value = inspect.getattr_static(thing, name)
+        function = getattr(value, "__func__", value)
+        own = inspect.isfunction(function) and function.__module__.startswith("orthobcd")
+        if own and not name.startswith("_"):
+            found[name] = function
+    return found
+
+
+CLASSES = [name for name in PUBLIC if name[0].isupper()]
+
+ON_A_PAGE = {"from_jax", "from_torch"}
+"""Methods whose examples are on the page of objectives, because they need optional packages."""
+
+NEVER_RAISE = {"get_params", "nearest", "within", "without_limit"}
+"""Methods that accept every value of their arguments."""
+
+SHOWN = "\n".join(map(examples_of, EXAMPLES))
+"""Every line of an example."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_method_is_documented_and_shown(name):
+    """Each has its parameters, its errors if it has parameters, and a call in an example."""
+    thing = getattr(orthobcd, name)
+    for method, function in methods(thing).items():
+        text = inspect.getdoc(function)
+        arguments = [a for a in inspect.signature(function).parameters if a not in {"self", "cls"}]
+        sections = dict(SECTION.findall(text))
+        listed = {
+            argument
+            for group in NAMES.findall(sections.get("Parameters", ""))
+            for argument in group.split(", ")
+        }
+        assert listed >= set(arguments), f"{name}.{method}"
+        assert not arguments or "Raises" in sections or method in NEVER_RAISE, f"{name}.{method}"
+        page = (ROOT / "docs/own-objective.md").read_text(encoding="utf-8")
+        where = page if method in ON_A_PAGE else SHOWN
+        assert f".{method}(" in where, f"{name}.{method}"

@@ -1,0 +1,176 @@
+"""Points and distances of the pseudo-hyperboloid, against NumPy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+from orthobcd import hyperbolic as hyp
+
+
+def reference_distance(inner, radius, eps=1e-8):
+    z = np.abs(inner) / radius**2
+    d = np.where(z >= 1, np.arccosh(np.maximum(z, 1)), np.arccos(np.minimum(z, 1)))
+    return np.where(np.abs(z - 1) <= eps, 0.0, radius * d)
+
+
+def reference_points(Y, j, radius):
+    s, t = Y[:, j > 0], Y[:, j < 0]
+    Q = Y.copy()
+    stretch = np.sqrt(radius**2 + (s**2).sum(axis=1)) / np.linalg.norm(t, axis=1)
+    Q[:, j < 0] = t * stretch[:, None]
+    return Q
+
+
+RADIUS = 1.3
+J = np.array([1, -1, 1, -1, -1])
+
+
+def test_geometry_against_numpy(rng):
+    X, Y = rng.standard_normal((2, 7, 5))
+    np.testing.assert_allclose(hyp.inner(X, Y, J), (X * J * Y).sum(axis=1), rtol=1e-13)
+    pairs = hyp.inner(X, Y[:3], J, pairwise=True)
+    np.testing.assert_allclose(pairs, (X * J) @ Y[:3].T, rtol=1e-12, atol=1e-14)
+    P, Q = (hyp.double_projection(A, J, RADIUS) for A in (X, Y))
+    np.testing.assert_allclose(P, reference_points(X, J, RADIUS), rtol=1e-13)
+    np.testing.assert_allclose(hyp.inner(P, P, J), -(RADIUS**2), rtol=1e-12)
+    d = hyp.distance(P, Q, J, RADIUS)
+    np.testing.assert_allclose(d, reference_distance((P * J * Q).sum(axis=1), RADIUS), rtol=1e-12)
+    all_pairs = hyp.distance(P, Q, J, RADIUS, pairwise=True)
+    np.testing.assert_allclose(np.diag(all_pairs), d, rtol=1e-12)
+
+
+def test_double_projection_and_its_inverse(rng):
+    Y = hyp.double_projection(rng.standard_normal((6, 5)), J, RADIUS)
+    back = hyp.inverse_double_projection(Y, J, RADIUS)
+    np.testing.assert_allclose(np.linalg.norm(back[:, J < 0], axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(hyp.double_projection(back, J, RADIUS), Y, rtol=1e-13)
+    with pytest.raises(ValueError, match=r"\bX\b.*row 1"):
+        hyp.double_projection([[1, 2, 3, 4, 5], [1, 0, 2, 0, 0]], J)
+    with pytest.raises(ValueError, match=r"\bY\b"):
+        hyp.inverse_double_projection(2.0 * Y, J, RADIUS)
+
+
+def test_distances_do_not_change_under_isometries(rng):
+    P, Q = (hyp.double_projection(rng.standard_normal((9, 5)), J) for _ in range(2))
+    X = ob.random_j_orthogonal(J, 0.5, 3)
+    np.testing.assert_allclose(
+        hyp.distance(P @ X, Q @ X, J), hyp.distance(P, Q, J), rtol=1e-10, atol=1e-12
+    )
+
+
+def test_guards_on_both_sides():
+    j = [1, -1]
+    eps = hyp.DISTANCE_EPSILON
+
+    def at(inner):
+        d, gx, _ = hyp.distance_gradient([[0.0, -inner]], [[0.0, 1.0]], j)
+        return d[0], gx[0, 1]
+
+    for near in (1 + 0.9 * eps, 1 - 0.9 * eps, -1 - 0.9 * eps):
+        assert at(near) == (0.0, 0.0)
+    for t in (1.1 * eps, 1e-3):
+        assert at(1 + t)[0] == pytest.approx(np.sqrt(2 * t), rel=1e-3)
+        assert at(1 - t)[1] != 0.0
+    assert at(0.9 * eps)[1] == 0.0
+    assert abs(at(1.1 * eps)[1]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("radius", [1.0, 0.3])
+@pytest.mark.parametrize("R", [0.0, 1.0, 5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 50.0, 200.0])
+def test_distances_far_out(R, radius):
+    """Points ρ(u sinh R, v cosh R): distances along a ray, of a point to itself, and opposite."""
+    signs = np.array([1, -1, 1, -1])
+
+    def point(r, flip=1.0):
+        x = np.array([0.6 * np.sinh(r), 0.8 * np.cosh(r), -0.8 * np.sinh(r), 0.6 * np.cosh(r)])
+        return radius * (x * np.where(signs > 0, flip, 1.0))[None]
+
+    # Rounding of a direction moves points apart by 1e-16 exp R.
+    for apart in (0.0, 2e-4, 0.01, 1.0, 30.0) if R <= 18.0 else (0.0,):
+        x, y = point(R), point(R + apart)
+        for far in (y, -y):  # distances do not distinguish y and −y
+            d, gx, gy = hyp.distance_gradient(x, far, signs, radius)
+            assert d[0] == pytest.approx(radius * apart, rel=1e-7, abs=0.0)
+            assert (apart == 0.0) == (not gx.any()) == (not gy.any())
+            pair = hyp.distance(x, far, signs, radius, pairwise=True)
+            assert pair[0, 0] == pytest.approx(d[0], rel=1e-7, abs=0.0)
+    opposite = hyp.distance(point(R), point(R, -1.0), signs, radius)
+    assert opposite[0] == pytest.approx(2.0 * radius * R, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e-101, 1e101, 1e170])
+def test_sizes_are_checked_at_every_door(size):
+    good, j = np.array([[0.3, -1.2, 2.0, 0.4]]), [1, -1, 1, -1]
+    bad = size * good
+    calls = [
+        (hyp.double_projection, (bad, j), "X"),
+        (hyp.inverse_double_projection, (bad, j), "Y"),
+        (hyp.double_projection_gradient, (bad, good, j), "X"),
+        *((f, (bad, good, j), "X") for f in (hyp.inner, hyp.distance, hyp.distance_gradient)),
+        *((f, (good, bad, j), "Y") for f in (hyp.inner, hyp.distance, hyp.distance_gradient)),
+    ]
+    for function, arguments, name in calls:
+        with pytest.raises(ValueError, match=rf"{name} must be zero or have its largest magnitude"):
+            function(*arguments)
+        if function in (hyp.inner, hyp.distance):
+            with pytest.raises(ValueError, match=name):
+                function(*arguments, pairwise=True)
+    for function in (hyp.double_projection, hyp.inverse_double_projection):
+        with pytest.raises(ValueError, match="radius must be between"):
+            function(good, j, radius=size)
+    # Rows of small parts keep them.
+    thin = hyp.double_projection([[1.0, 3e-170, 0.0, 4e-170]], j)
+    np.testing.assert_allclose(thin, [[1.0, 0.6 * 2**0.5, 0.0, 0.8 * 2**0.5]], rtol=1e-14)
+
+
+def test_gradients_against_differences(rng):
+    X, Y, V = rng.standard_normal((3, 4, 5))
+    d, gx, gy = hyp.distance_gradient(X, Y, J, RADIUS)
+    pulled = hyp.double_projection_gradient(X, V, J, RADIUS)
+    np.testing.assert_array_equal(d, hyp.distance(X, Y, J, RADIUS))
+    h = 1e-6
+    for k in range(5):
+        e = h * np.eye(5)[k]
+        for gradient, ahead, behind in (
+            (gx, (X + e, Y), (X - e, Y)),
+            (gy, (X, Y + e), (X, Y - e)),
+        ):
+            slope = hyp.distance(*ahead, J, RADIUS) - hyp.distance(*behind, J, RADIUS)
+            np.testing.assert_allclose(gradient[:, k], slope / (2 * h), rtol=1e-6, atol=1e-7)
+        change = hyp.double_projection(X + e, J, RADIUS) - hyp.double_projection(X - e, J, RADIUS)
+        np.testing.assert_allclose(pulled[:, k], (change * V).sum(axis=1) / (2 * h), atol=1e-7)
+
+
+def test_gradients_against_automatic_differentiation(rng):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch = pytest.importorskip("torch")
+    X, Y, V = rng.standard_normal((3, 6, 5))
+    x, y, v, j = (torch.tensor(a, dtype=torch.float64) for a in (X, Y, V, J))
+    x.requires_grad_()
+    y.requires_grad_()
+
+    def phi(a):
+        s, t = a[:, j > 0], a[:, j < 0]
+        stretch = torch.sqrt(RADIUS**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
+        out = torch.zeros_like(a)
+        out[:, j > 0], out[:, j < 0] = s, t * stretch[:, None]
+        return out
+
+    z = ((x * j * y).sum(1)).abs() / RADIUS**2
+    safe = torch.where(z >= 1, z, 2.0 * torch.ones_like(z))
+    low = torch.where(z < 1, z, 0.5 * torch.ones_like(z))
+    d = RADIUS * torch.where(z >= 1, torch.acosh(safe), torch.acos(low))
+    d.sum().backward()
+    ours = hyp.distance_gradient(X, Y, J, RADIUS)
+    np.testing.assert_allclose(ours[0], d.detach().numpy(), rtol=1e-13)
+    np.testing.assert_allclose(ours[1], x.grad.numpy(), rtol=1e-12)
+    np.testing.assert_allclose(ours[2], y.grad.numpy(), rtol=1e-12)
+    x.grad = None
+    (phi(x) * v).sum().backward()
+    pulled = hyp.double_projection_gradient(X, V, J, RADIUS)
+    np.testing.assert_allclose(pulled, x.grad.numpy(), rtol=1e-12, atol=1e-14)

@@ -1,0 +1,333 @@
+"""`JOrthogonalProblem` and its eigenvalue problems, against NumPy and SciPy."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import linalg as sl
+from scipy import sparse as sp
+
+import orthobcd as ob
+
+from .reference_starts import reference_start, signs
+
+DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("m", "p", "start", "values"),
+    [
+        (100, 50, 17645.7934005, (7960.593999, 7469.08745, 7408.892684)),
+        (300, 70, 47218.6978843, (28248.98663, 27762.19275, 27760.57764)),
+        (1000, 50, 182471.9061, (100496.8104, 97556.66736, 97556.33812)),
+    ],
+)
+def test_row_sweeps_reproduce_the_reference_table(m, p, start, values):
+    A = np.random.default_rng(0).standard_normal((m, 100))
+    x0 = reference_start(100, p)
+    assert np.linalg.norm(A @ x0) ** 2 == pytest.approx(start, rel=1e-10)
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(100, p))
+    solver = ob.JOBCD(side="rows", working_set="cyclic", proximal=0.0)
+    for sweeps, value in zip((1, 3, 10), values, strict=True):
+        result = ob.solve(problem, x0, solver=solver, max_sweeps=sweeps, tol=0.0)
+        assert result.objective == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("p", [50, 70, 90])
+@pytest.mark.parametrize("side", ["columns", "both"])
+def test_infimum_and_eigenvalues(p, side):
+    A = np.random.default_rng(0).standard_normal((100, 100))
+    j = signs(100, p)
+    result = ob.solve(
+        ob.HyperbolicEigenvalueProblem(A, j), reference_start(100, p), solver=ob.JOBCD(side=side)
+    )
+    eigenvalues = sl.eigvals(j[:, None] * (A.T @ A)).real
+    optimum = np.abs(eigenvalues).sum()
+    assert result.converged
+    assert abs(result.objective - optimum) <= 1e-10 * optimum
+    assert result.feasibility <= 1e-13 * np.linalg.norm(result.x) ** 2
+    assert (np.diff(result.history["objective"]) <= 0).all()
+    np.testing.assert_allclose(
+        np.sort(result.eigenvalues), np.sort(eigenvalues), atol=1e-10 * np.abs(eigenvalues).max()
+    )
+
+
+def test_max_is_unbounded_and_says_where():
+    A = np.random.default_rng(0).standard_normal((50, 20))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(20, 12), sense="max")
+    for side in ("rows", "columns", "both"):
+        result = ob.solve(problem, "random", solver=ob.JOBCD(side=side))
+        assert result.status is ob.Status.UNBOUNDED
+        assert result.n_iterations <= 100
+        assert np.isfinite(result.objective)
+        i, k = result.extra["recession"]["pair"]
+        assert problem.signature[i] != problem.signature[k]
+    bounded = ob.solve(
+        problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1), max_sweeps=2
+    )
+    assert bounded.status is ob.Status.MAX_SWEEPS
+    followed = ob.solve(problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1))
+    assert followed.status is ob.Status.UNBOUNDED
+    assert followed.objective < 1e3 * bounded.objective < 0.0
+    for result in (bounded, followed):
+        assert (np.diff(result.history["objective"]) <= 0).all()
+
+
+SOLVERS = [
+    ob.JOBCD(side=side, update=update, working_set=working_set)
+    for side in ("rows", "columns", "both")
+    for update in ("gauss-seidel", "jacobi")
+    for working_set in ("tiled", "random", "cyclic")
+    if update == "gauss-seidel" or (side != "columns" and working_set == "tiled")
+]
+
+
+@pytest.mark.parametrize("n", [3, 4, 7])
+@pytest.mark.parametrize("seed", range(3))
+def test_eigenvalues_are_those_of_the_pencil_whoever_moves(n, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((2 * n, n))
+    j = rng.permutation(signs(n, 1 + seed % (n - 1)))
+    for problem in (
+        ob.HyperbolicEigenvalueProblem(A, j),
+        ob.HyperbolicPCAProblem(A.T @ A, j, int((j > 0).sum()) - 1),
+    ):
+        pencil = np.sort(sl.eigvals(j[:, None] * problem.matrix).real)
+        solvers = [*SOLVERS, ob.VRJOBCD(full_gradient=True)]
+        if isinstance(problem, ob.HyperbolicPCAProblem):
+            solvers = SOLVERS
+        for solver in solvers:
+            result = ob.solve(problem, "random", solver=solver, max_time=5, seed=seed, tol=1e-14)
+            if not result.converged:
+                continue
+            np.testing.assert_allclose(
+                np.sort(result.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
+            )
+            x, values = result.eigenvectors, result.eigenvalues
+            off = problem.matrix @ x - j[:, None] * x * values
+            assert np.linalg.norm(off) <= 1e-4 * np.linalg.norm(problem.matrix @ x)
+            drift = np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))
+            assert drift <= 1e-12 * np.sum(x**2)
+            value = 0.5 * np.sum(x * (problem.smooth.C @ x * problem.weights))
+            assert value == pytest.approx(result.objective, rel=1e-12)
+
+
+def moved_along(x, recession, rapidity):
+    """X moved along a direction that a result names."""
+    i, k = recession["pair"]
+    mu = recession["direction"] * rapidity
+    move = np.diag(recession["signs"]) @ [[np.cosh(mu), np.sinh(mu)], [np.sinh(mu), np.cosh(mu)]]
+    out = x.copy()
+    if recession["kind"] == "rows":
+        out[[i, k]] = move @ x[[i, k]]
+    else:
+        out[:, [i, k]] = x[:, [i, k]] @ move.T
+    return out
+
+
+def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
+    """Every side and update, from random starts: F falls along the direction that is named."""
+    ended = {ob.Status.UNBOUNDED: 0, ob.Status.DIVERGED: 0}
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(3, 9))
+        r = n if seed % 2 else int(rng.integers(2, n + 1))
+        j = signs(n, max(1, n // 2))
+        C = rng.standard_normal((n, n)) + rng.choice([0.0, 1.0, 2.0]) * np.eye(n)
+        linear = rng.standard_normal((n, r)) if seed % 3 == 0 else None
+        smooth = ob.Quadratic(C + C.T, linear)
+        for penalty in (ob.NoPenalty(), ob.L1(0.3), ob.L0(0.3)):
+            problem = ob.JOrthogonalProblem(smooth, j, penalty, r)
+
+            def value(x, smooth=smooth, penalty=penalty):
+                f = 0.5 * np.sum(x * (smooth.C @ x))
+                f += 0.0 if smooth.linear is None else np.sum(smooth.linear * x)
+                if isinstance(penalty, ob.L0):
+                    return f + 0.3 * np.count_nonzero(x)
+                return f + (0.3 * np.abs(x).sum() if isinstance(penalty, ob.L1) else 0.0)
+
+            for solver, curvature in itertools.product(SOLVERS, ("exact", "scalar")):
+                how = replace(solver, curvature=curvature)
+                try:
+                    result = ob.solve(problem, "random", solver=how, max_sweeps=50, seed=seed)
+                except ValueError:
+                    # The Jacobi update does not move columns.
+                    continue
+                if result.status not in ended:
+                    continue
+                ended[result.status] += 1
+                x, history = result.x, result.history["objective"]
+                assert result.objective == history.min()
+                assert value(x) == pytest.approx(result.objective, rel=1e-6)
+                k = ob.random_j_orthogonal(j, 0.5, seed)[:, :r]
+                size = np.sum(x**2)
+                drift = np.linalg.norm(x.T @ (j[:, None] * x) - k.T @ (j[:, None] * k))
+                assert drift <= 1e-12 * max(1.0, size)
+                assert size <= 1.01e8 * max(n, np.sum(k**2))
+                if result.status is ob.Status.UNBOUNDED:
+                    assert result.objective < history[0]
+                    way = result.extra["recession"]
+                    near, far = (value(moved_along(x, way, mu)) for mu in (12.0, 13.0))
+                    assert far < near < result.objective
+    assert min(ended.values()) > 20
+
+
+@pytest.mark.slow
+def test_what_diverges_comes_below_its_start():
+    """Also where the first pass would leave every bound."""
+    for n, seed in itertools.product((2, 3, 8, 12), range(3)):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((1, n))
+        p = 1 + seed % (n - 1)
+        A[0, 0] = np.sqrt(max(np.sum(A[0, p:] ** 2) - np.sum(A[0, 1:p] ** 2), 0.25))
+        if np.sum(A[0, :p] ** 2) > np.sum(A[0, p:] ** 2):
+            A[0, -1] = np.sqrt(np.sum(A[0, :p] ** 2) - np.sum(A[0, p:-1] ** 2))
+        problem = ob.HyperbolicEigenvalueProblem(A, signs(n, p))
+        steep = ob.HyperbolicEigenvalueProblem(A, signs(n, p), sense="max")
+        long = [replace(solver, rapidity_bound=5.0) for solver in SOLVERS]
+        for solver in long:
+            result = ob.solve(steep, "random", solver=solver, max_sweeps=200, seed=seed)
+            assert result.status is ob.Status.UNBOUNDED
+            assert result.objective < 2.0 * result.history["objective"][0] < 0.0
+        for solver in SOLVERS:
+            result = ob.solve(problem, "random", solver=solver, max_sweeps=200, seed=seed)
+            assert result.status is not ob.Status.UNBOUNDED
+            if result.status is not ob.Status.DIVERGED:
+                continue
+            start = result.history["objective"][0]
+            assert result.objective < (1e-2 if solver.update == "gauss-seidel" else 1.0) * start
+            x0 = ob.random_j_orthogonal(signs(n, p), 0.5, seed)
+            assert np.sum(result.x**2) <= 1.01e8 * np.sum(x0**2)
+            assert result.feasibility <= 1e-12 * np.sum(result.x**2)
+
+
+@pytest.mark.parametrize("bound", [None, 0.1, 1e-2])
+@pytest.mark.parametrize("p", [1, 10, 19])
+def test_bounded_steps_on_the_papers_problem_have_one_verdict(bound, p):
+    """Every method that takes a first step follows −∞ to the bounds, and stays within them."""
+    A = np.random.default_rng(p).standard_normal((20, 20))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(20, p), sense="max")
+    pairs = ("random", "cyclic", "tiled")
+    solvers: list[ob.JOBCD | ob.VRJOBCD] = [
+        *(ob.JOBCD(side="rows", working_set=rule, curvature="scalar") for rule in pairs),
+        ob.JOBCD(update="jacobi", curvature="scalar"),
+        ob.VRJOBCD(full_gradient=True),
+        ob.VRJOBCD(),
+    ]
+    for solver in solvers:
+        result = ob.solve(problem, "random", solver=replace(solver, rapidity_bound=bound))
+        assert result.status is ob.Status.UNBOUNDED, solver
+        start = result.history["objective"][0]
+        assert result.objective == pytest.approx(-(np.linalg.norm(A @ result.x) ** 2), rel=1e-9)
+        assert result.objective < 1e4 * start < 0.0, solver
+        x0 = ob.random_j_orthogonal(problem.signature, 0.5, 0)
+        assert np.sum(result.x**2) <= 1.01e8 * np.sum(x0**2)
+        i, k = result.extra["recession"]["pair"]
+        assert problem.signature[i] != problem.signature[k]
+
+
+def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():
+    rng = np.random.default_rng(5)
+    n, kept = 21, 3
+    G = rng.standard_normal((60, n))
+    C = G.T @ G / 60
+    j = np.r_[-1, np.ones(n - 1, int)]
+    result = ob.solve(ob.HyperbolicPCAProblem(C, j, kept))
+    values, vectors = sl.eig(j[:, None] * (j[:, None] * C * j))
+    types = np.einsum("ik,i,ik->k", vectors.real, j, vectors.real)
+    positive = np.sort(values.real[types > 0])
+    assert result.converged
+    assert result.objective == pytest.approx(positive[: n - 1 - kept].sum(), rel=1e-10)
+    assert (np.diff(result.history["objective"]) <= 0).all()
+
+
+def test_definite_signature_equals_stiefel_bit_for_bit():
+    rng = np.random.default_rng(3)
+    G = rng.standard_normal((30, 12))
+    smooth = ob.Quadratic(-G.T @ G, linear=rng.standard_normal((12, 12)))
+    for penalty in (ob.NoPenalty(), ob.L1(0.5)):
+        one = ob.solve(ob.StiefelProblem(smooth, penalty, 12), "random", max_sweeps=5, seed=3)
+        two = ob.solve(
+            ob.JOrthogonalProblem(smooth, np.ones(12), penalty), "random", max_sweeps=5, seed=3
+        )
+        assert (one.x == two.x).all()
+        assert one.objective == two.objective
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ([1, 0, -1], ValueError),
+        ([1, 2, -1], ValueError),
+        ([1, -1], ValueError),
+        (["a"] * 3, TypeError),
+    ],
+)
+def test_bad_signatures(bad, error):
+    with pytest.raises(error, match="signature"):
+        ob.HyperbolicEigenvalueProblem(np.eye(3), bad)
+    with pytest.raises(error, match="signature"):
+        ob.JOrthogonalProblem(ob.Quadratic(np.eye(3)), bad)
+
+
+def test_bad_starts_and_options():
+    problem = ob.HyperbolicEigenvalueProblem(np.eye(4), signs(4, 2))
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, 1.1 * np.eye(4))
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, "spectral")
+    with pytest.raises(ValueError, match="x0"):
+        ob.solve(problem, np.eye(4)[:, :2])
+    with pytest.raises(ValueError, match="rapidity_bound"):
+        ob.JOBCD(rapidity_bound=0.0)
+    with pytest.raises(ValueError, match="sense"):
+        ob.HyperbolicEigenvalueProblem(np.eye(4), signs(4, 2), sense="least")
+    with pytest.raises(TypeError, match="solver"):
+        ob.solve(problem, solver=ob.OBCD())
+    # For odd n a Jacobi matching leaves one row out.
+    odd = ob.HyperbolicEigenvalueProblem(np.eye(5), signs(5, 2))
+    result = ob.solve(odd, "random", solver=ob.JOBCD(update="jacobi"), max_sweeps=5)
+    assert result.objective <= result.history["objective"][0]
+
+
+@pytest.mark.data
+def test_w1a():
+    path = DATA / "w1a.csr.npz"
+    if not path.exists():
+        pytest.skip("w1a is not here")
+    A = sp.load_npz(path).astype(np.float64)[:, :300]
+    j = signs(300, 145)
+    problem = ob.HyperbolicEigenvalueProblem(A, j, ridge=1.0)
+    result = ob.solve(problem, reference_start(300, 145))
+    optimum = np.abs(sl.eigvals(j[:, None] * problem.matrix)).sum()
+    assert abs(result.objective - optimum) <= 1e-10 * optimum
+    bare = ob.solve(ob.HyperbolicEigenvalueProblem(A, j))
+    assert bare.status is ob.Status.DIVERGED
+    assert not bare.extra["well_posedness"].attained
+
+
+@pytest.mark.slow
+@pytest.mark.data
+def test_a_bound_on_the_rapidity_reproduces_the_papers_levels():
+    """The paper's relative decrease after 30 s; without a bound it takes far fewer moves."""
+    path = DATA / "w1a.csr.npz"
+    if not path.exists():
+        pytest.skip("w1a is not here")
+    A = sp.load_npz(path).toarray()[:2470, :290].astype(float)
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(290, 145), sense="max")
+    x0 = ob.random_j_orthogonal(problem.signature, 0.65, 0)
+    start = -(np.linalg.norm(A @ x0) ** 2)
+    bounded = {"side": "rows", "curvature": "scalar", "rapidity_bound": 1e-2}
+    for ratio, most, options in (
+        (1.9, 5000, {"working_set": "random"}),
+        (22.3, 1500 * 145, {"update": "jacobi"}),
+    ):
+        solver = ob.JOBCD(**bounded, **options)
+        result = ob.solve(problem, x0, solver=solver, target=ratio * start)
+        assert result.status is ob.Status.TARGET
+        assert result.n_iterations < most
+        free = replace(solver, rapidity_bound=None)
+        assert ob.solve(problem, x0, solver=free, target=ratio * start).n_iterations < 0.3 * most

@@ -1,0 +1,60 @@
+"""`VRJOBCD`: steps with variance reduction."""
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+from .reference_starts import reference_start, signs
+
+
+def test_variance_reduced_uses_fewer_component_gradients():
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((20000, 12))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(12, 6))
+    x0 = reference_start(12, 6)
+    # 66 matchings hold every pair six times.
+    full = ob.solve(problem, x0, solver=ob.VRJOBCD(full_gradient=True, max_epochs=66), tol=0.0)
+    reduced = ob.solve(
+        problem,
+        x0,
+        solver=ob.VRJOBCD(max_epochs=10_000),
+        target=full.objective,
+        tol=0.0,
+    )
+    assert reduced.status is ob.Status.TARGET
+    assert full.extra["component_gradients"][-1] >= 66 * 20000
+    assert 4 * reduced.extra["component_gradients"][-1] <= full.extra["component_gradients"][-1]
+
+
+def test_variance_reduced_does_not_stop_early():
+    A = np.random.default_rng(0).standard_normal((2000, 12))
+    problem = ob.HyperbolicEigenvalueProblem(A, signs(12, 6))
+    result = ob.solve(problem, reference_start(12, 6), solver=ob.VRJOBCD())
+    assert result.status is ob.Status.CONVERGED
+    optimum = ob.certify(problem, np.eye(12)).optimum
+    assert result.objective <= optimum * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L0(0.01), ob.L1(0.02)])
+@pytest.mark.parametrize("p", [3, 6])
+def test_variance_reduced_with_a_penalty_and_one_sign(penalty, p):
+    rng = np.random.default_rng(4)
+    A, B = rng.standard_normal((200, 6)), rng.standard_normal((200, 6))
+    y = rng.choice([-1.0, 1.0], 200)
+    j = signs(6, p)
+    x0 = ob.random_j_orthogonal(j, 0.3, seed=1)
+
+    def value(x):
+        loss = np.logaddexp(0.0, -y * np.einsum("ki,ij,kj->k", A, x, B)).mean()
+        if isinstance(penalty, ob.L0):
+            return loss + penalty.lam * np.count_nonzero(x)
+        return loss + (penalty.lam * np.abs(x).sum() if isinstance(penalty, ob.L1) else 0.0)
+
+    problem = ob.JOrthogonalProblem(ob.LogisticLoss(A, B, y), j, penalty)
+    result = ob.solve(problem, x0, solver=ob.VRJOBCD(max_epochs=40))
+    assert value(x0) == pytest.approx(result.history["objective"][0], rel=1e-12)
+    assert value(result.x) == pytest.approx(result.objective, rel=1e-12)
+    assert result.objective < 0.99 * value(x0)
+    drift = np.abs(result.x.T @ (j[:, None] * result.x) - np.diag(j)).max()
+    assert drift <= 1e-13 * np.sum(result.x**2)

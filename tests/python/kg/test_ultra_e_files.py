@@ -1,0 +1,155 @@
+"""`UltraE.save` and `UltraE.load`: models come back; changed and other files are refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+import orthobcd as ob
+
+from ..solve.test_callback import raising
+
+TRIPLES = np.stack([np.arange(12), np.zeros(12, int), (np.arange(12) + 1) % 12], axis=1)
+
+
+def model(**options: object) -> ob.UltraE:
+    few = {"n_negatives": 4, "max_epochs": 2, "valid_every": 1, **options}
+    return ob.UltraE(12, 1, 4, **few)
+
+
+def test_keyboard_interrupt_in_a_callback_of_fit_comes_out():
+    error = KeyboardInterrupt()
+    embedding = model()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        embedding.fit(TRIPLES, callback=raising(error))
+    assert caught.value is error
+    assert embedding.n_epochs_ == 1
+    assert embedding.status_ is ob.Status.INTERRUPTED
+
+
+def changed(path, **changes: object) -> None:
+    """Write a saved model again with other arrays or another header."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    header = json.loads(str(arrays["header"]))
+    for name, change in changes.items():
+        if name in arrays and name != "header":
+            arrays[name] = change(arrays[name])
+        elif name in header:
+            header[name] = change
+        else:
+            header["options"][name] = change
+    arrays["header"] = np.array(json.dumps(header))
+    np.savez(path, **arrays)
+
+
+def nan_in(array):
+    array = array.copy()
+    array.flat[0] = np.nan
+    return array
+
+
+CHANGES = {
+    "nan state": {"state_0": nan_in},
+    "nan best": {"best_0": nan_in},
+    "infinite relations": {"state_1": lambda a: a * np.inf},
+    "too many entities": {"n_entities": 10**12},
+    "one entity more": {"n_entities": 13},
+    "two relations": {"n_relations": 2},
+    "dim": {"dim": 6},
+    "rows": {"state_0": lambda a: a[:-1]},
+    "columns": {"state_0": lambda a: a[:, :-1]},
+    "memory": {"state_2": lambda a: np.zeros((1, 7))},
+    "type": {"best_1": lambda a: a.astype(complex)},
+    "curve": {"history_loss": lambda a: a[:-1]},
+    "validations": {"history_valid_mrr": lambda a: np.append(a, 0.5)},
+    "epochs": {"n_epochs": 7},
+    "epochs as text": {"n_epochs": "two"},
+    "best epoch": {"best_epoch": 9},
+    "status": {"status": "done"},
+    "relations": {"relations": "some"},
+    "margin": {"margin": "wide"},
+    "best mrr": {"best_mrr": "high"},
+    "signature": {"signature": lambda a: a[:-1]},
+}
+
+
+@pytest.mark.parametrize("relations", ["jobcd", "csdm", "frozen"])
+def test_a_model_comes_back(relations, tmp_path):
+    saved = model(relations=relations).fit(TRIPLES, TRIPLES[:3])
+    saved.save(tmp_path / "model.npz")
+    loaded = ob.UltraE.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.entities_, saved.entities_)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_changed_models_are_refused(case, tmp_path):
+    path = tmp_path / "model.npz"
+    model().fit(TRIPLES, TRIPLES[:3]).save(path)
+    changed(path)
+    ob.UltraE.load(path)
+    changed(path, **CHANGES[case])
+    with pytest.raises(ValueError, match=r"model\.npz is not a file of UltraE\.save"):
+        ob.UltraE.load(path)
+
+
+def test_a_checkpoint_with_a_nan_is_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    model(max_epochs=1).fit(TRIPLES, checkpoint=path)
+    changed(path, state_0=nan_in)
+    with pytest.raises(ValueError, match="state_0"):
+        model(max_epochs=2).fit(TRIPLES, checkpoint=path)
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def array_file() -> bytes:
+    content = io.BytesIO()
+    np.save(content, np.eye(2))
+    return content.getvalue()
+
+
+def damaged(path):
+    content = bytearray(path.read_bytes())
+    content[100:140] = bytes(40)
+    path.write_bytes(bytes(content))
+
+
+FILES = {
+    "empty": lambda p: p.write_bytes(b""),
+    "text": lambda p: p.write_text("hello"),
+    "zip": lambda p: p.write_bytes(b"PK\x03\x04" + bytes(30)),
+    "truncated": truncated,
+    "damaged": damaged,
+    "pickle": lambda p: p.write_bytes(pickle.dumps({})),
+    "other arrays": lambda p: np.savez(p, x=np.eye(2)),
+    "one array": lambda p: p.write_bytes(array_file()),
+    "header of a list": lambda p: np.savez(p, header=np.array("[1]"), signature=np.ones(2)),
+    "header of a number": lambda p: np.savez(p, header=np.array("1")),
+    "header no json": lambda p: np.savez(p, header=np.array("{"), signature=np.ones(2)),
+    "empty header": lambda p: np.savez(p, header=np.array("{}"), signature=np.ones(2)),
+    "options a number": lambda p: np.savez(
+        p, header=np.array('{"options": 3, "status": 1, "triples": []}'), signature=np.ones(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_other_files_are_refused(case, tmp_path):
+    path = tmp_path / "model.npz"
+    model().fit(TRIPLES).save(path)
+    FILES[case](path)
+    with pytest.raises(ValueError, match=r"model\.npz is not a file of UltraE\.save"):
+        ob.UltraE.load(path)
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        ob.UltraE.load(tmp_path / "none.npz")

@@ -1,0 +1,183 @@
+"""Problems without penalty: eigenvectors in closed form, gradient and Newton steps elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse as scipy_sparse
+
+import orthobcd as ob
+
+SIZES = [(2, 1), (2, 2), (5, 3), (30, 4), (64, 64), (300, 7)]
+
+
+def symmetric(n: int, seed: int) -> np.ndarray:
+    a = np.random.default_rng(seed).standard_normal((n, n))
+    return a + a.T
+
+
+def least(C: np.ndarray, D: np.ndarray) -> float:
+    """The minimum of ½⟨X, CXD⟩: eigenvalues in opposite order, those of D with n − r zeros."""
+    weights = np.zeros(len(C))
+    weights[: len(D)] = np.linalg.eigvalsh(D)
+    return 0.5 * float(np.linalg.eigvalsh(C) @ np.sort(weights)[::-1])
+
+
+def assert_optimal(smooth: Any, r: int, optimum: float, size: float, **limits: Any) -> Any:
+    problem = ob.StiefelProblem(smooth, ob.NoPenalty(), r)
+    result = ob.solve(problem, **limits)
+    assert result.converged
+    assert result.feasibility < 1e-12
+    assert abs(result.objective - optimum) <= 1e-14 * size * smooth.n_rows
+    return result
+
+
+@pytest.mark.parametrize(("n", "r"), SIZES)
+def test_eigenvectors_in_closed_form(n, r):
+    C = symmetric(n, 0)
+    weights = symmetric(r, 1) + np.eye(r)
+    for D, shift, power in itertools.product(
+        (None, weights, np.diag(np.arange(1.0, r + 1.0)), -np.eye(r)),
+        (0.0, -1e3, 1e5),
+        (0, -40, 41),
+    ):
+        matrix = (C + shift * np.eye(n)) * 2.0**power
+        metric = np.eye(r) if D is None else D
+        size = np.linalg.norm(matrix, 2) * np.abs(np.linalg.eigvalsh(metric)).sum()
+        optimum = least(matrix, metric)
+        for limit in ({}, {"max_work": 5.0}, {"max_time": 30.0}):
+            assert_optimal(ob.Quadratic(matrix, D=D), r, optimum, size, **limit)
+
+
+@pytest.mark.parametrize(("n", "r"), SIZES)
+def test_powers_of_two_and_a_given_start_change_no_bit(n, r):
+    C = symmetric(n, 0)
+    results = [
+        ob.solve(ob.StiefelProblem(ob.Quadratic(C * scale), ob.NoPenalty(), r), x0)
+        for scale, x0 in ((1.0, None), (2.0**-60, None), (2.0**50, None), (1.0, "random"))
+    ]
+    # For square X every point is optimal, including the start.
+    for other in results[1:] if r < n else results[1:3]:
+        assert np.array_equal(results[0].x, other.x)
+
+
+@pytest.mark.parametrize(("n", "r"), SIZES)
+def test_order_of_the_rows_does_not_matter(n, r, rng):
+    C, order = symmetric(n, 0), rng.permutation(n)
+    values = [
+        ob.solve(ob.StiefelProblem(ob.Quadratic(c), ob.NoPenalty(), r)).objective
+        for c in (C, C[np.ix_(order, order)])
+    ]
+    assert abs(values[0] - values[1]) <= 1e-14 * np.linalg.norm(C, 2) * n * r
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse", "centred", "float32"])
+@pytest.mark.parametrize(
+    ("m", "n", "r"), [(1, 3, 2), (6, 40, 6), (6, 40, 9), (40, 6, 3), (90, 300, 5)]
+)
+def test_data_in_every_form(m, n, r, storage, rng):
+    data = rng.standard_normal((m, n))
+    mean = None
+    if storage == "float32":
+        data = data.astype(np.float32).astype(np.float64)
+    if storage == "sparse":
+        data = np.where(data > 0.0, data, 0.0)
+    used = scipy_sparse.csc_array(data) if storage == "sparse" else data
+    if storage == "centred":
+        used, mean = data + 3.0, np.full(n, 3.0)
+        data = used - mean
+    for scale in (-1.0, 2.0):
+        C = scale * data.T @ data
+        smooth = ob.GramQuadratic(used, scale, mean)
+        assert_optimal(smooth, r, least(C, np.eye(r)), np.linalg.norm(C, 2) * r)
+
+
+def test_beyond_what_is_decomposed(rng):
+    """Where a decomposition takes longer than the work limit, a Krylov space answers."""
+    data = rng.standard_normal((700, 600)) * np.linspace(1.0, 3.0, 600)
+    C = -data.T @ data
+    for D in (None, np.diag([3.0, 2.0, 1.0, 1.0])):
+        metric = np.eye(4) if D is None else D
+        problem = ob.StiefelProblem(ob.Quadratic(C, D=D), ob.NoPenalty(), 4)
+        result = ob.solve(problem, max_work=0.2)
+        assert result.converged
+        assert result.objective - least(C, metric) <= 1e-9 * abs(result.objective)
+
+
+def test_procrustes_and_rotations(rng):
+    for n, r in [(4, 4), (9, 3)]:
+        L = rng.standard_normal((n, r))
+        C = symmetric(n, 3) if r == n else 2.0 * np.eye(n)
+        value = 0.5 * (np.trace(C) if r == n else 2.0 * r)
+        optimum = value - np.linalg.svd(L, compute_uv=False).sum()
+        assert_optimal(ob.Quadratic(C, L), r, optimum, np.linalg.norm(C) + np.linalg.norm(L))
+    C, D = symmetric(5, 0), symmetric(5, 1)
+    problem = ob.StiefelProblem(ob.Quadratic(C, D=D), ob.NoPenalty(), 5, determinant=1)
+    result = ob.solve(problem)
+    assert result.converged
+    assert np.linalg.det(result.x) == pytest.approx(1.0, abs=1e-12)
+    assert result.objective == pytest.approx(least(C, D), rel=1e-13)
+
+
+@pytest.mark.parametrize(("n", "r"), [(2, 1), (5, 3), (30, 4), (40, 40), (200, 8)])
+@pytest.mark.parametrize("form", ["trace", "brockett", "linear", "both"])
+def test_obcd_converges_to_critical_points_within_little_work(n, r, form):
+    """From every start, whatever multiple of I is added to C."""
+    rng = np.random.default_rng(n)
+    C = symmetric(n, 2)
+    D = np.diag(np.arange(1.0, r + 1.0)) if form in ("brockett", "both") else None
+    L = 3.0 * rng.standard_normal((n, r)) if form in ("linear", "both") else None
+    for x0, shift in itertools.product(("identity", "random"), (0.0, 1e4)):
+        smooth = ob.Quadratic(C + shift * np.eye(n), L, D)
+        problem = ob.StiefelProblem(smooth, ob.NoPenalty(), r)
+        result = ob.solve(problem, x0, solver=ob.OBCD(), max_work=0.5)
+        assert result.converged, (x0, shift, result.status)
+        assert (np.diff(result.history["objective"]) <= 0.0).all()
+        certificate = ob.certify(problem, result.x)
+        rounding = 1e-13 * (shift + np.abs(C).max()) * r
+        assert certificate.block2_gap <= 1e-10 * certificate.magnitude + rounding
+        metric = np.eye(r) if D is None else D
+        steep = np.linalg.norm(C @ result.x @ metric + (0.0 if L is None else L))
+        assert certificate.criticality <= 1e-5 * steep + 1e2 * rounding
+
+
+def test_obcd_ends_at_the_optimum_of_a_trace():
+    for n, r, seed in itertools.product((12, 60, 200), (1, 5), (0, 1)):
+        C = symmetric(n, seed)
+        problem = ob.StiefelProblem(ob.Quadratic(C), ob.NoPenalty(), r)
+        for x0 in ("identity", "random"):
+            result = ob.solve(problem, x0, solver=ob.OBCD())
+            assert result.converged
+            assert result.objective - least(C, np.eye(r)) <= 1e-8 * abs(result.objective)
+
+
+@pytest.mark.parametrize("rule", ["random", "cyclic", "wss-sv", "wss-or"])
+def test_rules_of_the_papers_move_pairs(rule):
+    """What the options ask for by name is not replaced by gradient steps: a visit is a pair."""
+    problem = ob.StiefelProblem(ob.Quadratic(symmetric(6, 0)), ob.NoPenalty(), 2)
+    result = ob.solve(problem, solver=ob.OBCD(working_set=rule), max_sweeps=1)
+    assert result.n_updates > 1
+    assert result.n_iterations <= 15 + 8
+
+
+@pytest.mark.parametrize("n", [5, 40])
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 1e3])
+def test_first_step_from_a_minimiser_of_f_is_short(n: int, lam: float) -> None:
+    """There h alone moves X, and must not throw it onto one of its vertices."""
+    rng = np.random.default_rng(n)
+    C = rng.standard_normal((n, n))
+    C = C + C.T
+    start = np.linalg.eigh(C)[1][:, :3]
+    moves = []
+
+    def f(X: np.ndarray) -> tuple[float, np.ndarray]:
+        moves.append(np.linalg.norm(X - start) / np.linalg.norm(start))
+        return 0.5 * float(np.sum(X * (C @ X))), C @ X
+
+    problem = ob.StiefelProblem(ob.SmoothFunction(f, n), ob.L1(lam), 3)
+    ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=3)
+    # Moves below 1e-4 are difference quotients of the check of the gradient.
+    assert next(move for move in moves if move > 1e-4) <= 0.1
