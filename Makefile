@@ -58,7 +58,7 @@ wheel: $(WHEELS)/.built
 # Modules are compiled when they are imported: most of them never are.
 $(DEV)/.demo: $(WHEELS)/.built
 	$(DEV)/bin/pip install --quiet --no-compile --force-reinstall --no-deps $(WHEELS)/*.whl
-	$(DEV)/bin/pip install --quiet --no-compile "$$(echo $(WHEELS)/*.whl)[cli]"
+	$(DEV)/bin/pip install --quiet --no-compile "$$(echo $(WHEELS)/*.whl)[all]"
 	touch $@
 
 demo: $(DEV)/.demo
@@ -158,7 +158,7 @@ $(DOCS)/.ready: pyproject.toml
 
 $(DOCS)/.wheel: $(DOCS)/.ready $(WHEELS)/.built $(BENCHMARKS)
 	$(DOCS)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl ./benchmarks
-	$(DOCS)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[cli]" ./benchmarks
+	$(DOCS)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[all]" ./benchmarks
 	touch $@
 
 docs: $(DOCS)/.wheel

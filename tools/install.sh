@@ -11,12 +11,12 @@ cd "$(dirname "$0")/.."
 case $resolution in
 highest)
     "$python" -m pip install --quiet --upgrade "pip>=25.1"
-    "$python" -m pip install --quiet --group test "${wheel}[cli]" ./benchmarks
+    "$python" -m pip install --quiet --group test "${wheel}[all]" ./benchmarks
     ;;
-# The packages of the extra `cli` at their oldest; what the tests need beside these at any version.
+# The dependencies and the extra `all` at their oldest; what the tests need beside these at any version.
 lowest-direct)
     install=(uv pip install --python "$python")
-    "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra cli
+    "${install[@]}" --resolution lowest-direct --requirements pyproject.toml --extra all
     "${install[@]}" --no-deps "$wheel"
     # Newer ones warn where the oldest matplotlib calls them, and warnings are errors in tests.
     "${install[@]}" "pyparsing<3.1" "python-dateutil<2.9" "pillow<10"

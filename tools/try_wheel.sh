@@ -1,7 +1,7 @@
 #!/bin/sh
-# tools/try_wheel.sh DIR: installs the wheel in DIR with scikit-learn, imports the package, and fits. Any POSIX shell.
+# tools/try_wheel.sh DIR: installs the wheel in DIR and its dependencies, imports the package, and fits. Any POSIX shell.
 set -eu
-python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore "$(ls "$1"/*.whl)[sklearn]"
+python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore "$(ls "$1"/*.whl)"
 cd /
 python - <<'PYTHON'
 import platform

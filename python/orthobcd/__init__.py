@@ -5,8 +5,12 @@ changes two rows and solves their problem to global optimality: every iterate is
 objective never rises.
 """
 
-from typing import TYPE_CHECKING, Any
-
+from . import anndata as anndata
+from . import hyperbolic as hyperbolic
+from . import io as io
+from . import kg as kg
+from . import plot as plot
+from . import sklearn as sklearn
 from ._core import __version__
 from .certificate import BasisFactorization, Bound, Certificate, basis_factorization, certify
 from .derivatives import check_gradient, check_hessian
@@ -51,20 +55,19 @@ from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelP
 from .regularization import RegularizationPath, lam_max, regularization_path
 from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
 from .rotation import rotate_loadings
+from .sklearn import (
+    ComponentChoice,
+    Loadings,
+    NonnegativePCA,
+    OrthogonalNMF,
+    SparsePCA,
+    SparsePCACV,
+    SupportStability,
+    choose_n_components,
+    support_stability,
+)
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
 from .solving import Progress, solve
-
-if TYPE_CHECKING:
-    from . import plot as plot
-    from .sklearn import ComponentChoice as ComponentChoice
-    from .sklearn import Loadings as Loadings
-    from .sklearn import NonnegativePCA as NonnegativePCA
-    from .sklearn import OrthogonalNMF as OrthogonalNMF
-    from .sklearn import SparsePCA as SparsePCA
-    from .sklearn import SparsePCACV as SparsePCACV
-    from .sklearn import SupportStability as SupportStability
-    from .sklearn import choose_n_components as choose_n_components
-    from .sklearn import support_stability as support_stability
 
 __all__ = [
     "JOBCD",
@@ -143,43 +146,9 @@ __all__ = [
     "well_posedness",
 ]
 
-LAZY = {
-    "ComponentChoice": "sklearn",
-    "Loadings": "sklearn",
-    "NonnegativePCA": "sklearn",
-    "OrthogonalNMF": "sklearn",
-    "SparsePCA": "sklearn",
-    "SparsePCACV": "sklearn",
-    "SupportStability": "sklearn",
-    "choose_n_components": "sklearn",
-    "support_stability": "sklearn",
-    "plot": "plot",
-}
-"""Names that need an optional dependency, with the module that defines them; imported at first
-use."""
-
-SUBMODULES = ("anndata", "hyperbolic", "io", "kg", "sklearn")
+MODULES = ("anndata", "hyperbolic", "io", "kg", "sklearn")
 """Public modules that are not in ``__all__``."""
-
-NEEDED = {"sklearn": "sklearn", "plot": "matplotlib"}
-"""Packages that the modules of `LAZY` need."""
-
-
-def __getattr__(name: str) -> Any:
-    from importlib import import_module, util
-
-    if name in SUBMODULES:
-        return import_module(f".{name}", __name__)
-    if name not in LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if util.find_spec(NEEDED[LAZY[name]]) is None:
-        # ``from orthobcd import *`` works without the package; the first use names its extra.
-        from ._internal.extras import Absent
-
-        return Absent(LAZY[name], NEEDED[LAZY[name]])
-    module = import_module(f".{LAZY[name]}", __name__)
-    return module if name == LAZY[name] else getattr(module, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *LAZY, *SUBMODULES})
+    return sorted({*__all__, *MODULES})

@@ -87,7 +87,7 @@ def summary(value: Any) -> str:
 
 
 def is_sparse(value: object) -> bool:
-    """True if ``value`` is a scipy sparse matrix or array; does not import scipy."""
+    """True if ``value`` is a scipy sparse matrix or array."""
     return hasattr(value, "tocsc") and hasattr(value, "nnz")
 
 

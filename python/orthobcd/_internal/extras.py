@@ -22,21 +22,3 @@ def need(extra: str, module: str) -> Any:
             f"{package} is needed here and not installed: pip install 'orthobcd[{extra}]'",
             name=error.name,
         ) from error
-
-
-class Absent:
-    """Stands for a name of a module whose optional package is not installed.
-
-    A call or an attribute raises the `ImportError` of `need`.
-    """
-
-    def __init__(self, extra: str, package: str) -> None:
-        self._extra, self._package = extra, package
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        return need(self._extra, self._package)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return need(self._extra, self._package)

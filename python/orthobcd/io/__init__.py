@@ -1,7 +1,6 @@
 """Files of matrices, components and triples.
 
-The extra ``files`` reads tables and triples (pyarrow), svmlight (scikit-learn) and sparse matrices
-(SciPy).
+Tables and triples need the extra ``files`` (pyarrow).
 """
 
 from .components import SavedComponents, load_components, write_components

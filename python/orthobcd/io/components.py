@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from .._internal.archive import write_npz
 from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
-from .._internal.extras import need
 from .._internal.gram import coordinates
 from .._internal.names import feature_names
 from .._internal.reading import Archive, blaming, opened, reason_of
@@ -147,7 +147,7 @@ def write_components(
         if ending == ".npz":
             components.save(path)
             return
-        need("sklearn", "sklearn.utils.validation").check_is_fitted(components)
+        check_is_fitted(components)
         names = getattr(components, "feature_names_in_", ())
         components = components.components_
     arrays = component_arrays(components, names, mean=mean, scale=scale, settings=settings)

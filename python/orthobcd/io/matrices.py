@@ -10,6 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.io
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
 from .._internal.checks import FloatArray, check_compressed, check_sparse, is_sparse
 from .._internal.extras import need
@@ -215,7 +218,6 @@ def _read_npz(source: Source, selection: Selection) -> Named:
 
 def _read_sparse(source: Source, archive: Archive) -> Any:
     """Reads a matrix that ``scipy.sparse.save_npz`` wrote."""
-    sparse = need("files", "scipy.sparse")
     kind, shape = np.asarray(archive["format"]).item(), archive["shape"]
     kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
     if shape.shape != (2,) or shape.dtype.kind not in "iu":
@@ -266,14 +268,12 @@ def _read_matrix_market(source: Source, selection: Selection) -> Named:
     source.stream.seek(0)
     plain = source.is_named and not source.is_packed
     # SciPy's reader gets no stream: it ends the process if it cannot seek backwards.
-    data = need("files", "scipy.io").mmread(
-        source.path if plain else io.BytesIO(source.stream.read())
-    )
+    data = scipy.io.mmread(source.path if plain else io.BytesIO(source.stream.read()))
     return selection.of(data.tocsr() if is_sparse(data) else np.asarray(data), [])
 
 
 def _read_svmlight(source: Source, selection: Selection) -> Named:
-    data, _ = need("files", "sklearn.datasets").load_svmlight_file(source.stream)
+    data, _ = load_svmlight_file(source.stream)
     _check_size(source, *data.shape)
     return selection.of(data, [])
 

@@ -1,20 +1,16 @@
-"""scikit-learn estimators with exactly orthonormal components; they need the extra ``sklearn``."""
+"""scikit-learn estimators with exactly orthonormal components."""
 
-from .._internal.extras import need
-
-need("sklearn", "sklearn")
-
-from .loadings import Loadings  # noqa: E402
-from .nonnegative_pca import NonnegativePCA  # noqa: E402
-from .orthogonal_nmf import OrthogonalNMF  # noqa: E402
-from .selection import (  # noqa: E402
+from .loadings import Loadings
+from .nonnegative_pca import NonnegativePCA
+from .orthogonal_nmf import OrthogonalNMF
+from .selection import (
     ComponentChoice,
     SupportStability,
     choose_n_components,
     support_stability,
 )
-from .sparse_pca import SparsePCA  # noqa: E402
-from .sparse_pca_cv import SparsePCACV  # noqa: E402
+from .sparse_pca import SparsePCA
+from .sparse_pca_cv import SparsePCACV
 
 __all__ = [
     "ComponentChoice",

@@ -18,6 +18,7 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from scipy.linalg.lapack import dpotrf
 from sklearn import get_config
 from sklearn.utils import check_array
@@ -230,8 +231,6 @@ def joined(parts: list[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     if all(map(is_sparse, parts)):
-        from scipy import sparse
-
         return sparse.vstack(parts, format="csr")
     return np.concatenate([part.toarray() if is_sparse(part) else part for part in parts])
 

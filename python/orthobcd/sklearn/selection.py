@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
@@ -166,8 +167,6 @@ def support_stability(
     >>> support_stability(pca, load_iris().data, n_subsamples=4, random_state=0).n_subsamples
     4
     """
-    from scipy.optimize import linear_sum_assignment
-
     if not isinstance(estimator, OrthonormalPCA):
         name = type(estimator).__name__
         raise TypeError(f"estimator must be a SparsePCA or NonnegativePCA, got {name}")
