@@ -100,13 +100,8 @@ test-python: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m "not timing and not long"
 	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
-# Not the tests of the papers' claims, pages, type checkers and benchmarks, and not those that start many processes.
-QUICK := $(filter-out $(patsubst %,tests/python/%.py,data/test_adapters estimators/test_around_a_fit cli/test_cli_outputs \
-    solve/test_ctrl_c data/test_dask cli/test_demo files/test_hostile_files house/test_names house/test_readme \
-    house/test_tutorials house/test_typed),$(filter-out tests/python/papers/%,$(wildcard tests/python/*/test_*.py)))
-
 test-quick: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) --quick -m "not timing and not long and not slow" $(QUICK)
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m quick tests/python
 
 # A part of it: make test-long PYTHON_TESTS="tests/python/laws/test_search_laws.py -k nonzeros".
 test-long: $(TEST)/.ready

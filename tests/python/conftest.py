@@ -65,18 +65,28 @@ if os.environ.get("ORTHOBCD_TEST_ULP"):
     np.random.default_rng = lambda seed=None: OffByAnUlp(drawn(seed).bit_generator)  # type: ignore[assignment]
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--quick", action="store_true", help="the first case of each test alone")
+APART = {
+    "papers",
+    "house",
+    "test_outputs",
+    "test_demo",
+    "test_ctrl_c",
+    "test_dask",
+    "test_hostile_files",
+}
+"""Claims of the papers, pages, type checkers, and tests that start many processes: not `quick`."""
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the first case of each test where ``--quick`` is given: `make test-quick`."""
-    if not config.getoption("quick"):
-        return
-    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    kept = set(first.values())
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = [item for item in items if item in kept]
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the first case of each test that is not slow as `quick`: `make test-quick`."""
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        longer = {mark.name for mark in item.iter_markers()} & {"slow", "long", "timing"}
+        if not (longer or test in seen or APART & {*item.path.parts, item.path.stem}):
+            seen.add(test)
+            item.add_marker("quick")
 
 
 @pytest.fixture

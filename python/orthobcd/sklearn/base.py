@@ -103,6 +103,7 @@ class Estimator(
     n_components: int | None
     solver: Auto | Continuation | OBCD | None
     max_time: float | None
+    max_work: float | None
     effort: float = 1.0
     tol: float
     random_state: Any
@@ -111,8 +112,6 @@ class Estimator(
     precision: PrecisionName
     max_memory: float | str | None = None
     missing: Literal["em"] | None = None
-    # Work limit of a search; a unit is about a second of one core.
-    _work: float | None = None
 
     def _run(
         self, checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60.0
@@ -125,7 +124,7 @@ class Estimator(
             raise ValueError("n_jobs must be positive, negative for all cores, or None; got 0")
         return Solve(
             max_time=self.max_time,
-            max_work=self._work,
+            max_work=self.max_work,
             effort=self.effort,
             tol=as_float("tol", self.tol, minimum=0.0),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
@@ -824,7 +823,8 @@ def beside(pca: OrthonormalPCA, whole: OrthonormalPCA, work: float) -> Orthonorm
     """
     pca._quiet = True
     if pca.solver is None or isinstance(pca.solver, Auto):
-        pca.warm_start, pca._work, pca.solver = True, work, pca.solver or Auto()
+        pca.warm_start, pca.solver = True, pca.solver or Auto()
+        pca.max_work = work if pca.max_work is None else min(work, pca.max_work)
         pca.components_ = whole.components_
     return pca
 

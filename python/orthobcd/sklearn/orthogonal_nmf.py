@@ -140,6 +140,9 @@ class OrthogonalNMF(Estimator):
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
         moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
         work, the same on every machine.
+    max_work : float, optional
+        Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
+        ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
     effort : float, default 1
         Patience of the search: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -207,6 +210,7 @@ class OrthogonalNMF(Estimator):
         *,
         solver: Auto | OBCD | None = None,
         max_time: float | None = None,
+        max_work: float | None = None,
         effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
@@ -218,6 +222,7 @@ class OrthogonalNMF(Estimator):
         self.n_components = n_components
         self.solver = solver
         self.max_time = max_time
+        self.max_work = max_work
         self.effort = effort
         self.tol = tol
         self.random_state = random_state

@@ -118,6 +118,9 @@ class SparsePCA(OrthonormalPCA):
         moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
         work, the same on every machine; a second or two up to 1000 features, about ten seconds
         from 4000 on. If this bound ended the fit, ``result_.status`` is ``MAX_WORK``.
+    max_work : float, optional
+        Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
+        ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
     effort : float, default 1
         Patience of the search: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -257,6 +260,7 @@ class SparsePCA(OrthonormalPCA):
         missing: Literal["em"] | None = None,
         solver: Auto | Continuation | OBCD | None = None,
         max_time: float | None = None,
+        max_work: float | None = None,
         effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
@@ -281,6 +285,7 @@ class SparsePCA(OrthonormalPCA):
         self.missing = missing
         self.solver = solver
         self.max_time = max_time
+        self.max_work = max_work
         self.effort = effort
         self.tol = tol
         self.random_state = random_state

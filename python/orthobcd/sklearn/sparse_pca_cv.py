@@ -85,6 +85,9 @@ class SparsePCACV(SparsePCA):
     max_time : float, optional
         Time limit in seconds, none by default: half of it for the choice, the remaining time for
         the last fit.
+    max_work : float, optional
+        Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
+        ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
     effort : float, default 1
         Patience of the last fit: multiple of the work after which the search ends by itself, see
         `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
@@ -159,6 +162,7 @@ n_features_in_, feature_names_in_
         center: bool = True,
         scale: bool = False,
         max_time: float | None = None,
+        max_work: float | None = None,
         effort: float = 1.0,
         tol: float = 1e-10,
         random_state: Any = None,
@@ -176,6 +180,7 @@ n_features_in_, feature_names_in_
         self.center = center
         self.scale = scale
         self.max_time = max_time
+        self.max_work = max_work
         self.effort = effort
         self.tol = tol
         self.random_state = random_state
@@ -265,7 +270,8 @@ n_features_in_, feature_names_in_
     def best_estimator_(self) -> SparsePCA:
         """The same fit as a `SparsePCA`."""
         check_is_fitted(self)
-        k, shared = self.best_index_, ("penalty", "center", "scale", "max_time", "effort", "tol")
+        k, shared = self.best_index_, ["penalty", "center", "scale", "tol"]
+        shared += ["max_time", "max_work", "effort"]
         best = SparsePCA(
             self.n_components_,
             alpha=None if self.alphas_ is None else float(self.alphas_[k]),
@@ -395,7 +401,7 @@ n_features_in_, feature_names_in_
                 problem.with_penalty(penalty),
                 x,
                 max_time=None if left is None else left / ((after + 1) * len(penalties) - stage),
-                max_work=STAGE_WORK * work,
+                max_work=min(STAGE_WORK * work, np.inf if self.max_work is None else self.max_work),
                 seed=seed,
                 n_threads=1,
                 checkpoint=checkpoint,

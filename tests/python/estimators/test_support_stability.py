@@ -98,10 +98,10 @@ def test_searches_of_subsamples_start_at_the_components_of_all(solver):
     part = beside(ob.SparsePCA(2, n_nonzero=6, solver=solver), whole, 0.25)
     if solver is None or isinstance(solver, ob.Auto):
         assert part.solver == (solver or ob.Auto())
-        assert (part.warm_start, part._work) == (True, 0.25)
+        assert (part.warm_start, part.max_work) == (True, 0.25)
         assert part.components_ is whole.components_
     else:
-        assert (part.solver, part.warm_start, part._work) == (solver, False, None)
+        assert (part.solver, part.warm_start, part.max_work) == (solver, False, None)
         assert not hasattr(part, "components_")
 
 

@@ -114,9 +114,17 @@ ESTIMATORS = {
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators_take_effort_and_a_limit(name):
     make, data = ESTIMATORS[name], np.abs(A)
-    free, limited = make().fit(data), make(max_time=FAR).fit(data)
-    assert_same(free.result_, limited.result_)
-    np.testing.assert_array_equal(free.components_, limited.components_)
+    free = make().fit(data)
+    for limit in ("max_time", "max_work"):
+        limited = make(**{limit: FAR}).fit(data)
+        assert_same(free.result_, limited.result_)
+        np.testing.assert_array_equal(free.components_, limited.components_)
+        with pytest.raises(ValueError, match=rf"^{limit} "):
+            make(**{limit: -0.1}).fit(data)
+    work = 0.5 * free.result_.work
+    one, two = (make(max_work=work, n_jobs=threads).fit(data).result_ for threads in (1, 2))
+    assert one.work <= 1.25 * work + 1e-4
+    assert_same(one, two)
     assert make(effort=0.1).fit(data).result_.work <= free.result_.work
     assert free.get_params()["effort"] == 1.0
     with pytest.raises(ValueError, match="effort must be finite"):
