@@ -192,25 +192,39 @@ def test_an_exception_comes_out_as_it_is_with_the_best_point(calls):
             assert result.objective == pytest.approx(fit(result.x, np.arange(M))[0], rel=1e-9)
 
 
+WRONG = {
+    "NaN": (lambda x, terms: (np.nan, x), "a finite value"),
+    "infinite": (lambda x, terms: (0.0, np.full_like(x, np.inf)), "a finite gradient"),
+    "shape": (lambda x, terms: (0.0, x.T), "gradient of shape"),
+    "flat": (lambda x, terms: (0.0, x.ravel()), "gradient of shape"),
+    "value": (lambda x, terms: (x, x), "real number as value"),
+    "objects": (lambda x, terms: ("one", x), ""),
+    "boolean": (lambda x, terms: (True, x), ""),
+    "none": (lambda x, terms: None, ""),
+    "one": (lambda x, terms: 0.0, r"\(value, gradient\)"),
+    "complex": (lambda x, terms: (0.0, x.astype(complex)), "real gradient"),
+    "strings": (lambda x, terms: (0.0, x.astype(str)), ""),
+    "ragged": (lambda x, terms: (0.0, [[1.0], [1.0, 2.0]]), "a number and an array"),
+}
+
+
 @pytest.mark.parametrize("calls", [0, 5])
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (lambda x, terms: (np.nan, x), "a finite value"),
-        (lambda x, terms: (0.0, np.full_like(x, np.inf)), "a finite gradient"),
-        (lambda x, terms: (0.0, x.T), "gradient of shape"),
-        (lambda x, terms: (x, x), "real number as value"),
-        (lambda x, terms: 0.0, r"return \(value, gradient\)"),
-        (lambda x, terms: (0.0, x.astype(complex)), "real gradient"),
-        (lambda x, terms: (0.0, [[1.0], [1.0, 2.0]]), "a number and an array"),
-    ],
-    ids=["NaN", "infinite", "shape", "value", "one", "complex", "ragged"],
-)
-def test_a_wrong_answer_is_an_error_that_names_the_function(calls, wrong, message):
-    for problem, solver in problems(after(calls, wrong)):
-        with pytest.raises(ValueError, match=message) as caught:
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_answer_is_an_error_that_names_the_function(calls, kind):
+    wrong, message = WRONG[kind]
+    for k in range(6):
+        asked = []
+        culprit = after(calls, lambda *of: asked.append(1) or wrong(*of))  # noqa: B023
+        problem, solver = list(problems(culprit))[k]
+        with pytest.raises(
+            ValueError, match=rf"(first_right|lambda).* must return.*{message}"
+        ) as caught:
             ob.solve(problem, solver=solver, seed=1)
-        assert "first_right" in str(caught.value) or "lambda" in str(caught.value)
+        result = caught.value.result
+        assert len(asked) == 1
+        assert result.status is ob.Status.INTERRUPTED
+        assert result.feasibility < 1e-12 * max(1.0, np.linalg.norm(result.x) ** 2)
+        assert np.isfinite(result.objective) == (calls > 0)
 
 
 def test_views_of_the_input_and_single_precision():
@@ -250,6 +264,7 @@ def test_a_function_may_solve_a_problem_itself():
 
     def nested(x, terms):
         assert ob.solve(inner, max_sweeps=2, n_threads=1).objective < 2.0
+        ob.solve(on("stiefel", total(fit)), max_sweeps=2, n_threads=1)
         return fit(x, terms)
 
     for (problem, solver), (plain, _) in zip(problems(nested), problems(fit), strict=True):
@@ -278,4 +293,5 @@ def test_ctrl_c_within_one_call():
         assert result.feasibility < 1e-12 * max(1.0, np.linalg.norm(result.x) ** 2)
         assert result.status is not ob.Status.MAX_TIME or spent < 5.0
         if result.status is ob.Status.INTERRUPTED:
+            assert spent < 0.3 + pause + 0.3
             assert result.objective == pytest.approx(fit(result.x, np.arange(M))[0], rel=1e-9)

@@ -9,6 +9,8 @@ import pytest
 
 import orthobcd as ob
 
+from .test_smooth_function import wells
+
 RNG = np.random.default_rng(11)
 N, R = 40, 4
 BASIS = np.linalg.qr(RNG.standard_normal((N, N)))[0]
@@ -123,10 +125,6 @@ def test_what_products_may_return():
 
 def test_mixed_signatures_and_curved_functions():
     calls = []
-
-    def wells(x):
-        away = x**2 - 0.6
-        return float(np.sum(away**2)) / 4, away * x
 
     def product(x, v):
         calls.append(1)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 import time
 from typing import Any
 
@@ -38,6 +35,12 @@ def quadratic(x: np.ndarray) -> tuple[float, np.ndarray]:
     return float(0.5 * np.vdot(x, image) + np.vdot(B, x)), image + B
 
 
+def wells(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Minima at ±√0.6 of every entry."""
+    away = x**2 - 0.6
+    return float(np.sum(away**2)) / 4, away * x
+
+
 @pytest.mark.parametrize(
     "penalty", [ob.NoPenalty(), ob.L1(0.05), ob.L0(0.02), ob.NonNegative()], ids=repr
 )
@@ -65,10 +68,6 @@ def test_agrees_with_the_quadratic_form():
 
 @pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05)], ids=repr)
 def test_mixed_signatures(penalty):
-    def wells(x):
-        away = x**2 - 0.6
-        return float(np.sum(away**2)) / 4, away * x
-
     for signature in (J, [1] * 6):
         smooth = ob.SmoothFunction(wells, 6)
         given = ob.JOrthogonalProblem(smooth, signature, penalty)
@@ -104,113 +103,43 @@ def test_calls_get_a_fresh_array_each_and_only_one_a_step():
     np.testing.assert_array_equal(ob.solve(problem(spoils), seed=2).x, result.x)
 
 
-def test_a_view_of_the_input_is_copied():
-    result = ob.solve(problem(lambda x: (0.5 * float(np.vdot(x, x)), x)))
-    assert result.converged
-    assert result.objective == pytest.approx(1.5)
-
-
-def test_single_precision_is_converted():
-    def single(x):
-        value, gradient = quartic(x.astype(np.float32))
-        return np.float32(value), gradient.astype(np.float32)
-
-    result, double = ob.solve(problem(single)), ob.solve(problem(quartic))
-    assert result.converged
-    assert result.feasibility < 1e-12
-    assert result.objective == pytest.approx(double.objective, rel=1e-5)
-
-
-BAD = {
-    "nan": lambda x: (float("nan"), x),
-    "infinite": lambda x: (1.0, np.full_like(x, np.inf)),
-    "shape": lambda x: (1.0, x.T),
-    "flat": lambda x: (1.0, x.ravel()),
-    "complex": lambda x: (1.0, x + 0j),
-    "strings": lambda x: (1.0, x.astype(str)),
-    "objects": lambda x: ("one", x),
-    "none": lambda x: None,
-    "value alone": lambda x: 1.0,
-    "ragged": lambda x: (1.0, [[1.0], [1.0, 2.0]]),
-    "array": lambda x: (x, x),
-    "boolean": lambda x: (True, x),
-}
-
-
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
-@pytest.mark.parametrize("late", [False, True])
-def test_bad_returns_name_the_function(bad, late):
-    calls = []
-
-    def culprit(x):
-        calls.append(1)
-        return bad(x) if not late or len(calls) > 3 else quartic(x)
-
-    with pytest.raises(ValueError, match="culprit must return") as caught:
-        ob.solve(problem(culprit))
-    result = caught.value.result  # type: ignore[attr-defined]
-    assert result.status is ob.Status.INTERRUPTED
-    assert result.feasibility < 1e-12
-    assert len(calls) == (4 if late else 1)
-    assert np.isfinite(result.objective) == late
-
-
-@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05)], ids=repr)
-def test_exceptions_come_out_with_the_best_point(penalty):
+@pytest.mark.parametrize(
+    ("penalty", "solver", "last"),
+    [
+        (ob.NoPenalty(), None, 6),
+        (ob.L1(0.05), None, 6),
+        (ob.L1(0.05), ob.Auto(), 40),
+        (ob.L1(0.05), ob.Continuation(), 40),
+    ],
+)
+def test_exceptions_come_out_with_the_best_point(penalty, solver, last):
     calls = []
 
     def raises(x):
         calls.append(1)
-        if len(calls) == 6:
+        if len(calls) == last:
             raise LookupError("mine")
         return quartic(x)
 
     with pytest.raises(LookupError, match="mine") as caught:
-        ob.solve(problem(raises, penalty))
+        ob.solve(problem(raises, penalty), solver=solver, max_work=1.0)
     result = caught.value.result  # type: ignore[attr-defined]
-    assert len(calls) == 6
+    assert len(calls) == last
+    assert result.feasibility < 1e-12
     assert result.objective < result.history["objective"][0]
     assert quartic(result.x)[0] == pytest.approx(result.smooth_value, rel=1e-12)
-    calls[:] = [1] * 5
+    calls[:] = [1] * (last - 1)
     with pytest.raises(LookupError):
         ob.certify(problem(raises, penalty), result.x)
 
 
-def test_ctrl_c_ends_within_a_call():
-    def slow(x):
-        time.sleep(0.05)
-        return quartic(x)
-
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
-    began = time.perf_counter()
-    timer.start()
-    result = ob.solve(problem(slow), tol=0.0, max_time=20.0)
-    timer.join()
-    assert result.status is ob.Status.INTERRUPTED
-    assert time.perf_counter() - began < 0.4 + 0.05 + 0.3
-    assert result.feasibility < 1e-12
-
-
-def test_may_solve_inside():
-    def nested(x):
-        inner = ob.solve(problem(quadratic), max_sweeps=2)
-        value, gradient = quartic(x)
-        return value + 0.0 * inner.objective, gradient
-
-    result = ob.solve(problem(nested), max_sweeps=20)
-    np.testing.assert_array_equal(result.x, ob.solve(problem(quartic), max_sweeps=20).x)
-
-
-@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.02)], ids=repr)
-def test_a_wrong_gradient_is_an_error(penalty):
+def test_check_gradient():
     def wrong(x):
         value, gradient = quartic(x)
         gradient[3, 1] *= -1.5
         gradient[0] += 0.3
         return value, gradient
 
-    with pytest.raises(ValueError, match="gradient of its value"):
-        ob.solve(problem(wrong, penalty), max_time=20.0)
     x = np.linalg.qr(RNG.standard_normal((12, 3)))[0]
     assert ob.check_gradient(wrong, x) > 1e-2
     assert ob.check_gradient(quartic, x) < 1e-7
@@ -238,10 +167,6 @@ def test_a_search_is_no_worse_than_a_descent(penalty):
 
 
 def test_a_search_with_a_mixed_signature():
-    def wells(x):
-        away = x**2 - 0.6
-        return float(np.sum(away**2)) / 4, away * x
-
     given = ob.JOrthogonalProblem(ob.SmoothFunction(wells, 6), J, ob.L1(0.05))
     descent = ob.solve(given, seed=1)
     result = ob.solve(given, descent.x, solver=ob.Auto(), max_work=0.01)
@@ -266,24 +191,6 @@ def test_continuation(lams):
     assert len({point.lam for point in result.path}) == len(result.path) > 2
     assert np.isnan(result.path[0].explained_variance)
     assert result.path[0].n_nonzero <= result.path[-1].n_nonzero + 3
-
-
-@pytest.mark.parametrize("solver", [ob.Auto(), ob.Continuation()], ids=repr)
-def test_exceptions_end_a_search_with_the_best_point(solver):
-    calls = []
-
-    def raises(x):
-        calls.append(1)
-        if len(calls) == 40:
-            raise LookupError("mine")
-        return quartic(x)
-
-    with pytest.raises(LookupError, match="mine") as caught:
-        ob.solve(problem(raises, ob.L1(0.05)), solver=solver, max_work=1.0)
-    result = caught.value.result  # type: ignore[attr-defined]
-    assert len(calls) == 40
-    assert result.feasibility < 1e-12
-    assert np.isfinite(result.objective)
 
 
 def test_the_search_never_calls_twice_at_once():

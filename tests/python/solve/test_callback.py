@@ -1,4 +1,4 @@
-"""Stopping from outside: Ctrl-C, callbacks, time."""
+"""`callback`: what it sees, returns and raises."""
 
 from __future__ import annotations
 

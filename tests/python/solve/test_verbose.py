@@ -9,19 +9,16 @@ import pytest
 
 import orthobcd as ob
 
-WIDE = ob.SparsePCAProblem(np.random.default_rng(0).standard_normal((60, 120)), 8, ob.L1(0.5))
+A = np.random.default_rng(0).standard_normal((40, 12))
+PROBLEM = ob.SparsePCAProblem(A, 3, ob.L0(3.0))
 
 
 def test_verbose_logs_and_silence_is_the_default(caplog):
     with caplog.at_level("INFO", logger="orthobcd"):
-        ob.solve(WIDE, max_sweeps=2)
+        ob.solve(PROBLEM, max_sweeps=2)
         assert not caplog.records
-        ob.solve(WIDE, max_sweeps=2, verbose=True)
+        ob.solve(PROBLEM, max_sweeps=2, verbose=True)
     assert any("objective" in record.getMessage() for record in caplog.records)
-
-
-A = np.random.default_rng(0).standard_normal((40, 12))
-PROBLEM = ob.SparsePCAProblem(A, 3, ob.L0(3.0))
 
 
 def test_silence_is_the_default(capfd):
