@@ -77,7 +77,7 @@ def test_a_covariance_is_semidefinite_to_its_tolerance(n, size, rank):
         S = S - values_below * np.outer(basis[:, -1], basis[:, -1])
         S = 0.5 * (S + S.T)
         if words is None:
-            as_covariance(S)
+            np.testing.assert_array_equal(as_covariance(S), S)
         else:
             with pytest.raises(ValueError, match=words):
                 as_covariance(S)
@@ -119,18 +119,6 @@ def test_a_covariance_is_checked_beside_one_copy(n):
     assert not np.shares_memory(matrix, S)
     if n > 500:
         assert most < 2.2 * S.nbytes
-
-
-def test_definiteness_is_tested_from_both_sides():
-    S = np.diag([1.0, 0.5, 0.0])
-    least = -DEFINITENESS * 3
-    for shift, definite in ((0.9 * least, True), (1.1 * least, False)):
-        below = S + np.diag([0.0, 0.0, shift])
-        if definite:
-            np.testing.assert_array_equal(as_covariance(below), below)
-        else:
-            with pytest.raises(ValueError, match="positive semidefinite"):
-                as_covariance(below)
 
 
 ROUNDINGS = 64.0

@@ -55,16 +55,6 @@ def test_smooth_problem_finds_the_eigenvalues():
     assert ob.certify(pca(ob.NoPenalty()), result.x).is_optimal
 
 
-@pytest.mark.parametrize("n", [4, 8, 16])
-def test_procrustes(n):
-    for seed in range(200):
-        M = np.random.default_rng(seed).standard_normal((n, n))
-        smooth = ob.Quadratic(2 * np.eye(n), linear=-2 * M)
-        result = ob.solve(ob.StiefelProblem(smooth, ob.NoPenalty(), n), seed=seed)
-        optimum = n - 2 * np.linalg.svd(M, compute_uv=False).sum()
-        assert result.objective <= optimum + 1e-11 * abs(optimum)
-
-
 def test_time_limit_is_kept_and_used():
     # The limit ends the solve before all perturbations are tried.
     wide = np.random.default_rng(1).standard_normal((60, 150))
@@ -76,22 +66,6 @@ def test_time_limit_is_kept_and_used():
     assert none.status is ob.Status.MAX_TIME
     assert none.feasibility < 1e-12
     assert result.objective < none.objective
-
-
-def test_callback_stops_and_raises():
-    problem = pca(ob.L0(5.0))
-    result = ob.solve(problem, max_time=20.0, callback=lambda progress: len(progress.x) > 0)
-    assert result.status is ob.Status.INTERRUPTED
-    assert result.feasibility < 1e-12
-
-    def bad(progress):
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine") as caught:
-        ob.solve(problem, callback=bad)
-    assert caught.value.result.feasibility < 1e-12
-    target = ob.solve(problem, target=result.objective)
-    assert target.status is ob.Status.TARGET
 
 
 def test_a_given_start_is_the_first():

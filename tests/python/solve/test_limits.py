@@ -359,11 +359,13 @@ def test_a_time_limit_counts_from_the_call():
 
 
 def test_time_out():
-    result = ob.solve(WIDE, "random", max_time=0.1, tol=0.0, solver=ob.OBCD(proximal=0.0))
-    assert result.status is ob.Status.MAX_TIME
-    # A descent ends when the time left is less than that of one more evaluation.
-    assert result.seconds >= 0.09
-    assert result.objective < result.history["objective"][0]
+    for solver, limit in ((ob.OBCD(proximal=0.0), 0.1), (None, 0.05)):
+        result = ob.solve(WIDE, "random", max_time=limit, tol=0.0, solver=solver)
+        assert result.status is ob.Status.MAX_TIME
+        # A descent ends when the time left is less than that of one more evaluation.
+        assert result.seconds >= 0.9 * limit
+        assert result.feasibility < 1e-12
+        assert result.objective < result.history["objective"][0]
     none = ob.solve(WIDE, "random", max_time=0.0)
     assert none.status is ob.Status.MAX_TIME
     assert none.feasibility < 1e-12

@@ -157,12 +157,6 @@ def test_more_work_is_no_worse_and_is_limited():
         ob.solve(ob.JOrthogonalProblem(loss, [1, 1, 1, -1, -1, -1]), max_work=1.0)
 
 
-def test_a_limit_on_time_ends_counted_work():
-    result = ob.solve(problem(ob.L0(20.0)), max_work=1e6, max_time=0.2)
-    assert result.status in (ob.Status.MAX_TIME, ob.Status.MAX_WORK, ob.Status.CONVERGED)
-    assert result.feasibility < 1e-12
-
-
 def test_plans():
     plan = [
         ob.Phase(("varimax", "path"), share=0.5, polish=1),

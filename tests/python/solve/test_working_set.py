@@ -44,12 +44,6 @@ def test_a_pair_that_cannot_move_is_not_chosen_for_ever(rule, scored_pairs, seed
     assert result.objective == pytest.approx(optimum, rel=1e-12)
 
 
-def test_options_of_the_rule():
-    assert ob.OBCD().scored_pairs is None
-    with pytest.raises(ValueError, match="scored_pairs must be at least 1, got 0"):
-        ob.OBCD(working_set="wss-sv", scored_pairs=0)
-
-
 def quadratic(n, seed=0):
     a = np.random.default_rng(seed).standard_normal((n, n))
     return ob.Quadratic(a + a.T)
