@@ -296,26 +296,6 @@ def test_dataclasses_are_frozen():
             setattr(value, field, 2)
 
 
-@pytest.mark.parametrize(
-    ("signs", "error"),
-    [
-        ([True, True], ValueError),
-        ([1, 2], ValueError),
-        ([1.0, 0.5], ValueError),
-        ([0, -1], ValueError),
-        ([[1, -1]], ValueError),
-        ([1, -1, 1], ValueError),
-        ([], ValueError),
-        (["+", "-"], TypeError),
-    ],
-)
-def test_a_signature_is_of_ones_of_either_sign(signs, error):
-    smooth = ob.Quadratic(np.eye(2))
-    assert ob.JOrthogonalProblem(smooth, [1.0, -1.0]).signature.tolist() == [1, -1]
-    with pytest.raises(error, match="signature"):
-        ob.JOrthogonalProblem(smooth, signs)
-
-
 @pytest.mark.parametrize("size", [1e-100, 1e-9, 1.0, 1e100])
 def test_asymmetry_is_relative_to_the_size_of_a_matrix(size):
     for scale, good in ((1e-15, True), (1e-6, False)):

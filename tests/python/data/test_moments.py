@@ -91,10 +91,14 @@ def test_order_and_blocks_do_not_change_exact_sums(size, shift, weighted):
     order = rng.permutation(len(X))
     whole = summed([X], "exact", [w])
     parts = summed(blocks(X[order], size), "exact", blocks(w[order], size) if weighted else None)
-    assert parts.weight == whole.weight == w.sum()
+    repeated = summed([X.repeat(w.astype(int), axis=0)], "exact")
+    assert parts.weight == whole.weight == repeated.weight == w.sum()
     for center, scale in ((True, False), (False, False), (True, True)):
-        for got, wanted in zip(parts.read(center, scale), whole.read(center, scale), strict=True):
-            np.testing.assert_array_equal(got, wanted)
+        for other in (parts, repeated):
+            for got, wanted in zip(
+                other.read(center, scale), whole.read(center, scale), strict=True
+            ):
+                np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 5000])
@@ -163,7 +167,7 @@ def test_pieces_are_merged_like_the_whole(kinds, n, height):
             parts[0].merge(parts[1])
 
 
-@pytest.mark.parametrize("shift", [0.0, 1e3, -1e5])
+@pytest.mark.parametrize("shift", [0.0, 1e3, -1e5, 1e8])
 @pytest.mark.parametrize("weighted", [None, "integers", "numbers"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_exact_sums_are_those_of_fractions(shift, weighted, dtype):

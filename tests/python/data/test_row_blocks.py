@@ -32,13 +32,13 @@ except ImportError:  # The third version needs Python 3.11.
 
 short = pytest.mark.usefixtures("short_searches")
 
-LONG = np.random.default_rng(0).standard_normal((5000, 6)).astype(np.float32) @ np.diag(
-    [3, 2, 1, 1, 1, 1]
-).astype("f4")
+MAKE = {
+    "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
+    "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
+}
 
-
-def make() -> Any:
-    return ob.NonnegativePCA(2, random_state=0)
+RNG = np.random.default_rng(0)
+X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(np.float32)
 
 
 def test_batches_without_a_row_are_left_out():
@@ -53,7 +53,7 @@ def changing(change: Any) -> Any:
 
     def blocks() -> Any:
         passes.append(1)
-        parts = [LONG[k : k + 1000].copy() for k in range(0, 5000, 1000)]
+        parts = [X[k : k + 1000].copy() for k in range(0, 5000, 1000)]
         return iter(parts if len(passes) == 1 else change(parts))
 
     return blocks
@@ -68,7 +68,7 @@ CHANGES = {
     "an entry": (altered, r"block 3 of X .*differs from the first pass"),
     "the order": (lambda parts: parts[:2] + parts[:1:-1], r"block 2 of X .*differs"),
     "a block less": (lambda parts: parts[:4], r"block 4 of X .*is missing"),
-    "a block more": (lambda parts: [*parts, LONG[:9]], r"block 5 of X .*ends with row 5,009"),
+    "a block more": (lambda parts: [*parts, X[:9]], r"block 5 of X .*ends with row 5,009"),
     "another size": (lambda parts: [parts[0][:500], *parts[1:]], r"block 0 of X .*row 500"),
 }
 
@@ -77,29 +77,20 @@ CHANGES = {
 def test_a_source_that_changes_between_passes_is_detected(what):
     change, words = CHANGES[what]
     with pytest.raises(ValueError, match=words):
-        make().fit_transform(changing(change))
-    same = make().fit_transform(changing(lambda parts: parts))
-    np.testing.assert_allclose(same, make().fit(LONG).transform(LONG), atol=1e-9)
+        MAKE["nonnegative"]().fit_transform(changing(change))
+    same = MAKE["nonnegative"]().fit_transform(changing(lambda parts: parts))
+    np.testing.assert_allclose(same, MAKE["nonnegative"]().fit(X).transform(X), atol=1e-9)
 
 
 def test_a_file_that_shrinks_is_detected():
     class Rows:
-        shape, dtype = (5000, 6), LONG.dtype
+        shape, dtype = X.shape, X.dtype
 
         def __getitem__(self, rows: slice) -> Any:
-            return LONG[:4500][rows]
+            return X[:4500][rows]
 
     with pytest.raises(ValueError, match=r"block 2 of X|it had 5000 rows, now 4500"):
-        make().fit(Rows())
-
-
-MAKE = {
-    "sparse": lambda **k: ob.SparsePCA(2, n_nonzero=6, random_state=0, **k),
-    "nonnegative": lambda **k: ob.NonnegativePCA(2, random_state=0, **k),
-}
-
-RNG = np.random.default_rng(0)
-X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(np.float32)
+        MAKE["nonnegative"]().fit(Rows())
 
 
 def pieces(size: int, data: Any = X) -> list[Any]:

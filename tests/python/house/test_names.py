@@ -36,7 +36,7 @@ def test_star_import_has_the_estimators():
 
 
 def test_an_import_needs_the_dependencies_only():
-    """Packages of the extras are imported at their first use; scikit-learn imports pandas itself."""
+    """Packages of the extras are imported at first use; scikit-learn imports pandas itself."""
     code = """
 from orthobcd import *
 import sys

@@ -260,17 +260,19 @@ def test_definite_signature_equals_stiefel_bit_for_bit():
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        ([1, 0, -1], ValueError),
-        ([1, 2, -1], ValueError),
-        ([1, -1], ValueError),
-        (["a"] * 3, TypeError),
+        *((bad, ValueError) for bad in ([True, True], [1, 2], [1.0, 0.5], [0, -1], [[1, -1]], [])),
+        *((bad, ValueError) for bad in ([1, -1, 1], [1, 0, -1], [1, 2, -1])),
+        (["+", "-"], TypeError),
     ],
 )
-def test_bad_signatures(bad, error):
-    with pytest.raises(error, match="signature"):
-        ob.HyperbolicEigenvalueProblem(np.eye(3), bad)
-    with pytest.raises(error, match="signature"):
-        ob.JOrthogonalProblem(ob.Quadratic(np.eye(3)), bad)
+def test_a_signature_is_of_ones_of_either_sign(bad, error):
+    for make in (
+        lambda signs: ob.HyperbolicEigenvalueProblem(np.eye(2), signs),
+        lambda signs: ob.JOrthogonalProblem(ob.Quadratic(np.eye(2)), signs),
+    ):
+        assert make([1.0, -1.0]).signature.tolist() == [1, -1]
+        with pytest.raises(error, match="signature"):
+            make(bad)
 
 
 def test_bad_starts_and_options():

@@ -21,12 +21,6 @@ def test_a_negative_start_is_refused_under_a_mixed_signature():
         assert result.x.min() >= 0.0
 
 
-def test_there_is_one_random_j_orthogonal():
-    from orthobcd_bench import baselines
-
-    assert not hasattr(baselines, "random_j_orthogonal")
-
-
 J2 = np.array([1, -1])
 
 
