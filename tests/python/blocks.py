@@ -16,6 +16,10 @@ import numpy as np
 from . import reference
 
 
+def norm2(a: np.ndarray) -> float:
+    return float(np.sum(a * a))
+
+
 def gradient(C: np.ndarray, L: np.ndarray, X: np.ndarray) -> np.ndarray:
     return C @ X + L
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,12 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 
 # A background process of a script ignores Ctrl-C, as do its children, in which tests need Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def orthobcd(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a process of its own."""
+    command = [sys.executable, *SAFE_PATH, "-m", "orthobcd", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 class OffByAnUlp(np.random.Generator):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import functools
 import json
-import os
 import subprocess
 import sys
 
@@ -19,7 +18,7 @@ import orthobcd as ob
 from orthobcd import cli
 from orthobcd import io as files
 
-from ..conftest import SAFE_PATH, random_sparse
+from ..conftest import SAFE_PATH, orthobcd, random_sparse
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 NAMES = [f"gene {j}" for j in range(8)]
@@ -32,17 +31,6 @@ def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.savetxt("data.csv", A, delimiter=",", header=",".join(NAMES), comments="", fmt="%.6f")
     return "data.csv"
-
-
-def orthobcd(*arguments: str, cwd=None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *SAFE_PATH, "-m", "orthobcd", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "MPLBACKEND": "Agg"},
-        check=False,
-    )
 
 
 def test_sparse_pca_of_a_csv_with_a_header(table, tmp_path, capsys):

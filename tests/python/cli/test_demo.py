@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -16,7 +13,7 @@ from orthobcd import cli, demo
 from orthobcd import io as files
 from orthobcd._internal.gram import Gram
 
-from ..conftest import SAFE_PATH
+from ..conftest import orthobcd
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
@@ -98,17 +95,6 @@ def test_table_is_aligned(digits):
     assert len({len(line) for line in lines}) == 1
 
 
-def run(*arguments: str, cwd) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *SAFE_PATH, "-m", "orthobcd", "demo", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "MPLBACKEND": "Agg"},
-        check=False,
-    )
-
-
 def test_the_command(digits, tmp_path, monkeypatch, capsys):
     """Without data it compares the digits with 8 components; here it shows a table of 6."""
     from sklearn.datasets import load_digits
@@ -170,7 +156,7 @@ def test_every_kind_of_file(name, tmp_path):
 
 def test_the_command_on_a_file(tmp_path):
     GOOD["csr.npz"](tmp_path / "csr.npz")
-    done = run("csr.npz", "--out", ".", "--components", "2", cwd=tmp_path)
+    done = orthobcd("demo", "csr.npz", "--out", ".", "--components", "2", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "20 samples, 6 features, 2 components" in done.stdout
@@ -214,7 +200,7 @@ def test_a_broken_file_gets_one_clear_line(name, tmp_path):
 
 def test_the_command_on_a_broken_file(tmp_path):
     (tmp_path / "bad.csv").write_text("a,b\nc,d\n")
-    done = run("bad.csv", cwd=tmp_path)
+    done = orthobcd("demo", "bad.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: bad.csv: ")
@@ -223,7 +209,7 @@ def test_the_command_on_a_broken_file(tmp_path):
 
 def test_too_many_components(tmp_path):
     GOOD["a.npy"](tmp_path / "a.npy")
-    done = run("a.npy", "--components", "7", cwd=tmp_path)
+    done = orthobcd("demo", "a.npy", "--components", "7", cwd=tmp_path)
     assert done.returncode == 2
     assert "--components" in done.stderr
 

@@ -10,16 +10,12 @@ import pytest
 
 import orthobcd as ob
 
-from ..blocks import moved, orthogonal, scalar_pair
+from ..blocks import moved, norm2, orthogonal, scalar_pair
 
 J3 = np.array([1.0, 1.0, -1.0])
 J4 = np.array([1.0, -1.0, 1.0, -1.0])
 MATCHINGS = [[[0, 1], [2, 3]], [[0, 2], [1, 3]], [[0, 3], [1, 2]]]
 Gradient = Callable[[np.ndarray], np.ndarray]
-
-
-def norm2(a: np.ndarray) -> float:
-    return float(np.sum(a * a))
 
 
 def drift(X: np.ndarray, signs: np.ndarray) -> float:

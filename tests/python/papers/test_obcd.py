@@ -17,7 +17,7 @@ import pytest
 import orthobcd as ob
 
 from .. import reference
-from ..blocks import block_measure, block_search, changes, moved, objective, orthogonal
+from ..blocks import block_measure, block_search, changes, moved, norm2, objective, orthogonal
 from ..conftest import ROOT
 
 
@@ -39,10 +39,6 @@ def test_appendix_c3_a_step_costs_nr_and_not_n2r():
         return (seconds[1] - seconds[0]) / (moves[1] - moves[0])
 
     assert cost(2000) < 9.0 * cost(500)
-
-
-def norm2(a: np.ndarray) -> float:
-    return float(np.sum(a * a))
 
 
 def instance(seed: int, n: int, r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,11 +9,7 @@ import pytest
 
 import orthobcd as ob
 
-from ..blocks import gradient, moved, objective, orthogonal, pair_step
-
-
-def norm2(a: np.ndarray) -> float:
-    return float(np.sum(a * a))
+from ..blocks import gradient, moved, norm2, objective, orthogonal, pair_step
 
 
 def instance(seed: int, n: int, r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
