@@ -467,11 +467,8 @@ impl Walk<'_> {
             }
         };
         let scaled = Problem {
-            smooth: self.problem.smooth,
             penalty: &penalty,
-            signature: self.problem.signature,
-            components: self.problem.components,
-            rotations: self.problem.rotations,
+            ..*self.problem
         };
         let elapsed = self.started.elapsed().as_secs_f64();
         let options = self.stage_options(own, elapsed);

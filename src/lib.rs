@@ -40,7 +40,7 @@
 //! * J: a [`Signature`]; with mixed signs X stays J-orthogonal, see [`start::random_j_orthogonal`]
 //! * how: [`minimize`] from one of the [starts](start) with [`Options`], [`follow_path`] over falling λ, or
 //!   [`minimize_auto`], a [search] by several strong [heuristics](heuristic) with the best one kept
-//! * a number of nonzeros in place of a penalty: [`minimize_at_cardinality`]; of rows: [`minimize_row_sparse`]
+//! * a number of nonzeros, or of rows, in place of a penalty: a [`Limit`] of the problem
 //! * what is known of a point: [`certificate`]
 //! * a long solve that continues after its process was killed: a [`Checkpoint`]
 //! * second moments of data that do not fit in memory, in one pass: [`Moments`]
@@ -77,6 +77,7 @@ pub mod pair;
 pub mod penalty;
 mod pool;
 mod problem;
+mod report;
 mod riemann;
 mod rotation;
 mod rows;
@@ -93,7 +94,6 @@ pub mod ultrahyperbolic;
 pub mod working_set;
 
 pub use block::Curvature;
-pub use cardinality::{RowSparsity, minimize_at_cardinality, minimize_row_sparse};
 pub use certificate::{Certificate, certify, certify_values};
 pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
@@ -106,7 +106,7 @@ pub use objective::{
     Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
     SparseVector,
 };
-pub use problem::Problem;
+pub use problem::{Cardinality, Limit, Problem, RowSparsity, Sparsity};
 pub use rotation::{Criterion, Rotation, rotate_loadings};
 pub use search::{Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_path, minimize_auto};
 pub use signature::Signature;
@@ -116,7 +116,7 @@ pub use solver::{
     Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
     minimize, minimize_by,
 };
-pub use support::{Cardinality, NEGLIGIBLE, Sparsity};
+pub use support::NEGLIGIBLE;
 pub use threads::Threads;
 pub use working_set::WorkingSet;
 

@@ -1,6 +1,7 @@
 //! Problem of a solve: f, h, J and the number of columns.
 
 mod function;
+mod limit;
 
 use ndarray::{Array2, ArrayView2};
 
@@ -12,6 +13,8 @@ use crate::penalty::Penalty;
 use crate::rows::slice_of;
 use crate::signature::Signature;
 use crate::threads::Threads;
+
+pub use limit::{Cardinality, Limit, RowSparsity, Sparsity};
 
 /// Problem min f(X) + h(X) subject to XᵀJX = X₀ᵀJX₀, checked when it is made.
 #[derive(Clone, Copy)]
@@ -26,6 +29,8 @@ pub struct Problem<'a> {
     pub(crate) components: usize,
     /// True if det X = 1 is required as well.
     pub(crate) rotations: bool,
+    /// Limit on the support of X.
+    pub(crate) limit: Option<&'a Limit>,
 }
 
 impl<'a> Problem<'a> {
@@ -75,6 +80,7 @@ impl<'a> Problem<'a> {
             signature,
             components,
             rotations: false,
+            limit: None,
         })
     }
 
@@ -110,6 +116,101 @@ impl<'a> Problem<'a> {
             rotations: true,
             ..self
         })
+    }
+
+    /// Returns the problem with a limit on the support of X. [`minimize_auto`](crate::minimize_auto) solves it.
+    ///
+    /// # Errors
+    /// If f is not quadratic (for a limit on rows, not ½ tr(XᵀCX)), the signature is not all +1, h ≠ 0, or det X = 1 is
+    /// required; or if the number of rows is not between r and n, or their penalty is negative or not finite. Limits on
+    /// entries are checked when the problem is solved.
+    ///
+    /// ```
+    /// use ndarray::Array2;
+    /// use orthobcd::penalty::Penalty;
+    /// use orthobcd::{
+    ///     Auto, Cardinality, Limit, Options, Problem, Quadratic, Signature, Sparsity, Threads, Unwatched, minimize_auto,
+    /// };
+    ///
+    /// let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
+    /// let smooth = Quadratic::from_data(a.view())?;
+    /// let signature = Signature::stiefel(8);
+    /// let limit = Limit::Entries(Sparsity::new(Cardinality::Columns(vec![3, 2])));
+    /// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2)?.with_limit(&limit)?;
+    /// let auto = Auto::default().with_options(Options::default().with_max_work(10_000_000));
+    /// let found = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut Unwatched)?;
+    /// assert!(found.solution.x.column(1).iter().filter(|&&v| v != 0.0).count() <= 2);
+    /// assert!(found.solution.feasibility < 1e-12);
+    /// # Ok::<(), orthobcd::Error>(())
+    /// ```
+    pub fn with_limit(self, limit: &'a Limit) -> Result<Self> {
+        let (form, r) = (self.quadratic()?, self.components);
+        let invalid = |name, message: String| Err(Error::invalid(name, message));
+        if !self.signature.is_definite() || self.signature.sign(0) < 0.0 {
+            return invalid("signature", "must be all +1".to_owned());
+        }
+        let none = "must be none where nonzeros or rows are counted";
+        if !self.penalty.is_none() {
+            return invalid("penalty", none.to_owned());
+        }
+        if self.rotations {
+            return invalid("determinant", none.to_owned());
+        }
+        if let Limit::Rows(rows) = limit {
+            let n = form.order();
+            if !form.is_trace_form() {
+                let message = "must be ½ tr(XᵀCX) where rows are counted";
+                return invalid("smooth", message.to_owned());
+            }
+            match *rows {
+                RowSparsity::Count(count) if !(r..=n).contains(&count) => {
+                    let message = format!("must be between r = {r} and n = {n}, got {count}");
+                    return invalid("count", message);
+                }
+                RowSparsity::Penalty(lambda) if !(lambda.is_finite() && lambda >= 0.0) => {
+                    let message = format!("must be finite and nonnegative, got {lambda}");
+                    return invalid("lam", message);
+                }
+                _ => {}
+            }
+        }
+        Ok(Self {
+            limit: Some(limit),
+            ..self
+        })
+    }
+
+    /// Returns the limit on the support of X.
+    pub fn limit(&self) -> Option<&'a Limit> {
+        self.limit
+    }
+
+    /// Checks that there is no limit on the support of X.
+    pub(crate) fn check_unlimited(&self) -> Result<()> {
+        match self.limit {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "limit",
+                "must be none here; minimize_auto keeps limits",
+            )),
+        }
+    }
+
+    /// Returns the distance of X from the domain of h and, under a limit with X ≥ 0, from that.
+    pub(crate) fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let signed = self.limit.is_some_and(Limit::nonnegative);
+        let penalty = if signed {
+            &Penalty::NONNEGATIVE
+        } else {
+            self.penalty
+        };
+        penalty.infeasibility(x)
+    }
+
+    /// Returns h(X), with the penalty for rows of a [limit](Self::with_limit).
+    pub(crate) fn penalty_value(&self, x: ArrayView2<'_, f64>) -> f64 {
+        let rows = self.limit.map_or(0.0, |limit| limit.penalty(x));
+        self.penalty.value(x) + rows
     }
 
     /// Returns f.
@@ -279,7 +380,7 @@ impl<'a> Problem<'a> {
         if x.dim() != (self.smooth.rows(), self.components) {
             return f64::NAN;
         }
-        self.smooth.value(x, threads) + self.penalty.value(x)
+        self.smooth.value(x, threads) + self.penalty_value(x)
     }
 
     /// Returns c of the multiple cJ nearest to C: the mean of J_ii C_ii; 0 if f is not quadratic.

@@ -5,9 +5,9 @@ mod common;
 use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Auto, Cardinality, Control, Monitor, Options, Problem, Quadratic, Record, RowSparsity,
+    Auto, Cardinality, Control, Limit, Monitor, Options, Problem, Quadratic, Record, RowSparsity,
     Signature, Sparsity, Stages, Status, Threads, Unwatched, certify, follow_path, linalg,
-    minimize, minimize_at_cardinality, minimize_auto, minimize_row_sparse, start,
+    minimize, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -377,22 +377,15 @@ fn what_is_not_quadratic_is_searched_but_not_counted() {
     let options = Options::default().with_max_sweeps(50);
     let x0 = start::identity(6, 2);
     let counted = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
-    let sparsity = Sparsity::new(Cardinality::Total(4));
-    let rows = RowSparsity::Count(4);
-    let refusals = [
-        minimize_at_cardinality(
-            &counted,
-            &sparsity,
-            Some(x0.clone()),
-            &options,
-            &serial,
-            &mut Unwatched,
-        )
-        .err(),
-        minimize_row_sparse(&counted, rows, None, &options, &serial, &mut Unwatched).err(),
-    ];
-    for refusal in refusals {
-        let message = refusal.expect("refused").to_string();
+    for limit in [
+        Limit::Entries(Sparsity::new(Cardinality::Total(4))),
+        Limit::Rows(RowSparsity::Count(4)),
+    ] {
+        let message = counted
+            .with_limit(&limit)
+            .err()
+            .expect("refused")
+            .to_string();
         assert!(message.contains("quadratic"), "{message}");
     }
     let limited = Options::default().with_max_work(20_000_000);

@@ -5,9 +5,9 @@ use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{Restriction, minimize_proved};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Cardinality, Control, DenseColumns, Error, GramQuadratic, Monitor, NEGLIGIBLE, Objective,
-    Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature, Solution, Sparsity,
-    Status, Threads, Unwatched, linalg, minimize_at_cardinality, minimize_row_sparse, start,
+    Auto, Cardinality, Control, DenseColumns, Error, GramQuadratic, Limit, Monitor, NEGLIGIBLE,
+    Objective, Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature,
+    Solution, Sparsity, Status, Threads, Unwatched, linalg, minimize_auto, start,
 };
 
 const QUICK: u64 = 100_000_000;
@@ -37,10 +37,11 @@ fn solve_from(
     threads: usize,
 ) -> Result<Solution, Error> {
     let signature = Signature::stiefel(smooth.rows());
-    let problem = Problem::new(smooth, &Penalty::NONE, &signature, r)?;
+    let limit = Limit::Entries(sparsity.clone());
+    let problem = Problem::new(smooth, &Penalty::NONE, &signature, r)?.with_limit(&limit)?;
     let threads = Threads::new(Some(threads))?;
-    let found = minimize_at_cardinality(&problem, sparsity, x0, options, &threads, &mut Unwatched);
-    Ok(found?.solution)
+    let auto = Auto::default().with_options(options.clone());
+    Ok(minimize_auto(&problem, x0, &auto, &threads, &mut Unwatched)?.solution)
 }
 
 fn solve(smooth: &dyn Objective, r: usize, sparsity: &Sparsity, work: u64) -> Solution {
@@ -377,10 +378,7 @@ fn what_cannot_be_is_refused() {
     assert!(solve_from(&smooth, 2, &fine, None, &options.with_max_time(f64::NAN), 1).is_err());
     let mixed = Signature::new(&[1, 1, 1, -1, -1]).unwrap();
     let problem = Problem::new(&smooth, &Penalty::NONE, &mixed, 2).unwrap();
-    let (options, threads) = (Options::default(), Threads::serial());
-    assert!(
-        minimize_at_cardinality(&problem, &fine, None, &options, &threads, &mut Unwatched).is_err()
-    );
+    assert!(problem.with_limit(&Limit::Entries(fine)).is_err());
 }
 
 /// Stops at the second record.
@@ -411,13 +409,14 @@ fn limits_targets_and_monitors_end_a_search() {
     assert_eq!(reached.status, Status::Target);
     assert!(reached.objective <= target.target.unwrap());
     let signature = Signature::stiefel(20);
+    let limit = Limit::Entries(sparsity.clone());
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
+    let problem = problem.with_limit(&limit).unwrap();
     let threads = Threads::serial();
-    let stopped = minimize_at_cardinality(
+    let stopped = minimize_auto(
         &problem,
-        &sparsity,
         None,
-        &Options::default(),
+        &Auto::default(),
         &threads,
         &mut Impatient(0),
     );
@@ -428,18 +427,14 @@ fn limits_targets_and_monitors_end_a_search() {
 
 fn solve_rows(smooth: &Quadratic, r: usize, sparsity: RowSparsity, work: u64) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
+    let limit = Limit::Rows(sparsity);
     let problem = Problem::new(smooth, &Penalty::NONE, &signature, r).unwrap();
-    let options = Options::default().with_max_work(work);
-    minimize_row_sparse(
-        &problem,
-        sparsity,
-        None,
-        &options,
-        &Threads::serial(),
-        &mut Unwatched,
-    )
-    .unwrap()
-    .solution
+    let problem = problem.with_limit(&limit).unwrap();
+    let auto = Auto::default().with_options(Options::default().with_max_work(work));
+    let threads = Threads::serial();
+    minimize_auto(&problem, None, &auto, &threads, &mut Unwatched)
+        .unwrap()
+        .solution
 }
 
 fn rows_of(x: &Array2<f64>) -> usize {
@@ -491,16 +486,13 @@ fn rows_with_more_work_are_never_worse() {
     }
     let signature = Signature::stiefel(60);
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 4).unwrap();
-    let (options, threads) = (Options::default(), Threads::serial());
     for sparsity in [
         RowSparsity::Count(3),
         RowSparsity::Count(61),
         RowSparsity::Penalty(-1.0),
         RowSparsity::Penalty(f64::NAN),
     ] {
-        let refused =
-            minimize_row_sparse(&problem, sparsity, None, &options, &threads, &mut Unwatched);
-        assert!(refused.is_err());
+        assert!(problem.with_limit(&Limit::Rows(sparsity)).is_err());
     }
 }
 
@@ -521,10 +513,10 @@ fn a_search_within_a_proof_leaves_useless_rows_out() {
         let options = Options::default().with_max_work(work);
         let search = |x0, zero: &[usize], options: &Options, monitor: &mut dyn Monitor| {
             told.push(zero.to_vec());
-            let sparsity = sparsity.clone().without_rows(zero, r);
-            let found =
-                minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)?;
-            Ok(found.solution)
+            let limit = Limit::Entries(sparsity.clone().without_rows(zero, r));
+            let auto = Auto::default().with_options(options.clone());
+            let problem = problem.with_limit(&limit)?;
+            Ok(minimize_auto(&problem, x0, &auto, &threads, monitor)?.solution)
         };
         let form = (&smooth as &dyn QuadraticForm, r);
         let (found, bound) = minimize_proved(

@@ -14,9 +14,9 @@ use orthobcd::heuristic::{Heuristic, Prior, Profile, Task};
 use orthobcd::penalty::Penalty;
 use orthobcd::search::minimize_with;
 use orthobcd::{
-    Auto, Cardinality, Checkpoint, Control, Error, Monitor, Options, Problem, Quadratic, Result,
-    RowSparsity, Signature, Solution, Sparsity, Stages, Threads, Unwatched, follow_path,
-    minimize_at_cardinality, minimize_auto, minimize_row_sparse, start,
+    Auto, Cardinality, Checkpoint, Control, Error, Limit, Monitor, Options, Problem, Quadratic,
+    Result, RowSparsity, Signature, Solution, Sparsity, Stages, Threads, Unwatched, follow_path,
+    minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -197,22 +197,15 @@ fn limits_and_paths_end_alike() {
     let signature = Signature::stiefel(40);
     let options = Options::default().with_max_work(2_000_000_000);
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 4).unwrap();
-    let sparsity = Sparsity::new(Cardinality::Total(30));
-    ends_alike("entries", &problem, &|monitor, threads| {
-        minimize_at_cardinality(&problem, &sparsity, None, &options, threads, monitor)
-            .map(|found| found.solution)
-    });
-    ends_alike("rows", &problem, &|monitor, threads| {
-        minimize_row_sparse(
-            &problem,
-            RowSparsity::Count(9),
-            None,
-            &options,
-            threads,
-            monitor,
-        )
-        .map(|found| found.solution)
-    });
+    let auto = Auto::default().with_options(options.clone());
+    let entries = Limit::Entries(Sparsity::new(Cardinality::Total(30)));
+    let rows = Limit::Rows(RowSparsity::Count(9));
+    for (name, limit) in [("entries", entries), ("rows", rows)] {
+        let problem = problem.with_limit(&limit).unwrap();
+        ends_alike(name, &problem, &|monitor, threads| {
+            minimize_auto(&problem, None, &auto, threads, monitor).map(|found| found.solution)
+        });
+    }
     let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
     let solve = |monitor: &mut dyn Monitor, threads: &Threads| {

@@ -9,7 +9,7 @@ use orthobcd::penalty::Penalty;
 use orthobcd::{
     Auto, Control, Monitor, Objective, Options, Problem, Quadratic, Record, Side, Signature,
     Sparsity, Stages, Status, Threads, Unwatched, Update, WorkingSet, certify, follow_path, linalg,
-    minimize, minimize_at_cardinality, minimize_auto, start,
+    minimize, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -395,7 +395,13 @@ fn what_does_not_fit_is_refused() {
     let bare = Quadratic::new(-Array2::eye(3), None, None).unwrap();
     let problem = Problem::new(&bare, &Penalty::NONE, &signature, 3).unwrap();
     let problem = problem.rotations_only().unwrap();
-    let count = Sparsity::new(orthobcd::Cardinality::Total(5));
-    let error = minimize_at_cardinality(&problem, &count, None, &options, &threads, &mut Unwatched);
-    assert!(error.err().unwrap().to_string().contains("determinant"));
+    let count = orthobcd::Limit::Entries(Sparsity::new(orthobcd::Cardinality::Total(5)));
+    assert!(
+        problem
+            .with_limit(&count)
+            .err()
+            .unwrap()
+            .to_string()
+            .contains("determinant")
+    );
 }

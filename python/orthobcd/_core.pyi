@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from ._internal.gram import Precision
 from ._internal.solve import Solve
 from .kg.model import Model
-from .penalties import RowSparse
 from .problems import Problem
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto
 
@@ -45,11 +44,9 @@ __all__ = [
     "random_j_orthogonal",
     "rotate_loadings",
     "solve_auto",
-    "solve_cardinality",
     "solve_continuation",
     "solve_finite_sum",
     "solve_pairs",
-    "solve_row_sparse",
     "start_point",
     "ultra_e_epoch",
     "ultra_e_gradient",
@@ -100,22 +97,6 @@ def solve_auto(
     run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
-def solve_cardinality(
-    problem: Problem,
-    x0: str | _Matrix | None,
-    project_x0: bool,
-    _solver: Auto,
-    run: Solve,
-    callback: _Callback | None,
-) -> _Returned: ...
-def solve_row_sparse(
-    problem: Problem,
-    x0: str | _Matrix | None,
-    project_x0: bool,
-    _solver: Auto,
-    run: Solve,
-    callback: _Callback | None,
-) -> _Returned: ...
 def solve_continuation(
     problem: Problem,
     x0: str | _Matrix | None,
@@ -135,8 +116,6 @@ def largest_lam(problem: Problem, n_threads: int | None) -> float | None: ...
 def certify(problem: Problem, x: _Matrix, pairs: bool, run: Solve) -> dict[str, Any]: ...
 def lower_bound(
     problem: Problem,
-    count: int | tuple[int, ...] | None,
-    rows: RowSparse | None,
     at: tuple[float, float],
     gap_tol: float,
     run: Solve,

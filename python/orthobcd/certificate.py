@@ -20,7 +20,7 @@ from .hyperbolic.problems import (
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
 from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
-from .problems import Problem, StiefelProblem, as_problem, without_trivial_limit
+from .problems import Problem, as_problem, without_trivial_limit
 
 __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
 
@@ -272,21 +272,12 @@ def certify(
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
-    penalty = problem.penalty
-    few = penalty if isinstance(penalty, (Cardinality, RowSparse)) else None
+    limited = isinstance(problem.penalty, (Cardinality, RowSparse))
     plain = on_stiefel(problem)
-    if few is not None:
-        signs = NonNegative() if isinstance(few, Cardinality) and few.nonnegative else NoPenalty()
-        plain = StiefelProblem(plain.smooth, signs, point.shape[1])
     pairs = run
     if run.limit is not None and bound:
         pairs = Solve(max_time=PAIRS_SHARE * run.limit, n_threads=n_threads)
-    found = _core.certify(plain, point, few is None, pairs)
-    if few is not None:
-        cost = _counted(few, point)
-        found |= {"criticality": float("nan"), "penalty_value": cost}
-        found["objective"] = found["smooth_value"] + cost
-        found["magnitude"] += cost
+    found = _core.certify(plain, point, not limited, pairs)
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
     size = max(1.0, float(np.vdot(point, point)))
@@ -298,28 +289,11 @@ def certify(
             "x must be feasible to have a gap: its feasibility is "
             f"{certificate.feasibility:.3g}, its nonzeros {np.count_nonzero(point, axis=0)}"
         )
-    count = few.count if isinstance(few, Cardinality) else None
-    rows = few if isinstance(few, RowSparse) else None
     at = (certificate.objective, certificate.magnitude)
-    bounded, interrupted, error = _core.lower_bound(plain, count, rows, at, gap_tol, run)
+    bounded, interrupted, error = _core.lower_bound(plain, at, gap_tol, run)
     if error is not None:
         raise error
     return replace(certificate, bound=Bound(**bounded, interrupted=interrupted))
-
-
-def _counted(few: Cardinality | RowSparse, x: FloatArray) -> float:
-    """h(x) of a penalty on rows; of a limit, 0 if x satisfies it, else infinity."""
-    counts = np.count_nonzero(x, axis=0)
-    if isinstance(few, RowSparse):
-        rows = int(np.count_nonzero(x.any(axis=1)))
-        if few.lam is not None:
-            return few.lam * rows
-        within = few.count is not None and rows <= few.count
-    elif isinstance(few.count, int):
-        within = int(counts.sum()) <= few.count
-    else:
-        within = bool((counts <= np.asarray(few.count)).all())
-    return 0.0 if within else math.inf
 
 
 def check_bounded(problem: Problem, wish: str) -> None:

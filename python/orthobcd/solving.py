@@ -298,8 +298,7 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         for name in ("n_starts", "strategies", "plan"):
             if getattr(solver, name) is not None:
                 raise ValueError(f"{name} of Auto must be None for a {penalty}")
-        counts = isinstance(problem.penalty, Cardinality)
-        return _core.solve_cardinality if counts else _core.solve_row_sparse
+        return _core.solve_auto
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:

@@ -1,26 +1,21 @@
 //! Search under a limit on the number of nonzeros.
 
-use std::time::Instant;
-
 use ndarray::{Array2, s};
 
-use super::material::{Material, StartKind};
+use super::material::Material;
 use super::powered::on_own_rows;
-use super::search::{FIRST_ROUND, Limited, SearchSpace, checked_form, checked_start, searched};
+use super::search::{FIRST_ROUND, Limited, SearchSpace, searched};
 use super::starts::{self, Maker};
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
-use crate::problem::Problem;
-use crate::search::AutoSolution;
-use crate::solver::{Monitor, Options};
+use crate::problem::{Cardinality, Sparsity};
+use crate::report::AutoSolution;
+use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, LEADING, Opening};
-use crate::support::{
-    Axes, Cardinality, ColumnModel, Directions, GAIN, Powers, Rules, Sparsity, State, SupportMover,
-    merged, weights,
-};
+use crate::support::{Axes, ColumnModel, Directions, Powers, Rules, State, SupportMover, weights};
 use crate::threads::Threads;
 
 /// Number of smaller limits whose points are also used: the limit rounded down, its half and its quarter.
@@ -37,76 +32,26 @@ const OPENINGS: usize = 5;
 const BOUNDED: usize = 1500;
 const SHARED: usize = 400;
 
-/// Minimises f over {XᵀX = I, X within a limit on nonzeros}.
-///
-/// f must be quadratic, `½ tr(D XᵀCX) + ⟨L, X⟩` with diagonal D, and every sign +1. Within any limits the
-/// result is feasible, and no worse than an `x0` that satisfies the limit; another `x0` is truncated to it.
-///
-/// The search ends with [`Status::Converged`](crate::Status::Converged) in three cases: a round of perturbations
-/// brought no improvement and a quarter of the chains have the best value, each from a start of its own; many
-/// perturbations in a row brought no improvement; or f reached a lower bound. It ends with
-/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search.
-/// [`Options::effort`](crate::Options::effort) scales that work, the quarter and the number of perturbations.
-/// Limits on time and work end the same search earlier. Until the clock ends it, the result depends only on the
-/// arguments; more work and more effort never give a worse result.
-///
-/// ```
-/// use ndarray::Array2;
-/// use orthobcd::penalty::Penalty;
-/// use orthobcd::{
-///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Threads, Unwatched, minimize_at_cardinality,
-/// };
-///
-/// let a = Array2::from_shape_fn((50, 8), |(i, j)| ((i * (j + 3)) % 17) as f64 - 8.0);
-/// let smooth = Quadratic::from_data(a.view())?;
-/// let signature = Signature::stiefel(8);
-/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2)?;
-/// let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 2]));
-/// let options = Options::default().with_max_work(10_000_000);
-/// let threads = Threads::serial();
-/// let found = minimize_at_cardinality(&problem, &sparsity, None, &options, &threads, &mut Unwatched)?;
-/// assert!(found.solution.x.column(1).iter().filter(|&&v| v != 0.0).count() <= 2);
-/// assert!(found.solution.feasibility < 1e-12);
-/// # Ok::<(), orthobcd::Error>(())
-/// ```
+/// Minimises f under a limit on nonzero entries, from `x0` truncated to it.
 ///
 /// # Errors
-/// If the problem, the options or `x0` are invalid, f is not such a quadratic, the signature is not all +1, h
-/// ≠ 0, or no matrix with orthonormal columns satisfies the `sparsity`.
-pub fn minimize_at_cardinality(
-    problem: &Problem<'_>,
+/// If D is not diagonal, or no matrix with orthonormal columns satisfies the `sparsity`.
+pub(super) fn minimized(
+    limited: &Limited<'_>,
     sparsity: &Sparsity,
     x0: Option<Array2<f64>>,
-    options: &Options,
-    threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
-    let started = Instant::now();
-    let form = checked_form(problem, options)?;
-    let weights = weights(form, problem.components)?;
-    let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
+    let (form, threads) = (limited.form, limited.threads);
+    let weights = weights(form, limited.problem.components)?;
     let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
-    let limited = Limited {
-        started,
-        problem,
-        form,
-        lambda: 0.0,
-        first: vec![selected(form, &selection, &rules, x0.as_ref())],
-        options,
-        threads,
-    };
+    let first = vec![selected(form, &selection, &rules, x0.as_ref())];
     let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
     let prepared = |work: &TaskWork<'_>| {
-        EntrySets::new(
-            form,
-            rules.clone(),
-            (weights.clone(), selection.clone()),
-            x0.clone(),
-            threads,
-            work,
-        )
+        let own = (weights.clone(), selection.clone());
+        EntrySets::new(form, rules.clone(), own, x0.clone(), threads, work)
     };
-    Ok(searched(limited, truncated, prepared, monitor))
+    Ok(searched(limited, first, truncated, prepared, monitor))
 }
 
 /// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.
@@ -370,32 +315,8 @@ impl SearchSpace for EntrySets<'_> {
         )
     }
 
-    /// Returns a start. If supports must overlap, random starts first descend within a limit of n nonzeros,
-    /// and their columns are merged to blocks; starts by ADMM do so only if ADMM is unlikely to be feasible.
     fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<State> {
-        let kind = self.material.kind(number);
-        let merges = match kind {
-            StartKind::Splitting { .. } => !self.model.outnumbers_equations(),
-            StartKind::Scattered | StartKind::Turned | StartKind::Grown => true,
-            _ => false,
-        };
-        let Some(model) = self.disjoint.as_ref().filter(|_| merges) else {
-            return self.maker(seed, work).start(kind);
-        };
-        let mover = || SupportMover { model, work };
-        let mut state =
-            Maker::new(mover(), (&self.material, &self.directions), seed).start(kind)?;
-        let (mover, mut width) = (mover(), self.width(&state)?);
-        let mut falls = true;
-        while falls {
-            let goal = state.point.value() - GAIN * model.scale;
-            falls = mover.step(&mut state, goal, &mut width);
-        }
-        let x = work.part(work.units(opening::MERGE_WORK), |work| {
-            merged(&self.model, &state.point, work)
-        })?;
-        let point = self.model.point_of(&x, work)?;
-        Some(self.mover(work).state(point))
+        self.maker(seed, work).start(self.material.kind(number))
     }
 
     fn perturbations(&self) -> Vec<(f64, f64)> {

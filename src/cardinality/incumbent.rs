@@ -6,7 +6,7 @@ use super::powered::powered;
 use crate::limits::{Clock, TaskWork};
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern};
 use crate::problem::Problem;
-use crate::search::{AutoSolution, Run};
+use crate::report::{AutoSolution, Run};
 use crate::signature::Signature;
 use crate::solver::{Control, Monitor, Options, Record, Solution, Status};
 use crate::stored::{Stored, stored};
@@ -26,8 +26,6 @@ stored!(Best { x, last });
 /// The incumbent, its history, and the monitor.
 pub(super) struct SparseIncumbent<'a> {
     problem: &'a Problem<'a>,
-    /// The penalty λ of a nonzero row.
-    lambda: f64,
     clock: &'a Clock,
     options: &'a Options,
     monitor: &'a mut dyn Monitor,
@@ -41,14 +39,13 @@ pub(super) struct SparseIncumbent<'a> {
 
 impl<'a> SparseIncumbent<'a> {
     pub(super) fn new(
-        (problem, lambda): (&'a Problem<'a>, f64),
+        problem: &'a Problem<'a>,
         clock: &'a Clock,
         options: &'a Options,
         monitor: &'a mut dyn Monitor,
     ) -> Self {
         Self {
             problem,
-            lambda,
             clock,
             options,
             monitor,
@@ -143,15 +140,6 @@ impl<'a> SparseIncumbent<'a> {
         control
     }
 
-    fn penalty(&self, x: &Array2<f64>) -> f64 {
-        let rows = x.outer_iter().filter(|row| row.iter().any(|&v| v != 0.0));
-        if self.lambda > 0.0 {
-            self.lambda * rows.count() as f64
-        } else {
-            0.0
-        }
-    }
-
     /// Accepts a point if it is feasible and lower by more than `least`; returns whether it was accepted.
     pub(super) fn accept(&mut self, mut x: Array2<f64>, least: f64) -> bool {
         let signature = Signature::stiefel(x.nrows());
@@ -159,7 +147,7 @@ impl<'a> SparseIncumbent<'a> {
         if drift(x.view(), &signature, eye.view()) > REPAIR_THRESHOLD {
             x = project_onto_pattern(&x, &signature, eye.view());
         }
-        let value = self.problem.smooth.value(x.view(), &Threads::serial()) + self.penalty(&x);
+        let value = self.problem.objective(x.view(), &Threads::serial());
         let feasibility = drift(x.view(), &signature, eye.view());
         if !(value < self.value() - least.max(0.0)) || !(feasibility <= FEASIBLE) {
             return false;
@@ -194,7 +182,7 @@ impl<'a> SparseIncumbent<'a> {
             self.history.push(last);
         }
         self.save();
-        let penalty_value = self.penalty(&self.x);
+        let penalty_value = self.problem.penalty_value(self.x.view());
         let updates = self.history.len() - 1;
         let last = self.history[updates];
         self.history.push(Record { seconds, ..last });

@@ -17,8 +17,6 @@ pub(super) enum StartKind {
     },
     /// A point of [`Material::points`].
     Opening(usize),
-    Scattered,
-    Turned,
     Grown,
 }
 
@@ -30,27 +28,26 @@ impl StartKind {
             Self::Selection => "selection",
             Self::Splitting { .. } => "splitting",
             Self::Opening(_) => "opening",
-            Self::Scattered => "scattered",
-            Self::Turned => "turned",
             Self::Grown => "grown",
         }
     }
 }
 
 /// The first starts: points that need no search, best first, among starts of other kinds.
-const FIRST: [StartKind; 11] = [
+const FIRST: [StartKind; 9] = [
     StartKind::Opening(0),
     StartKind::Grown,
     StartKind::Opening(1),
     StartKind::Splitting { first: true },
     StartKind::Grown,
-    StartKind::Scattered,
     StartKind::Opening(2),
     StartKind::Selection,
-    StartKind::Turned,
     StartKind::Opening(3),
     StartKind::Opening(4),
 ];
+
+/// One of this number of further starts is by ADMM, the others are grown.
+const SPLITTINGS: usize = 3;
 
 /// The data from which starts are made.
 pub(super) struct Material {
@@ -89,7 +86,7 @@ impl Material {
         }
     }
 
-    /// Returns the kind of start `number`: a given start, the best kinds, then random kinds in turn.
+    /// Returns the kind of start `number`: a given start, the best kinds, then grown ones and ADMM in turn.
     pub(super) fn kind(&self, number: usize) -> StartKind {
         let Some(index) = number.checked_sub(usize::from(self.given.is_some())) else {
             return StartKind::Given;
@@ -107,10 +104,8 @@ impl Material {
         };
         first
             .nth(index)
-            .unwrap_or(match (index - index.min(strong)) % 5 {
+            .unwrap_or(match (index - index.min(strong)) % SPLITTINGS {
                 1 => StartKind::Splitting { first: false },
-                2 => StartKind::Scattered,
-                3 => StartKind::Turned,
                 _ => StartKind::Grown,
             })
     }

@@ -14,5 +14,52 @@ mod search;
 mod starts;
 mod stationary;
 
-pub use entries::minimize_at_cardinality;
-pub use rows::{RowSparsity, minimize_row_sparse};
+use std::time::Instant;
+
+use ndarray::Array2;
+
+use crate::error::Result;
+use crate::problem::{Limit, Problem};
+use crate::report::AutoSolution;
+use crate::solver::{Monitor, Options};
+use crate::start;
+use crate::threads::Threads;
+use search::Limited;
+
+/// Minimises f under the [limit](Problem::with_limit) of a problem.
+///
+/// Within any limits on time and work the result is feasible, and no worse than an `x0` that satisfies the limit; another
+/// `x0` is truncated to it. The search ends with [`Status::Converged`](crate::Status::Converged) in three cases: a round
+/// of perturbations brought no improvement and a quarter of the chains have the best value, each from a start of its own;
+/// many perturbations in a row brought no improvement; or f reached a lower bound. It ends with
+/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`] scales that work,
+/// the quarter and the number of perturbations. Limits on time and work end the same search earlier. Until the clock ends
+/// it, the result depends only on the arguments; more work and more effort never give a worse result.
+///
+/// # Errors
+/// If the options or `x0` are invalid, D is not diagonal, or no matrix with orthonormal columns satisfies the limit.
+pub(crate) fn minimize_limited(
+    (problem, limit): (&Problem<'_>, &Limit),
+    x0: Option<Array2<f64>>,
+    options: &Options,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<AutoSolution> {
+    let (started, form) = (Instant::now(), problem.quadratic()?);
+    options.check_search(form.order())?;
+    if let Some(x0) = &x0 {
+        problem.check_start(x0.view())?;
+    }
+    let x0 = x0.map(|x0| start::given(&x0, false, false)).transpose()?;
+    let limited = Limited {
+        started,
+        problem,
+        form,
+        options,
+        threads,
+    };
+    match limit {
+        Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, monitor),
+        Limit::Rows(rows) => Ok(rows::minimized(&limited, *rows, x0, monitor)),
+    }
+}

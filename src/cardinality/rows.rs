@@ -7,22 +7,19 @@
 //! their span (an eigenvalue of a 2×2 matrix). Dropping row i removes one entry from the direction V_i of the
 //! span. Swaps are thus estimated by products alone, and the best ones are tried by eigenvalues.
 
-use std::time::Instant;
-
 use ndarray::{Array2, Axis, s};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::powered::on_rows;
-use super::search::{Limited, SearchSpace, checked_form, checked_start, searched};
+use super::search::{Limited, SearchSpace, searched};
 use crate::continuation::top_diagonal;
-use crate::error::{Error, Result};
 use crate::limits::TaskWork;
 use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
-use crate::problem::Problem;
-use crate::search::AutoSolution;
-use crate::solver::{Monitor, Options};
+use crate::problem::RowSparsity;
+use crate::report::AutoSolution;
+use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::stored::stored;
 use crate::support::{
@@ -41,75 +38,25 @@ const KEPT: (f64, f64) = (0.2, 0.9);
 const BLOCKS: usize = 6;
 const STEPS: usize = 30;
 
-/// Limit on the nonzero rows of X, or penalty for them.
-///
-/// ```
-/// let sparsity = orthobcd::RowSparsity::Count(10);
-/// assert_ne!(sparsity, orthobcd::RowSparsity::Penalty(1.0));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum RowSparsity {
-    /// At most this number of rows, at least r.
-    Count(usize),
-    /// Any number of rows, with h(X) = λ times the number of nonzero rows; the value is λ.
-    Penalty(f64),
-}
-
-/// Minimises f over {XᵀX = I}, with few nonzero rows or a penalty for each.
-///
-/// f must be `½ tr(XᵀCX)`, and every sign +1. Limits, statuses and reproducibility are those of
-/// [`minimize_at_cardinality`](crate::minimize_at_cardinality). X is exactly optimal for its rows, up to a
-/// rotation of its columns, which are eigenvectors of C on these rows.
-///
-/// # Errors
-/// If the problem, the options or `x0` are invalid, f is not such a quadratic, the signature is not all +1, h
-/// ≠ 0, the number of rows is not between r and n, or λ is negative or not finite.
-pub fn minimize_row_sparse(
-    problem: &Problem<'_>,
+/// Minimises f under a limit on nonzero rows, or with a penalty for each, from the rows of `x0`. X is exactly optimal
+/// for its rows, up to a rotation of its columns, which are eigenvectors of C on these rows.
+pub(super) fn minimized(
+    limited: &Limited<'_>,
     sparsity: RowSparsity,
     x0: Option<Array2<f64>>,
-    options: &Options,
-    threads: &Threads,
     monitor: &mut dyn Monitor,
-) -> Result<AutoSolution> {
-    let started = Instant::now();
-    let form = checked_form(problem, options)?;
-    let (n, r) = (form.order(), problem.components);
-    if !form.is_trace_form() {
-        return Err(Error::invalid(
-            "smooth",
-            "must be ½ tr(XᵀCX) where rows are counted",
-        ));
-    }
+) -> AutoSolution {
+    let (form, threads) = (limited.form, limited.threads);
+    let (n, r) = (form.order(), limited.problem.components);
     let lambda = match sparsity {
-        RowSparsity::Count(count) if !(r..=n).contains(&count) => {
-            let message = format!("must be between r = {r} and n = {n}, got {count}");
-            return Err(Error::invalid("count", message));
-        }
-        RowSparsity::Penalty(lambda) if !(lambda.is_finite() && lambda >= 0.0) => {
-            return Err(Error::invalid(
-                "lam",
-                format!("must be finite and nonnegative, got {lambda}"),
-            ));
-        }
         RowSparsity::Count(_) => 0.0,
         RowSparsity::Penalty(lambda) => lambda,
     };
-    let x0 = x0.map(|x0| checked_start(problem, &x0)).transpose()?;
     let given = x0.as_ref().map(|x0| support::nonzero_rows(x0.view()));
     let within =
         |rows: &Vec<usize>| !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count);
-    let limited = Limited {
-        started,
-        problem,
-        form,
-        lambda,
-        first: std::iter::once(top_diagonal(form, r))
-            .chain(x0.filter(|_| given.as_ref().is_some_and(within)))
-            .collect(),
-        options,
-        threads,
-    };
+    let first = std::iter::once(top_diagonal(form, r))
+        .chain(x0.filter(|_| given.as_ref().is_some_and(within)));
     let about = sparsity.about(r).min(n);
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |work: &TaskWork<'_>| {
@@ -130,7 +77,7 @@ pub fn minimize_row_sparse(
             opening: Vec::new(),
         })
     };
-    Ok(searched(limited, truncated, prepared, monitor))
+    searched(limited, first.collect(), truncated, prepared, monitor)
 }
 
 impl RowSparsity {

@@ -19,14 +19,12 @@ use ndarray::Array2;
 
 use super::incumbent::SparseIncumbent;
 use super::stationary::StationarySupports;
-use crate::error::{Error, Result};
 use crate::limits::{Clock, TaskWork};
 use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
-use crate::search::{AutoSolution, Run};
+use crate::report::{AutoSolution, Run};
 use crate::solver::{Monitor, Options, Status};
-use crate::start;
 use crate::stored::{Stored, stored};
 use crate::support::GAIN;
 use crate::threads::{Threads, locked};
@@ -179,33 +177,6 @@ pub(super) trait SearchSpace: Sync {
     fn scale(&self) -> f64;
 }
 
-/// Checks the options and returns f as a quadratic form; every sign must be +1 and h = 0.
-pub(super) fn checked_form<'a>(
-    problem: &Problem<'a>,
-    options: &Options,
-) -> Result<&'a dyn QuadraticForm> {
-    let form = problem.quadratic()?;
-    options.check_search(form.order())?;
-    if !problem.signature.is_definite() || problem.signature.sign(0) < 0.0 {
-        return Err(Error::invalid("signature", "must be all +1"));
-    }
-    if !problem.penalty.is_none() {
-        let message = "must be none where nonzeros or rows are counted";
-        return Err(Error::invalid("penalty", message));
-    }
-    if problem.rotations {
-        let message = "must be none where nonzeros or rows are counted";
-        return Err(Error::invalid("determinant", message));
-    }
-    Ok(form)
-}
-
-/// Returns a given start, orthonormal to rounding.
-pub(super) fn checked_start(problem: &Problem<'_>, x0: &Array2<f64>) -> Result<Array2<f64>> {
-    problem.check_start(x0.view())?;
-    start::given(x0, false, false)
-}
-
 /// A chain of descents and perturbations.
 struct Chain<S> {
     /// Number of the start of the chain, and the incumbent if the chain begins there instead.
@@ -300,18 +271,17 @@ pub(super) struct Limited<'a> {
     pub(super) started: Instant,
     pub(super) problem: &'a Problem<'a>,
     pub(super) form: &'a dyn QuadraticForm,
-    /// The penalty λ of a nonzero row.
-    pub(super) lambda: f64,
-    /// Feasible points that need no work; the first one has a nonzero for each column.
-    pub(super) first: Vec<Array2<f64>>,
     pub(super) options: &'a Options,
     pub(super) threads: &'a Threads,
 }
 
 /// Searches the space that `prepared` returns: from the first points, those of a truncated power method,
 /// whose steps end in the point near Y that `truncated` returns, and the points that need no search.
+///
+/// `first` are feasible points that need no work; the first one has a nonzero for each column.
 pub(super) fn searched<W: SearchSpace + Send>(
-    limited: Limited<'_>,
+    limited: &Limited<'_>,
+    first: Vec<Array2<f64>>,
     truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
     prepared: impl Fn(&TaskWork<'_>) -> Option<W> + Sync,
     monitor: &mut dyn Monitor,
@@ -319,16 +289,15 @@ pub(super) fn searched<W: SearchSpace + Send>(
     let (options, threads) = (limited.options, limited.threads);
     let clock = &Clock::with_unit(limited.started, options.max_time, true);
     let limit = limit(options, limited.form, limited.problem.components);
-    let mut incumbent =
-        SparseIncumbent::new((limited.problem, limited.lambda), clock, options, monitor);
+    let mut incumbent = SparseIncumbent::new(limited.problem, clock, options, monitor);
     let mut least = f64::NEG_INFINITY;
-    for point in &limited.first {
+    for point in &first {
         incumbent.accept(point.clone(), least);
         least = 0.0;
     }
     // The work limit ends the search, not the computation of its first points.
     let work = TaskWork::new(clock, f64::INFINITY);
-    let first = limited.first.into_iter().next().unwrap_or_default();
+    let first = first.into_iter().next().unwrap_or_default();
     if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &work), truncated) {
         return incumbent.finish(ended, work.spent());
     }

@@ -1,10 +1,9 @@
 //! Starts of descents, and perturbations.
 //!
 //! Starts are: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated
-//! by varimax or at random, [truncated](super::cut) directly or by ADMM; random entries; and columns made
-//! one after the other by [truncated power iterations](crate::support::Powers), on rows of no other column or
-//! orthogonally to them. A perturbation makes some columns again, swaps entries at random, or runs ADMM from
-//! the point.
+//! by varimax and [truncated](crate::support::cut) by ADMM; and columns made one after the other by
+//! [truncated power iterations](crate::support::Powers), on rows of no other column or orthogonally to them. A
+//! perturbation makes some columns again, swaps entries at random, or runs ADMM from the point.
 
 use ndarray::Array2;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -13,13 +12,13 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::material::{Material, StartKind};
-use crate::manifold::{perturbed, polar};
+use crate::manifold::perturbed;
 use crate::objective::gradient_work;
+use crate::problem::Cardinality;
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
 use crate::support::{
-    Cardinality, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover,
-    free_rows,
+    ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover, free_rows,
 };
 
 /// Steps of the truncated power method on shared rows.
@@ -148,14 +147,6 @@ impl<'a> Maker<'a> {
                 let point = model.point_of(&material.points[number], self.mover.work);
                 point.map(|point| self.cut().optimised(point))
             }
-            StartKind::Scattered => self.scattered(),
-            StartKind::Turned => {
-                let r = self.columns();
-                let random =
-                    Array2::from_shape_fn((r, r), |_| StandardNormal.sample(&mut self.random));
-                let turned = material.basis.dot(&polar(&random));
-                self.cut().feasible(self.cut().largest(&turned))
-            }
             StartKind::Grown => self.grown(),
         };
         Some(self.mover.state(point.or_else(|| self.selection())?))
@@ -188,38 +179,6 @@ impl<'a> Maker<'a> {
         let near = self.cut().feasible(self.cut().largest(&cut));
         let point = near.or_else(|| self.selection())?;
         Some(self.mover.state(point))
-    }
-
-    /// Returns a point from random entries with random values, mostly in rows with large entries in the
-    /// eigenvectors.
-    fn scattered(&mut self) -> Option<SparsePoint> {
-        let rules = &self.mover.model.rules;
-        let material = self.material;
-        let mut parts = vec![Part::default(); self.columns()];
-        let mut owned = vec![false; self.mover.model.order()];
-        for (t, part) in parts.iter_mut().enumerate() {
-            let count = match &rules.cardinality {
-                Cardinality::Columns(counts) => counts[t],
-                Cardinality::Total(total) => total / self.columns(),
-            };
-            rules.included[t].iter().for_each(|&i| part.insert(i, 1.0));
-            for _ in part.rows.len()..count {
-                let free = |i: usize| !(rules.nonnegative && owned[i]) && part.entry(i).is_none();
-                if let Some(i) = self.row(|i| rules.admits(i, t) && free(i), &material.pool) {
-                    let value: f64 = StandardNormal.sample(&mut self.random);
-                    part.insert(
-                        i,
-                        if rules.nonnegative {
-                            value.abs()
-                        } else {
-                            value
-                        },
-                    );
-                    owned[i] = true;
-                }
-            }
-        }
-        self.cut().feasible(parts)
     }
 
     /// Grows every column anew, one after the other.

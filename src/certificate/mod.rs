@@ -195,7 +195,7 @@ fn evaluated(
     let x = x.as_standard_layout();
     let tracker = problem.tracker(x.view(), threads);
     let (smooth_value, gradient) = (tracker.value(x.view()), tracker.gradient(threads));
-    let penalty_value = problem.penalty.value(x.view());
+    let penalty_value = problem.penalty_value(x.view());
     let k = if signature.is_definite() {
         Array2::eye(r)
     } else {
@@ -207,18 +207,15 @@ fn evaluated(
         smooth_value,
         penalty_value,
         magnitude: problem.magnitude(smooth_value, penalty_value, constant),
-        feasibility: drift(x.view(), signature, k.view()) + problem.penalty.infeasibility(x.view()),
+        feasibility: drift(x.view(), signature, k.view()) + problem.infeasibility(x.view()),
         block2_gap: f64::NAN,
         block2_pair: None,
         block2_columns: false,
         block2_measure: f64::NAN,
-        criticality: criticality_while(
-            problem.penalty,
-            x.view(),
-            gradient.view(),
-            signature,
-            go_on,
-        ),
+        criticality: match problem.limit {
+            Some(_) => f64::NAN,
+            None => criticality_while(problem.penalty, x.view(), gradient.view(), signature, go_on),
+        },
         stationarity: (signature.is_definite() || n == r)
             .then(|| stationarity(x.view(), gradient.view(), signature)),
         pairs: 0,

@@ -35,19 +35,18 @@ const FIRST: f64 = 1.0 / 32.0;
 /// use orthobcd::certificate::{Restriction, minimize_proved};
 /// use orthobcd::penalty::Penalty;
 /// use orthobcd::{
-///     Cardinality, Options, Problem, Quadratic, Signature, Sparsity, Status, Threads, Unwatched, minimize_at_cardinality,
+///     Auto, Cardinality, Limit, Options, Problem, Quadratic, Signature, Sparsity, Status, Threads, Unwatched, minimize_auto,
 /// };
 ///
 /// let smooth = Quadratic::new(array![[-3.0, 0.5, 0.1], [0.5, -2.0, 0.0], [0.1, 0.0, -1.0]], None, None)?;
 /// let signature = Signature::stiefel(3);
-/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 1)?;
-/// let count = Cardinality::Total(2);
-/// let (sparsity, restriction) = (Sparsity::new(count.clone()), Restriction::Cardinality(count));
+/// let limit = Limit::Entries(Sparsity::new(Cardinality::Total(2)));
+/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 1)?.with_limit(&limit)?;
+/// let restriction = Restriction::of(&problem).expect("a limit");
 /// let (options, threads) = (Options::default().with_max_work(10_000_000_000), Threads::serial());
-/// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, zero, options, monitor| {
-///     let sparsity = sparsity.clone().without_rows(zero, 1);
-///     let found = minimize_at_cardinality(&problem, &sparsity, x0, options, &threads, monitor)?;
-///     Ok(found.solution)
+/// let (found, bound) = minimize_proved((&smooth, 1), &restriction, 1e-3, &options, &threads, &mut Unwatched, |x0, _, options, monitor| {
+///     let auto = Auto::default().with_options(options.clone());
+///     Ok(minimize_auto(&problem, x0, &auto, &threads, monitor)?.solution)
 /// })?;
 /// assert_eq!(found.status, Status::Proved);
 /// assert!(bound.gap <= 1e-3 && found.objective >= bound.value);

@@ -235,11 +235,8 @@ impl<'a> Known<'a> {
             return go_on().then_some((oracle, known, profile));
         }
         let free = Problem {
-            smooth: problem.smooth,
             penalty: &Penalty::NONE,
-            signature: problem.signature,
-            components: problem.components,
-            rotations: problem.rotations,
+            ..*problem
         };
         let smooth = Oracle::evaluated(&free, k, lipschitz, work);
         let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, work.limit(1.0));

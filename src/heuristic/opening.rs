@@ -5,8 +5,9 @@ use ndarray::Array2;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, LEAST, Prior, Task};
 use crate::limits::TaskWork;
+use crate::problem::{Cardinality, Sparsity};
 use crate::support::opening::{self, DISJOINT, LARGEST, LEADING, SHARED};
-use crate::support::{Cardinality, ColumnModel, Rules, Sparsity, weights};
+use crate::support::{ColumnModel, Rules, weights};
 
 /// The openings that are tried.
 const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];

@@ -419,6 +419,7 @@ mod tests {
             signature: &signature,
             components: 3,
             rotations: false,
+            limit: None,
         };
         let clock = Clock::new(Instant::now(), None);
         let work = TaskWork::new(&clock, 1e9);

@@ -8,38 +8,20 @@ use pyo3::types::PyDict;
 
 use super::Instance;
 use super::guard::released;
-use super::input::{AnyProblem, Count, RowSparse, Run};
+use super::input::{AnyProblem, Run};
 use super::memory::reserve_numbers;
 use super::watch::Watch;
 use crate::certificate::{BoundOptions, FORMED_ROWS, Restriction, lower_bound, minimize_proved};
-use crate::penalty::Penalty;
 use crate::search::{Auto, AutoSolution, minimize_auto};
 use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
 
 /// Number of matrices of the size of C in a lower bound.
 const BOUND_ARRAYS: f64 = 4.0;
 
-/// Returns the restriction of the entries of X by a penalty.
-pub(super) fn restriction(penalty: &Penalty) -> PyResult<Restriction> {
+/// Returns the restriction of the entries of X by a penalty or a limit.
+pub(super) fn restriction(problem: &Problem<'_>) -> PyResult<Restriction> {
     let message = "bound must be False for this penalty";
-    Restriction::of(penalty).ok_or_else(|| PyTypeError::new_err(message))
-}
-
-impl From<&RowSparse> for Restriction {
-    fn from(rows: &RowSparse) -> Self {
-        match (rows.count, rows.lam) {
-            (Some(count), _) => Self::Rows(count),
-            (_, lam) => Self::RowPenalty(lam.unwrap_or(0.0)),
-        }
-    }
-}
-
-/// Returns the restriction to a number of nonzeros.
-pub(super) fn few(count: Count, nonnegative: bool) -> Restriction {
-    match nonnegative {
-        true => Restriction::NonnegativeCardinality(count.into()),
-        false => Restriction::Cardinality(count.into()),
-    }
+    Restriction::of(problem).ok_or_else(|| PyTypeError::new_err(message))
 }
 
 /// Returns f as a quadratic form, or an error if it is none.
@@ -51,16 +33,12 @@ pub(super) fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
 /// Returns a lower bound on the objective, whether a signal ended the search, and the exception that a signal
 /// handler raised, except for Ctrl-C.
 ///
-/// The objective is that of the problem, or its smooth part with `count` or `rows`: under that limit on
-/// nonzeros, with that number of nonzero rows, or with a penalty for each of them. The gap is that of a point
-/// whose F and magnitude are `at`.
+/// The gap is that of a point whose F and magnitude are `at`.
 #[pyfunction]
 #[pyo3(name = "lower_bound")]
 pub(super) fn certified_bound<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
-    count: Option<Count>,
-    rows: Option<RowSparse>,
     at: (f64, f64),
     gap_tol: f64,
     run: Run,
@@ -68,11 +46,7 @@ pub(super) fn certified_bound<'py>(
     let instance = Instance::new(&problem, &run)?;
     let form = quadratic(&*instance.smooth)?;
     reserve_bound(form)?;
-    let restriction = match (count, rows) {
-        (Some(count), _) => few(count, problem.penalty.nonnegative()),
-        (_, Some(rows)) => Restriction::from(&rows),
-        _ => restriction(&problem.penalty)?,
-    };
+    let restriction = restriction(&instance.problem()?)?;
     let mut options = BoundOptions::new(at.0, at.1);
     (options.gap_tol, options.max_time) = (gap_tol, run.time());
     let mut watch = Watch::new(None, run.door());
@@ -151,10 +125,16 @@ pub(super) fn auto_and_bound(
         &auto.options,
         threads,
         watch,
-        |from, _, options, watch| {
+        |from, zero, options, watch| {
             let auto = auto.clone().with_options(options.clone());
-            let mut found =
-                minimize_auto(problem, from.or_else(|| x0.clone()), &auto, threads, watch)?;
+            let r = problem.components;
+            let limit = problem.limit.map(|limit| limit.without_rows(zero, r));
+            let limited = Problem {
+                limit: limit.as_ref(),
+                ..*problem
+            };
+            let from = from.or_else(|| x0.clone());
+            let mut found = minimize_auto(&limited, from, &auto, threads, watch)?;
             let solution = found.solution.clone();
             if let Some((seconds, before)) = whole.take() {
                 for run in &mut found.runs {

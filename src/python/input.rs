@@ -17,7 +17,7 @@ use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, Sparse
 use crate::penalty::{Penalty, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::working_set::{Rule, View, WorkingSet};
-use crate::{Cardinality, Error, Result, Threads};
+use crate::{Cardinality, Error, Limit as Restriction, Result, RowSparsity, Sparsity, Threads};
 
 /// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
 #[derive(FromPyObject)]
@@ -271,7 +271,7 @@ pub(super) fn penalty_value(penalty: Penalty, x: PyReadonlyArray2<'_, f64>) -> f
 
 /// The `count` of `orthobcd.Cardinality`.
 #[derive(Clone, FromPyObject)]
-pub(super) enum Count {
+enum Count {
     Total(usize),
     Columns(Vec<usize>),
 }
@@ -288,15 +288,100 @@ impl From<Count> for Cardinality {
 /// `orthobcd.RowSparse`.
 #[derive(FromPyObject)]
 pub(super) struct RowSparse {
-    pub(super) lam: Option<f64>,
-    pub(super) count: Option<usize>,
+    lam: Option<f64>,
+    count: Option<usize>,
+}
+
+/// Rows for all columns alike, or for each column.
+#[derive(FromPyObject)]
+enum Chosen {
+    All(Vec<usize>),
+    Each(Vec<Vec<usize>>),
+}
+
+impl Chosen {
+    /// Returns the entries in a matrix with r columns.
+    fn entries(&self, r: usize) -> Vec<(usize, usize)> {
+        let rows = |t: usize| match self {
+            Self::All(rows) => rows,
+            Self::Each(each) => &each[t],
+        };
+        let columns = match self {
+            Self::All(_) => r,
+            Self::Each(each) => each.len(),
+        };
+        (0..columns)
+            .flat_map(|t| rows(t).iter().map(move |&i| (i, t)))
+            .collect()
+    }
+}
+
+/// `orthobcd.Cardinality`.
+#[derive(FromPyObject)]
+pub(super) struct AnyCardinality {
+    count: Count,
+    nonnegative: bool,
+    include: Chosen,
+    exclude: Chosen,
+}
+
+/// The penalty of a problem, or its limit.
+pub(super) enum Restrained {
+    Penalty(Penalty),
+    Entries(AnyCardinality),
+    Rows(RowSparse),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Restrained {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if object.hasattr("_kind")? || !object.hasattr("count")? {
+            return object.extract().map(Self::Penalty);
+        }
+        match object.hasattr("include")? {
+            true => object.extract().map(Self::Entries),
+            false => object.extract().map(Self::Rows),
+        }
+    }
+}
+
+impl Restrained {
+    /// Returns the penalty; none with a limit.
+    pub(super) fn penalty(&self) -> &Penalty {
+        match self {
+            Self::Penalty(penalty) => penalty,
+            _ => &Penalty::NONE,
+        }
+    }
+
+    /// Returns the limit on matrices with r columns, if there is one.
+    ///
+    /// # Errors
+    /// If neither or both of a number of rows and their penalty are given.
+    fn limit(&self, r: usize) -> Result<Option<Restriction>> {
+        Ok(Some(match self {
+            Self::Penalty(_) => return Ok(None),
+            Self::Entries(entries) => Restriction::Entries(
+                Sparsity::new(entries.count.clone().into())
+                    .with_nonnegative(entries.nonnegative)
+                    .with_include(entries.include.entries(r))
+                    .with_exclude(entries.exclude.entries(r)),
+            ),
+            Self::Rows(rows) => Restriction::Rows(match (rows.count, rows.lam) {
+                (Some(count), None) => RowSparsity::Count(count),
+                (None, Some(lam)) => RowSparsity::Penalty(lam),
+                _ => return Err(Error::invalid("lam", "must be given, or count, not both")),
+            }),
+        }))
+    }
 }
 
 /// Problem as Python describes it: smooth, penalty, signature (None on the Stiefel manifold), shape.
 #[derive(FromPyObject)]
 pub(super) struct AnyProblem<'py> {
     pub(super) smooth: AnySmooth<'py>,
-    pub(super) penalty: Penalty,
+    penalty: Restrained,
     pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
     pub(super) shape: (usize, usize),
     /// Required det X, if there is one.
@@ -307,6 +392,14 @@ pub(super) struct AnyProblem<'py> {
 impl AnyProblem<'_> {
     pub(super) fn rotations(&self) -> bool {
         self.determinant.is_some()
+    }
+
+    /// Returns the penalty, none with a limit, and the limit.
+    ///
+    /// # Errors
+    /// If the limit is not valid.
+    pub(super) fn restrained(&self) -> Result<(&Penalty, Option<Restriction>)> {
+        Ok((self.penalty.penalty(), self.penalty.limit(self.shape.1)?))
     }
 }
 

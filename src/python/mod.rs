@@ -1,7 +1,6 @@
 //! Interface of Python and the core: reads arguments, releases the GIL, polls signals and maps errors.
 
 mod bound;
-mod cardinality;
 mod checkpoint;
 mod finite_sum;
 mod guard;
@@ -25,7 +24,7 @@ use pyo3::types::PyDict;
 
 use crate::objective::GoOn;
 use crate::penalty::Penalty;
-use crate::problem::Problem;
+use crate::problem::{Limit, Problem};
 use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
 use crate::{Error, Objective, Signature, Threads, minimize, start};
@@ -49,6 +48,7 @@ struct Instance<'a> {
     smooth: Box<dyn Objective + 'a>,
     trouble: Arc<Trouble>,
     penalty: &'a Penalty,
+    limit: Option<Limit>,
     components: usize,
     rotations: bool,
     /// True if Python gave a signature: XᵀJX of a given start is then kept, whatever its value.
@@ -69,11 +69,13 @@ impl<'a> Instance<'a> {
         let threads = Threads::new(n_threads)?;
         let trouble = Arc::new(Trouble::default());
         let smooth = guarded(|| problem.smooth.build(&trouble))?;
+        let (penalty, limit) = problem.restrained()?;
         Ok(Self {
             signature: signature_or_stiefel(problem.signature.as_ref(), smooth.rows())?,
             smooth,
             trouble,
-            penalty: &problem.penalty,
+            penalty,
+            limit,
             components: problem.shape.1,
             rotations: problem.rotations(),
             mixed: problem.signature.is_some(),
@@ -140,10 +142,11 @@ impl<'a> Instance<'a> {
         if let (true, StartPoint::Given(x0)) = (self.mixed, x0) {
             return Ok(x0.as_array().to_owned());
         }
-        let nonnegative = self.penalty.nonnegative();
+        let limit = self.limit.as_ref();
+        let nonnegative = self.penalty.nonnegative() || limit.is_some_and(Limit::nonnegative);
         let whole = (&*self.smooth, self.components, &self.threads);
         let point = x0.point(py, whole, nonnegative, project, run, watch)?;
-        if !project && matches!(x0, StartPoint::Given(_)) {
+        if limit.is_some() || !project && matches!(x0, StartPoint::Given(_)) {
             return Ok(point);
         }
         let point = match x0 {
@@ -160,10 +163,11 @@ impl<'a> Instance<'a> {
     fn problem(&self) -> Result<Problem<'_>, Error> {
         let (smooth, penalty) = (&*self.smooth, self.penalty);
         let problem = Problem::new(smooth, penalty, &self.signature, self.components)?;
-        if self.rotations {
-            return problem.rotations_only();
+        match (self.rotations, &self.limit) {
+            (true, _) => problem.rotations_only(),
+            (false, Some(limit)) => problem.with_limit(limit),
+            (false, None) => Ok(problem),
         }
-        Ok(problem)
     }
 }
 
@@ -319,9 +323,6 @@ mod _core {
 
     #[pymodule_export]
     use super::watch::Stop;
-
-    #[pymodule_export]
-    use super::cardinality::{solve_cardinality, solve_row_sparse};
 
     #[pymodule_export]
     use super::finite_sum::solve_finite_sum;

@@ -100,7 +100,7 @@ pub(super) fn solve_auto<'py>(
     let proof = match run.gap_tol {
         Some(gap_tol) => {
             reserve_bound(quadratic(&*instance.smooth)?)?;
-            Some((restriction(&problem.penalty)?, gap_tol))
+            Some((restriction(&instance.problem()?)?, gap_tol))
         }
         None => None,
     };

@@ -6,10 +6,11 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::answer;
 use super::incumbent::Incumbent;
-use super::options::{Auto, AutoSolution};
+use super::options::Auto;
 use super::phases::{LANES, Search};
 use super::plan::Entries;
 use super::rounds::{COLUMNS, Rounds};
+use crate::cardinality::minimize_limited;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, Prepared, registry};
@@ -17,6 +18,7 @@ use crate::limits::{Clock, RATE, TaskWork};
 use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
+use crate::report::AutoSolution;
 use crate::solver::{Monitor, Status, start_within};
 use crate::start;
 use crate::threads::Threads;
@@ -31,7 +33,7 @@ const FASTEST: f64 = 4.0;
 ///
 /// # Errors
 /// If the problem, the options or the shape of `x0` are invalid, a gradient does not match its f, the
-/// signature is all −1, or strategies are given for a mixed signature or are unknown names.
+/// signature is all −1, or strategies are given for a mixed signature or a limit, or are unknown names.
 pub fn minimize_auto(
     problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
@@ -58,6 +60,9 @@ pub fn minimize_with(
     let started = Instant::now();
     let form = problem.smooth.quadratic();
     check(problem, heuristics, auto)?;
+    if let Some(limit) = problem.limit {
+        return minimize_limited((problem, limit), x0, &auto.options, threads, monitor);
+    }
     let clock = Clock::with_unit(
         started,
         auto.options.max_time,
@@ -198,6 +203,11 @@ fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) 
             "strategies",
             "must not be given for a mixed signature",
         ));
+    }
+    let chosen = auto.starts.is_some() || auto.strategies.is_some() || auto.plan.is_some();
+    if problem.limit.is_some() && chosen {
+        let message = "must not be given, nor a number of starts or a plan, under a limit on nonzeros or rows";
+        return Err(Error::invalid("strategies", message));
     }
     if auto.starts == Some(0) {
         return Err(Error::invalid("n_starts", "must be at least 1, got 0"));

@@ -157,6 +157,7 @@ impl Compact {
             signature: &self.signature,
             components,
             rotations: false,
+            limit: None,
         }
     }
 

@@ -9,8 +9,9 @@ use crate::heuristic::{Kind, Profile};
 use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
 use crate::problem::Problem;
+use crate::problem::{Cardinality, Sparsity};
 use crate::start;
-use crate::support::{Axes, Cardinality, ColumnModel, EXACT, Powers, Rules, Sparsity, rays};
+use crate::support::{Axes, ColumnModel, EXACT, Powers, Rules, rays};
 use crate::threads::Threads;
 
 /// Number of points, each better and at more work than the one before.

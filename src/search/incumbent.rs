@@ -3,7 +3,7 @@
 use ndarray::Array2;
 
 use super::candidate::{Candidate, Ran};
-use super::options::{Auto, AutoSolution, Run};
+use super::options::Auto;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;
@@ -11,6 +11,7 @@ use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
 use crate::pool::Arrival;
 use crate::problem::Problem;
+use crate::report::{AutoSolution, Run};
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::stored::Stored;
 use crate::threads::Threads;

@@ -42,8 +42,9 @@ pub use crate::continuation::{
 };
 pub use crate::manifold::varimax;
 pub use crate::objective::default_work;
+pub use crate::report::{AutoSolution, Run};
 pub use auto::{minimize_auto, minimize_with};
 #[cfg(feature = "python")]
 pub(crate) use compact::MOST as MOST_CHOSEN;
-pub use options::{Auto, AutoSolution, Run};
+pub use options::Auto;
 pub use plan::{Entries, From, Phase, Plan, Polish};

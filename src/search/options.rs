@@ -1,10 +1,8 @@
 //! Options and results of the default solver.
 
 use super::plan::Plan;
-use crate::heuristic::Profile;
 use crate::options::setters;
-use crate::solver::{Options, Solution};
-use crate::stored::stored;
+use crate::solver::Options;
 
 /// Options of [`minimize_auto`](super::minimize_auto).
 ///
@@ -31,70 +29,3 @@ setters!(Auto {
     with_plan(plan: impl Into<Option<Plan>>);
     with_options(options: Options);
 });
-
-/// One run of a heuristic and its result.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct Run {
-    /// Name of the heuristic.
-    pub heuristic: String,
-    /// True if the run began at the incumbent.
-    pub improve: bool,
-    /// True if the run was restricted to the screened rows, see [`Profile::chosen`].
-    pub restricted: bool,
-    /// Time at the end of the run, in seconds since the start of the solve.
-    pub seconds: f64,
-    /// Multiply-adds of the run and its polish.
-    pub work: f64,
-    /// F at the point of the run.
-    pub objective: f64,
-    /// Decrease of the lowest F by the run.
-    pub gain: f64,
-}
-
-stored!(Run {
-    heuristic,
-    improve,
-    restricted,
-    seconds,
-    work,
-    objective,
-    gain,
-});
-
-impl Run {
-    /// Returns the name of the heuristic, with "again" for an improvement.
-    pub fn strategy(&self) -> String {
-        match self.improve {
-            true => format!("{} again", self.heuristic),
-            false => self.heuristic.clone(),
-        }
-    }
-}
-
-/// The result of a search.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct AutoSolution {
-    /// The incumbent.
-    pub solution: Solution,
-    /// Name of the run that found the incumbent.
-    pub strategy: String,
-    /// Every run, in order.
-    pub runs: Vec<Run>,
-    /// The profile of the problem; None if the search ended before it was known.
-    pub profile: Option<Profile>,
-}
-
-impl AutoSolution {
-    pub(crate) fn new(solution: Solution, strategy: String, runs: Vec<Run>) -> Self {
-        Self {
-            solution,
-            strategy,
-            runs,
-            profile: None,
-        }
-    }
-}

@@ -5,12 +5,12 @@ use ndarray::Array2;
 use super::candidate::{Candidate, JobResult, polish};
 use super::compact::Compact;
 use super::incumbent::Incumbent;
-use super::options::Run;
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::limits::{Clock, TaskWork};
 use crate::objective::QuadraticForm;
 use crate::pool;
 use crate::problem::Problem;
+use crate::report::Run;
 use crate::solver::Options;
 use crate::threads::Threads;
 

@@ -186,6 +186,7 @@ fn prepare<'a>(
     threads: &'a Threads,
 ) -> Result<(Point<'a>, Ledger)> {
     options.check(problem.smooth.rows())?;
+    problem.check_unlimited()?;
     let x0 = problem.given_start(x0)?;
     if !problem.signature.is_definite()
         && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)

@@ -7,10 +7,11 @@
 use ndarray::{Array1, Array2, Axis, s};
 
 use super::model::{ColumnModel, SparsePoint};
-use super::rules::{Cardinality, Rules};
+use super::rules::Rules;
 use crate::limits::TaskWork;
 use crate::linalg::{orthonormal_factor, symmetric_eigen};
 use crate::objective::eigen_work;
+use crate::problem::Cardinality;
 
 /// Most rows of C that are formed to merge blocks.
 const FORMED: usize = 1024;

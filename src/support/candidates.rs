@@ -14,8 +14,8 @@ use std::collections::HashMap;
 
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, SCALAR};
-use super::rules::Cardinality;
 use crate::limits::TaskWork;
+use crate::problem::Cardinality;
 use crate::stored::stored;
 
 /// Most rows added per column, and most entries of a column that a transferred row can replace.

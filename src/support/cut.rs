@@ -224,8 +224,9 @@ mod tests {
     use super::*;
     use crate::limits::Clock;
     use crate::objective::Quadratic;
+    use crate::problem::{Cardinality, Sparsity};
     use crate::start;
-    use crate::support::rules::{Cardinality, Rules, Sparsity};
+    use crate::support::rules::Rules;
     use std::time::Instant;
 
     #[test]

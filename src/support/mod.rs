@@ -19,7 +19,6 @@ mod power;
 mod rays;
 mod rules;
 
-pub(crate) use blocks::merged;
 pub(crate) use candidates::{State, SupportMover};
 pub(crate) use covariance::Covariance;
 pub(crate) use disjoint::{Disjoint, TEMPERATURE};
@@ -32,4 +31,3 @@ pub(crate) use pattern::{
 pub(crate) use power::{Axes, Directions, EXACT, Powers, free_rows};
 pub(crate) use rays::rays;
 pub(crate) use rules::Rules;
-pub use rules::{Cardinality, Sparsity};

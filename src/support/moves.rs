@@ -5,7 +5,8 @@
 
 use super::candidates::{CandidateMove, ColumnEstimates, Move, State, SupportMover, TRANSFERS};
 use super::model::SparsePoint;
-use super::rules::{Cardinality, Rules};
+use super::rules::Rules;
+use crate::problem::Cardinality;
 
 /// Most moves tried one by one before a point counts as stationary.
 pub(crate) const TRIALS: usize = 24;

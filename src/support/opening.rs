@@ -10,8 +10,6 @@
 //! - Disjoint supports: for one column after the other, the largest entries of a leading axis on the
 //!   remaining rows.
 //! - If supports must overlap: blocks, merged from the disjoint supports.
-//! - Blocks of rows: for one group of columns after the other, the principal axes on the rows of largest
-//!   leverage that remain.
 
 use ndarray::{Array2, Axis, s};
 
@@ -20,7 +18,7 @@ use super::cut::{Cut, LEAST_STEPS};
 use super::model::ColumnModel;
 use super::pattern::{self, Part, SCALAR};
 use super::power::share;
-use super::rules::{Cardinality, Rules};
+use super::rules::Rules;
 use crate::limits::TaskWork;
 use crate::linalg::{square, symmetric, symmetric_eigen};
 use crate::manifold::polar;
@@ -29,14 +27,13 @@ use crate::start::{self, DENSE};
 use crate::threads::Threads;
 
 /// Number of points, and the indices of some: disjoint supports, the largest entries of the rotated axes, the
-/// largest entries of each axis, the end of ADMM, merged blocks, and the first one with blocks of rows.
-pub(crate) const POINTS: usize = 12;
+/// largest entries of each axis, the end of ADMM, and merged blocks.
+pub(crate) const POINTS: usize = 9;
 pub(crate) const DISJOINT: usize = 1;
 pub(crate) const LARGEST: usize = 4;
 pub(crate) const SHARED: usize = 6;
 pub(crate) const ADMM: usize = 7;
 pub(crate) const MERGED: usize = 8;
-const BLOCKS: usize = 9;
 
 /// Most rows on which C is formed.
 const FORMED: usize = 4096;
@@ -50,7 +47,7 @@ const ADMM_PRODUCTS: f64 = 8000.0;
 const ADMM_WORK: f64 = 2e9;
 
 /// Largest work of merging blocks, in multiply-adds.
-pub(crate) const MERGE_WORK: f64 = 1e9;
+const MERGE_WORK: f64 = 1e9;
 
 /// Largest work of products for refined leading axes of disjoint supports, in multiply-adds.
 pub(crate) const LEADING: f64 = 1e8;
@@ -198,12 +195,6 @@ impl Opening<'_> {
                     merged(self.model, &self.model.point_of(&x, work)?, work)
                 })
             }
-            BLOCKS.. => {
-                let (n, r) = self.basis.dim();
-                let least = self.model.rules.cardinality.total().div_ceil(n);
-                let each = [least, least + 1, least + least.div_ceil(2)][number - BLOCKS];
-                (2..r).contains(&each).then(|| self.blocks(each)).flatten()
-            }
             _ if !(self.model.is_dense() && self.model.outnumbers_equations()) => None,
             _ => {
                 let parts = self.within(2.0 * ADMM_WORK, |work| {
@@ -301,60 +292,6 @@ impl Opening<'_> {
                 part
             })
             .collect()
-    }
-
-    /// Returns the principal axes of groups of `each` columns: one group after the other takes the remaining
-    /// rows of largest leverage.
-    fn blocks(&self, each: usize) -> Option<Array2<f64>> {
-        let (n, r) = self.basis.dim();
-        let rules = &self.model.rules;
-        if rules.binds() || !self.model.form.is_trace_form() {
-            return None;
-        }
-        let scaled = self.scaled;
-        let order = columns_by_count(rules, r);
-        let mut left = scaled.clone();
-        let mut taken = vec![false; n];
-        let mut total = rules.cardinality.total();
-        let mut x = Array2::zeros((n, r));
-        for start in (0..r).step_by(each) {
-            let group = &order[start..(start + each).min(r)];
-            let (width, others) = (group.len(), r - start - group.len());
-            self.work
-                .spend((n * r * (r + width)) as f64 + eigen_work(r));
-            let (values, vectors) = symmetric_eigen(left.t().dot(&left).view());
-            let axes = scaled.dot(&vectors.slice(s![.., r - width..]));
-            let weight = |i: usize| -> f64 {
-                let terms = axes.row(i).into_iter().zip(values.iter().skip(r - width));
-                terms
-                    .map(|(v, value)| v * v / value.max(f64::MIN_POSITIVE))
-                    .sum()
-            };
-            let weights: Vec<f64> = (0..n).map(weight).collect();
-            let mut rows: Vec<usize> = (0..n)
-                .filter(|&i| !taken[i] && group.iter().all(|&t| rules.admits(i, t)))
-                .collect();
-            let turned = width * (width - 1) / 2;
-            let most = match &rules.cardinality {
-                Cardinality::Total(_) => (total * width / (width + others) + turned) / width,
-                Cardinality::Columns(_) => rows_within(rules, group, true),
-            };
-            let most = most.min(rows.len().saturating_sub(others));
-            if most < width {
-                return None;
-            }
-            pattern::keep_largest(&mut rows, &weights, most);
-            let axes = triangular(&axes_on(self.model.form, &rows, width, self.work)?);
-            for (&i, row) in rows.iter().zip(axes.outer_iter()) {
-                taken[i] = true;
-                left.row_mut(i).fill(0.0);
-                for (&t, &v) in group.iter().zip(row) {
-                    x[[i, t]] = v;
-                    total -= usize::from(v != 0.0);
-                }
-            }
-        }
-        rules.keep(&x).then_some(x)
     }
 
     /// Returns approximately the leading axis on the free rows, zero elsewhere: the leading left singular

@@ -41,8 +41,8 @@ use crate::error::{Error, Result};
 use crate::limits::Clock;
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
+use crate::problem::{Cardinality, Limit, Problem, RowSparsity};
 use crate::solver::Monitor;
-use crate::support::Cardinality;
 use crate::threads::Threads;
 use relaxation::Entries;
 #[cfg(feature = "python")]
@@ -72,8 +72,24 @@ pub enum Restriction {
 }
 
 impl Restriction {
-    /// Returns the restriction of a penalty, for ℓ1 by its least weight; None unless h is 0, ℓ0, ℓ1 or X ≥ 0.
-    pub fn of(penalty: &Penalty) -> Option<Self> {
+    /// Returns the restriction of a problem by its limit or its penalty, for ℓ1 by its least weight; None unless h is 0, ℓ0,
+    /// ℓ1 or X ≥ 0.
+    pub fn of(problem: &Problem<'_>) -> Option<Self> {
+        match problem.limit() {
+            Some(Limit::Entries(sparsity)) => {
+                let count = sparsity.cardinality.clone();
+                return Some(match sparsity.nonnegative {
+                    true => Self::NonnegativeCardinality(count),
+                    false => Self::Cardinality(count),
+                });
+            }
+            Some(&Limit::Rows(RowSparsity::Count(count))) => return Some(Self::Rows(count)),
+            Some(&Limit::Rows(RowSparsity::Penalty(lambda))) => {
+                return Some(Self::RowPenalty(lambda));
+            }
+            None => {}
+        }
+        let penalty = problem.penalty();
         if penalty.is_none() {
             return Some(Self::Free);
         }

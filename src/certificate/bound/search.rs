@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::limits::{Clock, RATE};
 use crate::objective::QuadraticForm;
 use crate::pool;
+use crate::problem::Cardinality;
 use crate::solver::Monitor;
-use crate::support::Cardinality;
 use crate::threads::{Threads, locked};
 
 /// Largest n at which the matrix C is formed.

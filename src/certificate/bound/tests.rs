@@ -10,9 +10,10 @@ use super::{BoundOptions, Method, Restriction, lower_bound};
 use crate::linalg::symmetric_eigen;
 use crate::objective::{Quadratic, QuadraticForm};
 use crate::penalty::Penalty;
+use crate::problem::{Cardinality, Limit, Problem, RowSparsity, Sparsity};
+use crate::signature::Signature;
 use crate::solver::Unwatched;
 use crate::start;
-use crate::support::Cardinality;
 use crate::threads::Threads;
 
 fn indefinite(n: usize, seed: u64) -> Array2<f64> {
@@ -333,14 +334,37 @@ fn restrictions_are_relaxed_as_their_table_says() {
 
 #[test]
 fn penalties_have_their_restriction() {
-    let of = Restriction::of;
-    assert_eq!(of(&Penalty::NONE), Some(Restriction::Free));
-    assert_eq!(of(&Penalty::NONNEGATIVE), Some(Restriction::Nonnegative));
-    assert_eq!(of(&Penalty::l0(0.5)), Some(Restriction::Count(0.5)));
-    assert_eq!(of(&Penalty::l1(0.5)), Some(Restriction::Absolute(0.5)));
-    let weights = ndarray::array![[0.5, 2.0], [0.25, 1.0]];
-    assert_eq!(of(&Penalty::l1(weights)), Some(Restriction::Absolute(0.25)));
-    assert_eq!(of(&Penalty::mcp(1.0, 1.0).unwrap()), None);
+    let smooth = Quadratic::new(indefinite(5, 1), None, None).unwrap();
+    let signature = Signature::stiefel(5);
+    let of = |penalty: Penalty| {
+        Restriction::of(&Problem::new(&smooth, &penalty, &signature, 2).unwrap())
+    };
+    assert_eq!(of(Penalty::NONE), Some(Restriction::Free));
+    assert_eq!(of(Penalty::NONNEGATIVE), Some(Restriction::Nonnegative));
+    assert_eq!(of(Penalty::l0(0.5)), Some(Restriction::Count(0.5)));
+    assert_eq!(of(Penalty::l1(0.5)), Some(Restriction::Absolute(0.5)));
+    let weights = Array2::from_shape_fn((5, 2), |(i, t)| 0.25 + (i + t) as f64);
+    assert_eq!(of(Penalty::l1(weights)), Some(Restriction::Absolute(0.25)));
+    assert_eq!(of(Penalty::mcp(1.0, 1.0).unwrap()), None);
+    let count = Cardinality::Columns(vec![2, 3]);
+    let entries = Sparsity::new(count.clone());
+    let signed = Limit::Entries(entries.clone().with_nonnegative(true));
+    for (limit, restriction) in [
+        (
+            Limit::Entries(entries),
+            Restriction::Cardinality(count.clone()),
+        ),
+        (signed, Restriction::NonnegativeCardinality(count)),
+        (Limit::Rows(RowSparsity::Count(3)), Restriction::Rows(3)),
+        (
+            Limit::Rows(RowSparsity::Penalty(0.5)),
+            Restriction::RowPenalty(0.5),
+        ),
+    ] {
+        let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
+        let problem = problem.with_limit(&limit).unwrap();
+        assert_eq!(Restriction::of(&problem), Some(restriction));
+    }
 }
 
 /// Limits are accepted up to their ends, and the first bound is below every eigenvalue.
