@@ -194,7 +194,9 @@ class Bench:
         if row.penalty == "probe":
             matrix = matrix.toarray() if hasattr(matrix, "nnz") else matrix
             filled = np.linalg.norm(matrix[:, signature < 0.0], axis=1) > 0.0
-            return ob.HyperbolicStructuralProbeProblem(matrix[filled][:PROBE_ROWS], signature)
+            return ob.hyperbolic.HyperbolicStructuralProbeProblem(
+                matrix[filled][:PROBE_ROWS], signature
+            )
         if row.penalty == "hyperbolic":
             if row.unbounded:
                 half = np.sqrt(0.5) * matrix

@@ -203,7 +203,7 @@ def graph(seed: int, _: argparse.Namespace) -> Iterator[Figure]:
     """An epoch of a knowledge graph of random triples."""
     rng = np.random.default_rng(seed)
     triples = np.column_stack([rng.integers(0, size, 20_000) for size in (2000, 11, 2000)])
-    model = ob.UltraE(2000, 11, dim=32, max_epochs=2, seed=seed)
+    model = ob.kg.UltraE(2000, 11, dim=32, max_epochs=2, seed=seed)
     _, seconds = spent(lambda: model.fit(triples))
     yield Figure("UltraE, 20,000 triples, s an epoch", "time", seconds / 2)
 

@@ -112,9 +112,8 @@ def eigen(repeats: int) -> None:
     w1a = load("w1a.csr.npz")
     if w1a is not None:
         bare = ob.solve(ob.HyperbolicEigenvalueProblem(w1a, signature(300, 150)), max_time=30.0)
-        print(
-            f"w1a 300, p=150, no ridge: {bare.status.name}, {bare.extra['well_posedness'].message}"
-        )
+        message = bare.hyperbolic.well_posedness.message
+        print(f"w1a 300, p=150, no ridge: {bare.status.name}, {message}")
     rows = ob.solve(
         ob.HyperbolicEigenvalueProblem(randn(100, 100), signature(100, 50)),
         start(100, 50),
@@ -224,7 +223,7 @@ def levels(repeats: int) -> None:
                 for ratio in ratios:
                     found = []
                     for seed in range(repeats):
-                        x0 = ob.random_j_orthogonal(problem.signature, 0.65, seed)
+                        x0 = ob.hyperbolic.random_j_orthogonal(problem.signature, 0.65, seed)
                         first = -(float(np.linalg.norm(A @ x0)) ** 2)
                         limits = {"target": ratio * first, "max_time": 10.0}
                         result = ob.solve(problem, x0, solver=solver, seed=seed, **limits)
@@ -341,7 +340,7 @@ def nonsmooth(repeats: int, seeds: int = 100, starts: int = 60) -> None:
         brute = min(
             ob.solve(
                 problem,
-                ob.random_j_orthogonal(j, 0.5, 10_000 * (seed + 1) + k),
+                ob.hyperbolic.random_j_orthogonal(j, 0.5, 10_000 * (seed + 1) + k),
                 solver=ob.Auto(n_starts=1),
                 max_sweeps=1_000_000,
             ).objective
@@ -351,7 +350,7 @@ def nonsmooth(repeats: int, seeds: int = 100, starts: int = 60) -> None:
         other = min(
             ob.solve(
                 problem,
-                _smoothed(C, lam, j, ob.random_j_orthogonal(j, 0.5, 77_000 + k)),
+                _smoothed(C, lam, j, ob.hyperbolic.random_j_orthogonal(j, 0.5, 77_000 + k)),
                 solver=ob.JOBCD(),
             ).objective
             for k in range(3)

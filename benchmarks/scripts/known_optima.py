@@ -319,7 +319,7 @@ def hyperbolic() -> Iterator[Case]:
     yield Case(
         "hyperbolic PCA, 10 principal",
         f"{n}",
-        lambda: ob.HyperbolicPCAProblem(C, J, n_principal=10),
+        lambda: ob.hyperbolic.HyperbolicPCAProblem(C, J, n_principal=10),
         lambda: smallest(J[:, None] * C * J, J, J, weights),
         "eigh(J, C)",
     )

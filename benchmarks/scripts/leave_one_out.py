@@ -160,7 +160,7 @@ def measure(
                 left = [some or scratch + improve for some in left]
                 left = [[other for other in some if other != name] for some in left]
             others = solved(left[0], left[1], seed).objective
-            finder = (whole.strategy or "").startswith(name)
+            finder = (whole.search.strategy or "").startswith(name)
             yield name, finder, relative(whole.objective, others)
 
 

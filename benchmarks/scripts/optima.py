@@ -83,7 +83,7 @@ def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
     result = ob.solve(posed, max_time=row.seconds, effort=math.inf, seed=seed, n_threads=-1)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     assert result.feasibility < 1e-12, result.feasibility
-    return result.objective, wall, cpu / wall, result.strategy
+    return result.objective, wall, cpu / wall, result.search.strategy
 
 
 def procrustes(seeds: int) -> Iterator[str]:

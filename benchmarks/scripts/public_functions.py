@@ -326,7 +326,7 @@ def paths(x: np.ndarray) -> Iterator[Row]:
     )
     yield (
         "basis_factorization, n = 60",
-        lambda: ob.basis_factorization(basis),
+        lambda: ob.certificate.basis_factorization(basis),
         "numpy.linalg.qr",
         lambda: np.linalg.qr(basis),
         "",
@@ -348,46 +348,46 @@ def mixed() -> Iterator[Row]:
     few = np.where(np.arange(200) < 100, 1, -1)
     near = np.eye(200) + 0.02 * square
     steep = np.where(signs[:, np.newaxis] > 0, 3.0, 0.1) * tall[:, :50]
-    cs = ob.random_j_orthogonal(few, seed=0)
+    cs = ob.hyperbolic.random_j_orthogonal(few, seed=0)
     rows: list[Row] = [
         (
             "hyperbolic_qr, 400 × 300",
-            lambda: ob.hyperbolic_qr(tall, signs),
+            lambda: ob.hyperbolic.hyperbolic_qr(tall, signs),
             "numpy.linalg.qr",
             lambda: np.linalg.qr(tall),
             "after that QR a column at a time, as signs can change",
         ),
         (
             "indefinite_polar, n = 200",
-            lambda: ob.indefinite_polar(near, few),
+            lambda: ob.hyperbolic.indefinite_polar(near, few),
             "scipy.linalg.polar",
             lambda: scipy.linalg.polar(near),
             "the eigenvalues that decide its existence are found too",
         ),
         (
             "indefinite_least_squares, 400 × 50",
-            lambda: ob.indefinite_least_squares(steep, tall[:, 0], signs),
+            lambda: ob.hyperbolic.indefinite_least_squares(steep, tall[:, 0], signs),
             "numpy.linalg.lstsq",
             lambda: np.linalg.lstsq(steep, tall[:, 0]),
             "a hyperbolic QR",
         ),
         (
             "hyperbolic_cs, n = 200",
-            lambda: ob.hyperbolic_cs(cs, few),
+            lambda: ob.hyperbolic.hyperbolic_cs(cs, few),
             "scipy.linalg.cossin",
             lambda: scipy.linalg.cossin(np.linalg.qr(square)[0], p=100, q=100),
             "",
         ),
         (
             "random_j_orthogonal, n = 200",
-            lambda: ob.random_j_orthogonal(few, seed=0),
+            lambda: ob.hyperbolic.random_j_orthogonal(few, seed=0),
             "scipy.linalg.expm",
             lambda: scipy.linalg.expm(0.05 * square),
             "",
         ),
         (
             "well_posedness, n = 200",
-            lambda: ob.well_posedness(square.T @ square, few),
+            lambda: ob.hyperbolic.well_posedness(square.T @ square, few),
             "scipy.linalg.eig of a pencil",
             lambda: scipy.linalg.eig(square.T @ square, np.diag(few.astype(float))),
             "",
@@ -413,7 +413,7 @@ def files(folder: Path) -> Iterator[Row]:
     )
     yield (
         "load_triples, 50,000",
-        lambda: ob.load_triples(triples),
+        lambda: ob.kg.load_triples(triples),
         "pandas.read_csv and factorize",
         lambda: [pd.read_csv(triples, sep="\t", header=None)[k].factorize() for k in range(3)],
         "",
@@ -421,7 +421,7 @@ def files(folder: Path) -> Iterator[Row]:
     numbered = rng.integers(0, 2000, (50_000, 3)) % [2000, 10, 2000]
     yield (
         "dense_core, 2000 to 1500 entities",
-        lambda: ob.dense_core(numbered, 1500),
+        lambda: ob.kg.dense_core(numbered, 1500),
         "the same by NumPy, an entity at a time",
         lambda: core(numbered, 1500),
         "",

@@ -36,7 +36,7 @@ def w1a_row(n: int = 100, m: int | None = 500, p: int = 50) -> tuple[np.ndarray,
 def race(limit: float, options: argparse.Namespace) -> None:
     """Print the objective after `limit` seconds."""
     D, j = w1a_row()
-    problem = ob.HyperbolicStructuralProbeProblem(D, j)
+    problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, j)
     starts = {"I": np.eye(j.size), "random": reference_start(j.astype(float))}
     print(f"w1a row, T_scale = {problem.scale:.6f}, {limit:g} s each")
     print(
@@ -73,7 +73,7 @@ def race(limit: float, options: argparse.Namespace) -> None:
 def large() -> None:
     """Print seconds, busy cores and memory of a gradient with m = 10,000 and n = 50."""
     D = np.random.default_rng(0).standard_normal((10_000, 50))
-    problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 25), T_scale=1.0)
+    problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 25), T_scale=1.0)
     before = resource.getrusage(resource.RUSAGE_SELF)
     begun = time.perf_counter()
     value, gradient = problem.value_and_gradient(np.eye(50))
@@ -90,11 +90,11 @@ def variance(passes: int) -> None:
     """Print F at equal numbers of component gradients."""
     sets = []
     D, j = w1a_row()
-    sets.append(("w1a 500×100", ob.HyperbolicStructuralProbeProblem(D, j)))
+    sets.append(("w1a 500×100", ob.hyperbolic.HyperbolicStructuralProbeProblem(D, j)))
     sets.append(
         (
             "randn 2000×50",
-            ob.HyperbolicStructuralProbeProblem(
+            ob.hyperbolic.HyperbolicStructuralProbeProblem(
                 np.random.default_rng(0).standard_normal((2000, 50)),
                 np.repeat([1, -1], 25),
             ),
@@ -136,7 +136,9 @@ MARKS = (5.0, 12.0, 30.0)
 """Processor seconds of ``rows``."""
 
 
-def per_epoch(problem: ob.HyperbolicStructuralProbeProblem, x0: np.ndarray, options: dict) -> float:
+def per_epoch(
+    problem: ob.hyperbolic.HyperbolicStructuralProbeProblem, x0: np.ndarray, options: dict
+) -> float:
     """Processor seconds of a pass over the data, from a short solve."""
     begun = time.process_time()
     solver = ob.VRJOBCD(max_epochs=8, **options)
@@ -149,7 +151,7 @@ def rows() -> None:
     ours = {"VR-J-JOBCD": {}, "J-JOBCD": {"full_gradient": True}}
     for p in (50, 75):
         D, j = w1a_row(m=None, p=p)
-        problem = ob.HyperbolicStructuralProbeProblem(D, j)
+        problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, j)
         x0 = reference_start(j.astype(float))
         print(f"w1a, {len(D)} rows, p = {p}: {problem.value_and_gradient(x0)[0]:.4f} at the start")
         # The steps of our rule fall to 0 at the limit, so every mark needs its own solve. A limit

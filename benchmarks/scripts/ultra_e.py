@@ -56,12 +56,12 @@ def splits(graph: str) -> tuple[np.ndarray, ...]:
     """Training, validation and test triples of a whole graph."""
     train = "train_partial" if graph == "fb15k" else "train"
     files = (DATA / f"{graph}_{name}.tsv.gz" for name in (train, "valid", "test"))
-    return ob.load_triples(*files, ids=True).splits
+    return ob.kg.load_triples(*files, ids=True).splits
 
 
 def wn18rr_core(size: int = 208) -> Core:
     """The core of WN18RR."""
-    core, entities, relations = ob.dense_core(np.concatenate(splits("wn18rr")), size)
+    core, entities, relations = ob.kg.dense_core(np.concatenate(splits("wn18rr")), size)
     order = np.random.default_rng(0).permutation(len(core))
     core = core[order]
     cut = round(0.7 * len(core))
@@ -126,7 +126,7 @@ def run_core(args: argparse.Namespace) -> None:
     curves = []
     for rule in args.relations:
         for seed in range(args.seeds):
-            model = ob.UltraE(
+            model = ob.kg.UltraE(
                 entities,
                 relations,
                 relations=rule,
@@ -135,7 +135,7 @@ def run_core(args: argparse.Namespace) -> None:
                 **(PAPER if args.paper else {}),
                 **given(args),
             )
-            points: dict[int, ob.Ranking] = {}
+            points: dict[int, ob.kg.Ranking] = {}
 
             def look(event: dict[str, float], model=model, points=points) -> None:
                 epoch = int(event["epoch"])
@@ -252,7 +252,7 @@ def run_select(args: argparse.Namespace) -> None:
     def mrr(
         rule: str, choice: dict[str, float], part: np.ndarray, held: np.ndarray, seed: int
     ) -> tuple[float, float]:
-        model = ob.UltraE(
+        model = ob.kg.UltraE(
             entities,
             relations,
             36,
@@ -322,7 +322,7 @@ def run_whole(args: argparse.Namespace) -> None:
         options["max_epochs"] = args.epochs
     figures = []
     for seed in range(args.first, args.first + args.seeds):
-        model = ob.UltraE(**options, seed=seed)
+        model = ob.kg.UltraE(**options, seed=seed)
         start = time.process_time()
 
         def look(event: dict[str, float], seed=seed, start=start) -> bool:

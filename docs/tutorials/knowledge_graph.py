@@ -10,7 +10,7 @@ import orthobcd as ob
 
 data = Path(os.environ.get("ORTHOBCD_DATA", "../shared/data"))
 files = [data / f"wn18rr_{split}.tsv.gz" for split in ("train", "valid", "test")]
-core, entities, relations = ob.dense_core(np.concatenate(ob.load_triples(*files).splits), 208)
+core, entities, relations = ob.kg.dense_core(np.concatenate(ob.kg.load_triples(*files).splits), 208)
 core = core[np.random.default_rng(0).permutation(len(core))]
 train, test = core[:569], core[569:]
 # [end:data]
@@ -18,7 +18,7 @@ train, test = core[:569], core[569:]
 # [start:fit]
 curves, models = {}, {}
 for rule in ("jobcd", "csdm", "frozen"):
-    model = ob.UltraE(dim=36, relations=rule, max_epochs=120)
+    model = ob.kg.UltraE(dim=36, relations=rule, max_epochs=120)
     mrr = {}
 
     def look(event, model=model, mrr=mrr):

@@ -16,7 +16,7 @@ signature = np.repeat([1, -1], 20)
 # [end:data]
 
 # [start:solve]
-problem = ob.HyperbolicStructuralProbeProblem(D, signature)
+problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, signature)
 solver = ob.VRJOBCD(full_gradient=True, side="both", matchings=40, max_epochs=200)
 result = ob.solve(problem, solver=solver, tol=0.0)
 

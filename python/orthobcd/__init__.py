@@ -12,23 +12,12 @@ from . import kg as kg
 from . import plot as plot
 from . import sklearn as sklearn
 from ._core import __version__
-from .certificate import BasisFactorization, Bound, Certificate, basis_factorization, certify
+from .certificate import Certificate, certify
 from .derivatives import check_gradient, check_hessian
 from .hyperbolic import (
     HyperbolicEigenvalueProblem,
-    HyperbolicPCAProblem,
-    HyperbolicStructuralProbeProblem,
     JOrthogonalProblem,
-    WellPosedness,
-    hyperbolic_cs,
-    hyperbolic_qr,
-    indefinite_least_squares,
-    indefinite_polar,
-    random_j_orthogonal,
-    well_posedness,
 )
-from .io import TripleFiles, load_triples
-from .kg import Ranking, UltraE, dense_core
 from .objectives import (
     FiniteSum,
     GramQuadratic,
@@ -49,20 +38,17 @@ from .penalties import (
     PiecewiseQuadratic,
     RowSparse,
     Separable,
-    Sum,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
 from .regularization import RegularizationPath, lam_max, regularization_path
-from .result import PathPoint, Result, Search, SearchRun, StartReport, Status
+from .result import Result, Status
 from .rotation import rotate_loadings
 from .sklearn import (
-    ComponentChoice,
     Loadings,
     NonnegativePCA,
     OrthogonalNMF,
     SparsePCA,
     SparsePCACV,
-    SupportStability,
     choose_n_components,
     support_stability,
 )
@@ -78,19 +64,14 @@ __all__ = [
     "SCAD",
     "VRJOBCD",
     "Auto",
-    "BasisFactorization",
-    "Bound",
     "Box",
     "CappedL1",
     "Cardinality",
     "Certificate",
-    "ComponentChoice",
     "Continuation",
     "FiniteSum",
     "GramQuadratic",
     "HyperbolicEigenvalueProblem",
-    "HyperbolicPCAProblem",
-    "HyperbolicStructuralProbeProblem",
     "JOrthogonalProblem",
     "Loadings",
     "LogisticLoss",
@@ -99,55 +80,36 @@ __all__ = [
     "NonnegativePCA",
     "NonnegativePCAProblem",
     "OrthogonalNMF",
-    "PathPoint",
     "Phase",
     "PiecewiseQuadratic",
     "Problem",
     "Progress",
     "Quadratic",
-    "Ranking",
     "RegularizationPath",
     "Result",
     "RowSparse",
-    "Search",
-    "SearchRun",
     "Separable",
     "SmoothFunction",
     "SparsePCA",
     "SparsePCACV",
     "SparsePCAProblem",
-    "StartReport",
     "Status",
     "StiefelProblem",
-    "Sum",
-    "SupportStability",
-    "TripleFiles",
-    "UltraE",
-    "WellPosedness",
     "__version__",
-    "basis_factorization",
     "certify",
     "check_gradient",
     "check_hessian",
     "choose_n_components",
-    "dense_core",
-    "hyperbolic_cs",
-    "hyperbolic_qr",
-    "indefinite_least_squares",
-    "indefinite_polar",
     "lam_max",
-    "load_triples",
     "plot",
-    "random_j_orthogonal",
     "regularization_path",
     "rotate_loadings",
     "solve",
     "support_stability",
-    "well_posedness",
 ]
 
-MODULES = ("anndata", "hyperbolic", "io", "kg", "sklearn")
-"""Public modules that are not in ``__all__``."""
+MODULES = ("anndata", "certificate", "hyperbolic", "io", "kg", "penalties", "result", "sklearn")
+"""Public modules that are not in ``__all__``; they define names that few programs import."""
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ._internal.archive import conforming, not_ours, portable, read_tree, write_tree
 from ._internal.reading import blaming
 
-__all__ = ["PathPoint", "Result", "Search", "SearchRun", "StartReport", "Status"]
+__all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status"]
 
 
 class Status(enum.Enum):
@@ -132,33 +132,6 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class StartReport:
-    """One restart or improvement of `Auto` and the objective that it reached.
-
-    Attributes
-    ----------
-    strategy : str
-        Name of the heuristic; that of a run from the incumbent ends with " again".
-    objective : float
-        F of the point that the run reached.
-    seconds : float
-        Time from the start of the solve to the end of the run.
-
-    Examples
-    --------
-    >>> import numpy as np, orthobcd as ob
-    >>> A = np.random.default_rng(0).standard_normal((30, 12))
-    >>> problem = ob.SparsePCAProblem(A, 2, ob.L0(1.0))
-    >>> ob.solve(problem, solver=ob.Auto(strategies=["path"]), max_sweeps=9).starts[0].strategy
-    'path'
-    """
-
-    strategy: str
-    objective: float
-    seconds: float
-
-
-@dataclass(frozen=True)
 class SearchRun:
     """One run of a heuristic of `Auto`.
 
@@ -212,6 +185,9 @@ class Search:
         for all rows). Empty if the time limit passed before.
     runs : tuple of SearchRun
         The runs, in the order in which they were planned.
+    strategy : str
+        Name of the run that found the returned point: a heuristic, followed by " again" for an
+        improvement; or a method that gives a known optimum, such as "spectral".
 
     Examples
     --------
@@ -223,18 +199,45 @@ class Search:
 
     profile: dict[str, Any]
     runs: tuple[SearchRun, ...]
+    strategy: str
 
     def __repr__(self) -> str:
         heuristics = {run.heuristic for run in self.runs}
         return f"Search({len(self.runs)} runs of {len(heuristics)} heuristics)"
 
-    @classmethod
-    def _of(cls, parts: dict[str, Any] | None) -> Search | None:
-        """The search from the dict that the core returned or a file held."""
-        if parts is None:
-            return None
-        runs = (SearchRun(**r) if isinstance(r, dict) else SearchRun(*r) for r in parts["runs"])
-        return cls(parts["profile"], tuple(runs))
+
+@dataclass(frozen=True, eq=False)
+class Hyperbolic:
+    """What a solve with a mixed signature returns beside its point.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (r,) or None
+        Hyperbolic eigenvalues, of a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem`: the
+        diagonal of ``J XᵀMX``, at convergence eigenvalues of JM. Entry k belongs to column k of
+        ``eigenvectors`` and has the type ``signature[k]``.
+    eigenvectors : ndarray of shape (n, r) or None
+        Hyperbolic eigenvectors, as columns: ``x`` of the result. After a converged solve that moves
+        rows alone they are ``x`` times the rotation that makes ``XᵀMX`` diagonal and leaves F
+        unchanged.
+    well_posedness : WellPosedness or None
+        Whether the infimum of these two problems is finite and attained. Not saved.
+    recession : dict or None
+        If the status is `Status.UNBOUNDED`: a pair and a direction along which F falls without
+        bound.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.HyperbolicEigenvalueProblem(np.diag([2.0, 1.0]), [1, -1])
+    >>> ob.solve(problem).hyperbolic.eigenvalues.round(6).tolist()
+    [4.0, -1.0]
+    """
+
+    eigenvalues: NDArray[np.float64] | None = None
+    eigenvectors: NDArray[np.float64] | None = None
+    well_posedness: Any = None
+    recession: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,10 +271,6 @@ class Result:
         the last row is the returned point; ``"objective"`` never rises.
     extra : dict
         Additional values of particular problems and solvers.
-    strategy : str or None
-        With `Auto`: name of the run that found the returned point.
-    starts : tuple of StartReport
-        With `Auto`: every restart and improvement, in order.
     path : tuple of PathPoint
         With `Continuation`: every stage, in order.
     n_epochs : int or None
@@ -280,7 +279,9 @@ class Result:
         Counted work, in the units of ``max_work`` of `solve`: a unit is about a second of one core.
         With `Auto` it is the work of the runs and of their common preparation. None with `VRJOBCD`.
     search : Search or None
-        With `Auto`: profile of the problem, and work and gain of every run.
+        With `Auto`: profile of the problem, work and gain of every run, and which one found ``x``.
+    hyperbolic : Hyperbolic or None
+        With a mixed signature: eigenvalues, well-posedness, and a direction of recession.
     lower_bound : float or None
         With ``gap_tol`` of `solve`: a lower bound on F over all feasible points.
     bound_method : str or None
@@ -316,12 +317,11 @@ class Result:
     seed: int
     history: dict[str, NDArray[np.float64]]
     extra: dict[str, Any] = field(default_factory=dict)
-    strategy: str | None = None
-    starts: tuple[StartReport, ...] = ()
     path: tuple[PathPoint, ...] = ()
     n_epochs: int | None = None
     work: float | None = None
     search: Search | None = None
+    hyperbolic: Hyperbolic | None = None
     lower_bound: float | None = None
     bound_method: str | None = None
     gap: float | None = None
@@ -336,30 +336,6 @@ class Result:
     def converged(self) -> bool:
         """True if the status is `Status.CONVERGED`."""
         return self.status is Status.CONVERGED
-
-    @property
-    def eigenvalues(self) -> NDArray[np.float64]:
-        """Hyperbolic eigenvalues: the diagonal of ``J XᵀMX``; at convergence eigenvalues of JM.
-
-        X is `eigenvectors`; its column k belongs to entry k and has the type ``signature[k]``. Only
-        results of a `HyperbolicEigenvalueProblem` or `HyperbolicPCAProblem` have eigenvalues.
-        """
-        if "eigenvalues" not in self.extra:
-            raise AttributeError("eigenvalues: only a hyperbolic eigenvalue problem has them")
-        values: NDArray[np.float64] = self.extra["eigenvalues"]
-        return values
-
-    @property
-    def eigenvectors(self) -> NDArray[np.float64]:
-        """Hyperbolic eigenvectors, as columns: ``x``, rotated if only rows have moved.
-
-        After a converged solve that moves rows alone, a rotation of the columns of ``x`` makes
-        ``XᵀMX`` diagonal and leaves F unchanged. Otherwise the eigenvectors are ``x``.
-        """
-        if "eigenvalues" not in self.extra:
-            raise AttributeError("eigenvectors: only a hyperbolic eigenvalue problem has them")
-        vectors: NDArray[np.float64] = self.extra.get("eigenvectors", self.x)
-        return vectors
 
     @property
     def n_nonzero(self) -> int:
@@ -392,11 +368,12 @@ class Result:
         header = {field.name: getattr(self, field.name) for field in fields(self)}
         header["status"] = self.status.value
         header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
-        header["starts"] = [vars(start) for start in self.starts]
         header["path"] = [{**vars(point), "status": point.status.value} for point in self.path]
         if self.search is not None:
             runs = [vars(run) for run in self.search.runs]
-            header["search"] = {"profile": self.search.profile, "runs": runs}
+            header["search"] = {**vars(self.search), "runs": runs}
+        if self.hyperbolic is not None:
+            header["hyperbolic"] = {**vars(self.hyperbolic), "well_posedness": None}
         write_tree(path, "Result", header)
 
     @classmethod
@@ -422,8 +399,11 @@ class Result:
         header = read_tree(path, "Result")
         with blaming(lambda error: not_ours(path, "Result", error)):
             header["status"] = Status(header["status"])
-            header["starts"] = tuple(StartReport(**start) for start in header["starts"])
-            header["search"] = Search._of(header["search"])
+            if (search := header["search"]) is not None:
+                runs = tuple(SearchRun(**run) for run in search["runs"])
+                header["search"] = Search(**{**search, "runs": runs})
+            if header["hyperbolic"] is not None:
+                header["hyperbolic"] = Hyperbolic(**header["hyperbolic"])
             points = ({**point, "status": Status(point["status"])} for point in header["path"])
             header["path"] = tuple(PathPoint(**point) for point in points)
             result = conforming(cls(**header))
@@ -451,8 +431,11 @@ def as_result(
     if returned["status"] == CONTRADICTION:
         error = error or ValueError(WRONG_GRADIENT)
     returned["status"] = _status(returned["status"])
-    returned["starts"] = tuple(StartReport(*start) for start in returned.pop("starts", ()))
-    returned["search"] = Search._of(returned.pop("search", None))
+    returned.pop("starts", None)  # they are in the search
+    strategy = returned.pop("strategy", None)
+    if (search := returned.pop("search", None)) is not None:
+        runs = tuple(SearchRun(*run) for run in search["runs"])
+        returned["search"] = Search(search["profile"], runs, strategy)
     points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
     if (bound := returned.pop("bound", None)) is not None:

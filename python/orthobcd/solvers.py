@@ -350,8 +350,8 @@ class Auto(Checked):
     With thousands of rows the search begins on the screened rows: those that can matter, or those
     with the largest weight in the leading components. The search completes the points on all rows.
 
-    ``result.strategy`` names the run that found the returned point. ``result.search`` holds the
-    profile of the problem, and work and gain of every run.
+    ``result.search`` holds the profile of the problem, work and gain of every run, and the name of
+    the run that found the returned point.
 
     With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
     J-orthogonal R. From each start, pairs of rows and columns alternate with tangent
@@ -364,7 +364,7 @@ class Auto(Checked):
     >>> A = np.random.default_rng(0).standard_normal((30, 12))
     >>> problem = ob.SparsePCAProblem(A, 2, ob.L0(1.0))
     >>> result = ob.solve(problem, solver=ob.Auto(strategies=["path", "varimax"]))
-    >>> [start.strategy for start in result.starts][:2]
+    >>> [run.heuristic for run in result.search.runs if run.heuristic != "polish"][:2]
     ['path', 'varimax']
     """
 

@@ -535,7 +535,7 @@ class Case:
             weights[np.flatnonzero(signs > 0)[kept:]] = 1.0
             M = signs[:, None] * (0.5 * (C + C.T)) * signs
             return self.mixed(
-                lambda: ob.HyperbolicPCAProblem(0.5 * (C + C.T), signs, kept),
+                lambda: ob.hyperbolic.HyperbolicPCAProblem(0.5 * (C + C.T), signs, kept),
                 lambda x: quadratic_value(2.0 * M, None, np.diag(weights), x),
                 penalty,
                 signs,
@@ -565,7 +565,9 @@ class Case:
         width = float(self.pick(0.3, 1.0, 3.0))
         x0: Any = kind
         if kind == "array":
-            x0 = ob.random_j_orthogonal(signs, width, int(self.rng.integers(99)))[:, : self.r]
+            x0 = ob.hyperbolic.random_j_orthogonal(signs, width, int(self.rng.integers(99)))[
+                :, : self.r
+            ]
             x0 = np.ascontiguousarray(x0)
         # Sweeps are always limited, because some of these problems have no minimum.
         options = self.limits(1.0)

@@ -78,7 +78,7 @@ def commanded(path: Path) -> np.ndarray:
 def embedded(path: Path) -> np.ndarray:
     """Entities of a small knowledge graph after 300 epochs."""
     triples = np.random.default_rng(1).integers(0, 30, (200, 3)) % [30, 4, 30]
-    model = ob.UltraE(dim=8, max_epochs=300, n_threads=1)
+    model = ob.kg.UltraE(dim=8, max_epochs=300, n_threads=1)
     model.fit(triples, checkpoint=path)
     return model.entities_
 

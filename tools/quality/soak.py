@@ -63,7 +63,7 @@ def problems(rng: np.random.Generator) -> dict[str, Any]:
 def perturbed(x: np.ndarray, signs: np.ndarray | None, rng: np.random.Generator) -> np.ndarray:
     """A feasible point near X; for a mixed signature a new feasible point."""
     if signs is not None:
-        found = ob.random_j_orthogonal(signs, 0.5, int(rng.integers(2**31)))
+        found = ob.hyperbolic.random_j_orthogonal(signs, 0.5, int(rng.integers(2**31)))
         return found[:, : x.shape[1]]
     q, _ = np.linalg.qr(x + 0.3 * rng.standard_normal(x.shape))
     return q

@@ -152,7 +152,8 @@ def reference_start(signature: FloatArray) -> FloatArray:
     """The start of the reference values: J-orthogonal, rapidities ½·N(0, 1), always the same.
 
     For a sorted signature (+1 first) the Haar factors U₁, U₂, V₁, V₂ are drawn in this order, then
-    the rapidities. See `orthobcd.random_j_orthogonal` for other random J-orthogonal matrices.
+    the rapidities. Other random J-orthogonal matrices:
+    `orthobcd.hyperbolic.random_j_orthogonal`.
     """
     plus, minus = np.flatnonzero(signature > 0), np.flatnonzero(signature < 0)
     rng = np.random.default_rng(1)

@@ -238,7 +238,9 @@ def hyperbolic(options: argparse.Namespace) -> int:
         except (ValueError, TypeError) as error:
             # A signature that is not valid, or a problem without a finite minimum.
             raise WrongArgument(in_options(error, options)) from error
-    values = result.eigenvalues
+    assert result.hyperbolic is not None
+    values = result.hyperbolic.eigenvalues
+    assert values is not None
     report = {
         "feature_names": names,
         "settings": {"ridge": options.ridge, **limits},

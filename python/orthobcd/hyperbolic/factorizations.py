@@ -54,7 +54,7 @@ def hyperbolic_qr(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Float
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> Q, R, signs = ob.hyperbolic_qr([[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]], [1, 1, -1])
+    >>> Q, R, signs = ob.hyperbolic.hyperbolic_qr([[2.0, 1.0], [1.0, 3.0], [0.0, 1.0]], [1, 1, -1])
     >>> bool(np.allclose(Q.T @ np.diag([1, 1, -1]) @ Q, np.diag(signs)))
     True
     """
@@ -100,7 +100,7 @@ def indefinite_least_squares(A: ArrayLike, b: ArrayLike, signature: ArrayLike) -
     --------
     >>> import numpy as np, orthobcd as ob
     >>> A, b = np.array([[2.0], [1.0]]), np.array([4.0, 2.5])
-    >>> ob.indefinite_least_squares(A, b, [1, -1]).round(12)
+    >>> ob.hyperbolic.indefinite_least_squares(A, b, [1, -1]).round(12)
     array([1.83333333])
     """
     a, j = _tall(A, signature)
@@ -151,7 +151,7 @@ def indefinite_polar(A: ArrayLike, signature: ArrayLike) -> tuple[FloatArray, Fl
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> Q, S = ob.indefinite_polar([[3.0, 1.0], [0.5, 2.0]], [1, -1])
+    >>> Q, S = ob.hyperbolic.indefinite_polar([[3.0, 1.0], [0.5, 2.0]], [1, -1])
     >>> bool(np.allclose(Q @ S, [[3.0, 1.0], [0.5, 2.0]]))
     True
     """

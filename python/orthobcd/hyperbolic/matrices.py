@@ -44,8 +44,8 @@ def hyperbolic_cs(
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> X = ob.random_j_orthogonal([1, 1, -1], seed=3)
-    >>> U1, U2, c, s, V1, V2 = ob.hyperbolic_cs(X, [1, 1, -1])
+    >>> X = ob.hyperbolic.random_j_orthogonal([1, 1, -1], seed=3)
+    >>> U1, U2, c, s, V1, V2 = ob.hyperbolic.hyperbolic_cs(X, [1, 1, -1])
     >>> bool(np.allclose(c**2 - s**2, 1.0))
     True
     """
@@ -85,7 +85,7 @@ def random_j_orthogonal(signature: ArrayLike, scale: float = 0.5, seed: int = 0)
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> X, J = ob.random_j_orthogonal([1, 1, -1]), np.diag([1.0, 1.0, -1.0])
+    >>> X, J = ob.hyperbolic.random_j_orthogonal([1, 1, -1]), np.diag([1.0, 1.0, -1.0])
     >>> bool(np.allclose(X.T @ J @ X, J))
     True
     """

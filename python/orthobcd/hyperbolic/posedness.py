@@ -41,7 +41,7 @@ class WellPosedness:
     Examples
     --------
     >>> import orthobcd as ob
-    >>> ob.well_posedness([[1.0, 0.0], [0.0, 1.0]], [1, -1]).attained
+    >>> ob.hyperbolic.well_posedness([[1.0, 0.0], [0.0, 1.0]], [1, -1]).attained
     True
     """
 
@@ -81,7 +81,7 @@ def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:
     Examples
     --------
     >>> import orthobcd as ob
-    >>> ob.well_posedness([[2.0, 0.0], [0.0, -1.0]], [1, -1]).finite
+    >>> ob.hyperbolic.well_posedness([[2.0, 0.0], [0.0, -1.0]], [1, -1]).finite
     True
     """
     M = as_symmetric("matrix", matrix)

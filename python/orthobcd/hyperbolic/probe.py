@@ -80,7 +80,7 @@ class HyperbolicStructuralProbeProblem(Checked):
     --------
     >>> import numpy as np, orthobcd as ob
     >>> D = np.random.default_rng(0).standard_normal((30, 4))
-    >>> problem = ob.HyperbolicStructuralProbeProblem(D, [1, 1, -1, -1])
+    >>> problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, [1, 1, -1, -1])
     >>> result = ob.solve(problem, max_sweeps=20)
     >>> result.objective < problem.value(np.eye(4))
     True

@@ -235,7 +235,8 @@ class HyperbolicPCAProblem(PencilProblem):
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> problem = ob.HyperbolicPCAProblem(np.diag([3.0, 2.0, 1.0]), [1, 1, -1], n_principal=1)
+    >>> data = np.diag([3.0, 2.0, 1.0])
+    >>> problem = ob.hyperbolic.HyperbolicPCAProblem(data, [1, 1, -1], n_principal=1)
     >>> problem.n_components, ob.solve(problem).objective
     (3, 2.0)
     """

@@ -15,7 +15,7 @@ from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
 from ..problems import Problem
-from ..result import Status
+from ..result import Hyperbolic, Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
 from .pencil import eigenvectors
@@ -101,6 +101,7 @@ def solve_mixed(
         name = type(problem.smooth).__name__
         raise TypeError(f"solver must be a JOBCD or Auto for a {name}, got {type(solver).__name__}")
     extra: dict[str, Any] = {}
+    hyperbolic: dict[str, Any] = {"well_posedness": posed}
     if isinstance(solver, VRJOBCD):
         returned, error, extra = solve_sum(problem, start, solver, run)
     elif isinstance(solver, JOBCD):
@@ -111,7 +112,7 @@ def solve_mixed(
         returned, error = _core.solve_auto(problem, start, False, solver, run, run.watcher)
     recession = returned.pop("recession", None)
     if recession is not None:
-        extra["recession"] = recession
+        hyperbolic["recession"] = recession
         logger.warning(
             "the objective is unbounded below along %s %s: rapidity → %s∞, signs %s",
             recession["kind"],
@@ -120,7 +121,6 @@ def solve_mixed(
             recession["signs"],
         )
     if posed is not None:
-        extra["well_posedness"] = posed
         told = (Status.INTERRUPTED.value, Status.TARGET.value, Status.UNBOUNDED.value)
         if not posed.attained and returned["status"] not in told:
             returned["status"] = (Status.DIVERGED if posed.finite else Status.UNBOUNDED).value
@@ -131,8 +131,10 @@ def solve_mixed(
         if returned["status"] == Status.CONVERGED.value and not solved:
             x = eigenvectors(problem, x, image)
         if x is not returned["x"]:
-            extra["eigenvectors"], image = x, problem.matrix @ x
-        extra["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, image)
+            image = problem.matrix @ x
+        hyperbolic["eigenvectors"] = x
+        hyperbolic["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, image)
+    returned["hyperbolic"] = Hyperbolic(**hyperbolic)
     return returned, error, extra
 
 

@@ -1,10 +1,11 @@
-"""Knowledge graphs: the embedding `UltraE`, rankings, dense cores."""
+"""Knowledge graphs: the embedding `UltraE`, rankings, files of triples, dense cores."""
 
+from .files import load_triples
 from .ranking import Ranking
-from .triples import dense_core
+from .triples import TripleFiles, dense_core
 from .ultra_e import UltraE
 
-__all__ = ["Ranking", "UltraE", "dense_core"]
+__all__ = ["Ranking", "TripleFiles", "UltraE", "dense_core", "load_triples"]
 
 
 def __dir__() -> list[str]:

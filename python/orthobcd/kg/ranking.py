@@ -36,7 +36,7 @@ class Ranking:
     --------
     >>> import numpy as np, orthobcd as ob
     >>> ten, relations = np.array([10, 10]), np.array([0, 1])
-    >>> ranking = ob.Ranking(np.array([1.0, 2.0]), np.array([1.0, 4.0]), ten, ten, relations)
+    >>> ranking = ob.kg.Ranking(np.array([1.0, 2.0]), np.array([1.0, 4.0]), ten, ten, relations)
     >>> ranking.mrr, ranking.hits(1), ranking.mean_rank
     (0.6875, 0.5, 2.0)
     >>> round(ranking.adjusted_mean_rank_index, 3)

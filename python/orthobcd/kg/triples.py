@@ -28,7 +28,7 @@ class TripleFiles:
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> files = ob.TripleFiles((np.array([[0, 0, 1]]),), ("cat", "animal"), ("is a",))
+    >>> files = ob.kg.TripleFiles((np.array([[0, 0, 1]]),), ("cat", "animal"), ("is a",))
     >>> files.relations, files.train.tolist()
     (('is a',), [[0, 0, 1]])
     """
@@ -92,7 +92,7 @@ def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray,
     --------
     >>> import orthobcd as ob
     >>> triples = [[0, 0, 1], [1, 0, 2], [2, 0, 0], [2, 0, 3]]
-    >>> core, entities, relations = ob.dense_core(triples, 3)
+    >>> core, entities, relations = ob.kg.dense_core(triples, 3)
     >>> core.tolist(), entities.tolist()
     ([[0, 0, 1], [1, 0, 2], [2, 0, 0]], [0, 1, 2])
     """

@@ -131,7 +131,7 @@ class UltraE(Model):
         Stop after ``patience`` validations in a row without a better MRR. By default never.
     entity_names, relation_names : sequence of str, optional
         Names by number. By default those of the triples of `fit`, if they are given by name or by
-        `orthobcd.load_triples`. With names every method accepts names, and predictions return them.
+        `load_triples`. With names every method accepts names, and predictions return them.
     seed : int, default 0
         Seed of all random choices; the same seed gives the same bits for any number of threads.
     n_threads : int or None, default 1
@@ -181,7 +181,7 @@ class UltraE(Model):
     >>> import numpy as np, orthobcd as ob
     >>> k = np.arange(20)
     >>> cycle = np.stack([k, 0 * k, (k + 1) % 20], axis=1)
-    >>> model = ob.UltraE(dim=8, n_negatives=10, batch_size=4).fit(cycle)
+    >>> model = ob.kg.UltraE(dim=8, n_negatives=10, batch_size=4).fit(cycle)
     >>> [entity for entity, score in model.predict_tails(3, 0, k=1)]
     [4]
     >>> [entity for entity, score in model.predict_heads(0, 4, k=1)]
@@ -190,13 +190,13 @@ class UltraE(Model):
     (True, (20,), 20)
     >>> month = ["January", "February", "March", "April", "May", "June"]
     >>> named = [(a, "before", b) for a, b in zip(month, month[1:])]
-    >>> named_model = ob.UltraE(dim=4, batch_size=2).fit(named)
+    >>> named_model = ob.kg.UltraE(dim=4, batch_size=2).fit(named)
     >>> named_model.entity_names_[:2], named_model.relation_names_
     (('January', 'February'), ('before',))
     >>> [month for month, score in named_model.predict_tails("March", "before", k=1)]
     ['April']
     >>> model.save("cycle.npz")
-    >>> ob.UltraE.load("cycle.npz").set_params(seed=1).get_params()["seed"]
+    >>> ob.kg.UltraE.load("cycle.npz").set_params(seed=1).get_params()["seed"]
     1
     """
 
@@ -276,7 +276,7 @@ class UltraE(Model):
         Parameters
         ----------
         triples : array_like of int or str, of shape (N, 3), or TripleFiles
-            Heads, relations and tails, by number or by name. Of `orthobcd.load_triples` the first
+            Heads, relations and tails, by number or by name. Of `load_triples` the first
             file is for training, the second is ``valid``, and all others are ``known``.
         valid : array_like of int or str, of shape (M, 3), optional
             Validation triples; with them the model with the best filtered MRR is kept.

@@ -20,10 +20,10 @@ SIZES = {
     "A of PCA": lambda s: ob.SparsePCAProblem(A * s, 2, ob.L0(1.0), center=True),
     "A of nonnegative PCA": lambda s: ob.NonnegativePCAProblem(A * s, 2),
     "A of pencils": lambda s: ob.HyperbolicEigenvalueProblem(A * s, J),
-    "C of hyperbolic PCA": lambda s: ob.HyperbolicPCAProblem(-C * s, J, 2),
+    "C of hyperbolic PCA": lambda s: ob.hyperbolic.HyperbolicPCAProblem(-C * s, J, 2),
     "A of a loss": lambda s: ob.LogisticLoss(A * s, A[:, :3], np.ones(12)),
     "B of a loss": lambda s: ob.LogisticLoss(A, A[:, :3] * s, np.ones(12)),
-    "D of a probe": lambda s: ob.HyperbolicStructuralProbeProblem(A * s, J),
+    "D of a probe": lambda s: ob.hyperbolic.HyperbolicStructuralProbeProblem(A * s, J),
     "X": lambda s: ob.SparsePCA(2).fit(A * s),
 }
 

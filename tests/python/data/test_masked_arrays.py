@@ -125,7 +125,7 @@ SAMPLES: dict[str, Callable[[Any], Any]] = {
     "x0": lambda X: ob.solve(ob.StiefelProblem(ob.Quadratic(np.eye(40)), ob.L0(1.0), 6), X),
     "linear": lambda X: ob.Quadratic(np.eye(40), X),
     "weights of L1": lambda X: ob.L1(X),
-    "cs": lambda X: ob.hyperbolic_qr(X, np.ones(40)),
+    "cs": lambda X: ob.hyperbolic.hyperbolic_qr(X, np.ones(40)),
     "scores": lambda X: plotted(lambda: ob.plot.scores(fitted("em"), X)),
     "biplot": lambda X: plotted(lambda: ob.plot.biplot(fitted("em"), X)),
     "circle": lambda X: plotted(lambda: ob.plot.correlation_circle(fitted("em"), X)),
@@ -238,8 +238,8 @@ def test_masked_triples_and_limits_are_refused():
     triples = np.stack([np.arange(12), np.zeros(12, int), (np.arange(12) + 1) % 12], axis=1)
     gaps = triples == 5
     for call in (
-        lambda: ob.UltraE(12, 1, 4, max_epochs=1).fit(masked(triples, gaps, np.int64)),
-        lambda: ob.UltraE(dim=4, max_epochs=1).fit(
+        lambda: ob.kg.UltraE(12, 1, 4, max_epochs=1).fit(masked(triples, gaps, np.int64)),
+        lambda: ob.kg.UltraE(dim=4, max_epochs=1).fit(
             np.ma.masked_array(triples.astype(str), mask=gaps)
         ),
         lambda: ob.Cardinality(masked([3, 4], [0, 1], np.int64)),

@@ -43,8 +43,8 @@ folder, room = Path(sys.argv[1]), int(sys.argv[2])
 def read(path):
     kind = path.name.partition("-")[0]
     if kind == "names":
-        return ob.load_triples(folder / "good" / "triples-a.tsv", entities=path)
-    readers = {"result": ob.Result.load, "ultra": ob.UltraE.load, "triples": ob.load_triples,
+        return ob.kg.load_triples(folder / "good" / "triples-a.tsv", entities=path)
+    readers = {"result": ob.Result.load, "ultra": ob.kg.UltraE.load, "triples": ob.kg.load_triples,
                "loadings": LOADINGS}
     return readers.get(kind, read_matrix)(path)
 
@@ -258,7 +258,9 @@ def a_model(path) -> None:
     k = np.arange(12)
     cycle = np.stack([k, 0 * k, (k + 1) % 12], axis=1)
     names = [f"e{i}" for i in k]
-    ob.UltraE(12, 1, dim=4, n_negatives=4, max_epochs=2, entity_names=names).fit(cycle).save(path)
+    ob.kg.UltraE(12, 1, dim=4, n_negatives=4, max_epochs=2, entity_names=names).fit(cycle).save(
+        path
+    )
 
 
 def some_loadings(path) -> None:
@@ -482,8 +484,8 @@ NUMBERS = ("objective", "smooth_value", "penalty_value", "feasibility", "seconds
 ACCEPTED = {
     **dict.fromkeys([*NUMBERS, "n_iterations", "n_sweeps", "n_updates", "seed"], (7,)),
     **dict.fromkeys(["n_epochs", "work", "lower_bound", "gap"], (7, None)),
-    **dict.fromkeys(["strategy", "bound_method"], ("hello", None)),
-    **dict.fromkeys(["search", "features_excluded"], (None,)),
+    **dict.fromkeys(["bound_method"], ("hello", None)),
+    **dict.fromkeys(["search", "hyperbolic", "features_excluded"], (None,)),
     "extra": ({"a": 1},),
 }
 """Values of `WRONG_VALUES` that are valid for a field of a result."""

@@ -82,7 +82,7 @@ def things() -> dict[str, object]:
         pca = ob.SparsePCA(5, n_nonzero=60, random_state=0).fit(X)
         stability = ob.support_stability(pca, X, n_subsamples=2, random_state=0)
     path = ob.regularization_path(data(40), 3)
-    graph = ob.TripleFiles(
+    graph = ob.kg.TripleFiles(
         (np.zeros((5000, 3), dtype=int),), tuple(map(str, range(9000))), ("is a",)
     )
     return {

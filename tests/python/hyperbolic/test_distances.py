@@ -56,7 +56,7 @@ def test_double_projection_and_its_inverse(rng):
 
 def test_distances_do_not_change_under_isometries(rng):
     P, Q = (hyp.double_projection(rng.standard_normal((9, 5)), J) for _ in range(2))
-    X = ob.random_j_orthogonal(J, 0.5, 3)
+    X = ob.hyperbolic.random_j_orthogonal(J, 0.5, 3)
     np.testing.assert_allclose(
         hyp.distance(P @ X, Q @ X, J), hyp.distance(P, Q, J), rtol=1e-10, atol=1e-12
     )

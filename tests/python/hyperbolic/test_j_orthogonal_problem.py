@@ -51,7 +51,9 @@ def test_infimum_and_eigenvalues(p, side):
     assert result.feasibility <= 1e-13 * np.linalg.norm(result.x) ** 2
     assert (np.diff(result.history["objective"]) <= 0).all()
     np.testing.assert_allclose(
-        np.sort(result.eigenvalues), np.sort(eigenvalues), atol=1e-10 * np.abs(eigenvalues).max()
+        np.sort(result.hyperbolic.eigenvalues),
+        np.sort(eigenvalues),
+        atol=1e-10 * np.abs(eigenvalues).max(),
     )
 
 
@@ -63,7 +65,7 @@ def test_max_is_unbounded_and_says_where():
         assert result.status is ob.Status.UNBOUNDED
         assert result.n_iterations <= 100
         assert np.isfinite(result.objective)
-        i, k = result.extra["recession"]["pair"]
+        i, k = result.hyperbolic.recession["pair"]
         assert problem.signature[i] != problem.signature[k]
     bounded = ob.solve(
         problem, "random", solver=ob.JOBCD(side="rows", rapidity_bound=0.1), max_sweeps=2
@@ -93,20 +95,20 @@ def test_eigenvalues_are_those_of_the_pencil_whoever_moves(n, seed):
     j = rng.permutation(signs(n, 1 + seed % (n - 1)))
     for problem in (
         ob.HyperbolicEigenvalueProblem(A, j),
-        ob.HyperbolicPCAProblem(A.T @ A, j, int((j > 0).sum()) - 1),
+        ob.hyperbolic.HyperbolicPCAProblem(A.T @ A, j, int((j > 0).sum()) - 1),
     ):
         pencil = np.sort(sl.eigvals(j[:, None] * problem.matrix).real)
         solvers = [*SOLVERS, ob.VRJOBCD(full_gradient=True)]
-        if isinstance(problem, ob.HyperbolicPCAProblem):
+        if isinstance(problem, ob.hyperbolic.HyperbolicPCAProblem):
             solvers = SOLVERS
         for solver in solvers:
             result = ob.solve(problem, "random", solver=solver, max_time=5, seed=seed, tol=1e-14)
             if not result.converged:
                 continue
             np.testing.assert_allclose(
-                np.sort(result.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
+                np.sort(result.hyperbolic.eigenvalues), pencil, atol=1e-4 * np.abs(pencil).max()
             )
-            x, values = result.eigenvectors, result.eigenvalues
+            x, values = result.hyperbolic.eigenvectors, result.hyperbolic.eigenvalues
             off = problem.matrix @ x - j[:, None] * x * values
             assert np.linalg.norm(off) <= 1e-4 * np.linalg.norm(problem.matrix @ x)
             drift = np.linalg.norm(x.T @ (j[:, None] * x) - np.diag(j))
@@ -162,14 +164,14 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
                 x, history = result.x, result.history["objective"]
                 assert result.objective == history.min()
                 assert value(x) == pytest.approx(result.objective, rel=1e-6)
-                k = ob.random_j_orthogonal(j, 0.5, seed)[:, :r]
+                k = ob.hyperbolic.random_j_orthogonal(j, 0.5, seed)[:, :r]
                 size = np.sum(x**2)
                 drift = np.linalg.norm(x.T @ (j[:, None] * x) - k.T @ (j[:, None] * k))
                 assert drift <= 1e-12 * max(1.0, size)
                 assert size <= 1.01e8 * max(n, np.sum(k**2))
                 if result.status is ob.Status.UNBOUNDED:
                     assert result.objective < history[0]
-                    way = result.extra["recession"]
+                    way = result.hyperbolic.recession
                     near, far = (value(moved_along(x, way, mu)) for mu in (12.0, 13.0))
                     assert far < near < result.objective
     assert min(ended.values()) > 20
@@ -199,7 +201,7 @@ def test_what_diverges_comes_below_its_start():
                 continue
             start = result.history["objective"][0]
             assert result.objective < (1e-2 if solver.update == "gauss-seidel" else 1.0) * start
-            x0 = ob.random_j_orthogonal(signs(n, p), 0.5, seed)
+            x0 = ob.hyperbolic.random_j_orthogonal(signs(n, p), 0.5, seed)
             assert np.sum(result.x**2) <= 1.01e8 * np.sum(x0**2)
             assert result.feasibility <= 1e-12 * np.sum(result.x**2)
 
@@ -223,9 +225,9 @@ def test_bounded_steps_on_the_papers_problem_have_one_verdict(bound, p):
         start = result.history["objective"][0]
         assert result.objective == pytest.approx(-(np.linalg.norm(A @ result.x) ** 2), rel=1e-9)
         assert result.objective < 1e4 * start < 0.0, solver
-        x0 = ob.random_j_orthogonal(problem.signature, 0.5, 0)
+        x0 = ob.hyperbolic.random_j_orthogonal(problem.signature, 0.5, 0)
         assert np.sum(result.x**2) <= 1.01e8 * np.sum(x0**2)
-        i, k = result.extra["recession"]["pair"]
+        i, k = result.hyperbolic.recession["pair"]
         assert problem.signature[i] != problem.signature[k]
 
 
@@ -235,7 +237,7 @@ def test_hyperbolic_pca_reaches_the_smallest_positive_eigenvalues():
     G = rng.standard_normal((60, n))
     C = G.T @ G / 60
     j = np.r_[-1, np.ones(n - 1, int)]
-    result = ob.solve(ob.HyperbolicPCAProblem(C, j, kept))
+    result = ob.solve(ob.hyperbolic.HyperbolicPCAProblem(C, j, kept))
     values, vectors = sl.eig(j[:, None] * (j[:, None] * C * j))
     types = np.einsum("ik,i,ik->k", vectors.real, j, vectors.real)
     positive = np.sort(values.real[types > 0])
@@ -308,7 +310,7 @@ def test_w1a():
     assert abs(result.objective - optimum) <= 1e-10 * optimum
     bare = ob.solve(ob.HyperbolicEigenvalueProblem(A, j))
     assert bare.status is ob.Status.DIVERGED
-    assert not bare.extra["well_posedness"].attained
+    assert not bare.hyperbolic.well_posedness.attained
 
 
 @pytest.mark.slow
@@ -320,7 +322,7 @@ def test_a_bound_on_the_rapidity_reproduces_the_papers_levels():
         pytest.skip("w1a is not here")
     A = sp.load_npz(path).toarray()[:2470, :290].astype(float)
     problem = ob.HyperbolicEigenvalueProblem(A, signs(290, 145), sense="max")
-    x0 = ob.random_j_orthogonal(problem.signature, 0.65, 0)
+    x0 = ob.hyperbolic.random_j_orthogonal(problem.signature, 0.65, 0)
     start = -(np.linalg.norm(A @ x0) ** 2)
     bounded = {"side": "rows", "curvature": "scalar", "rapidity_bound": 1e-2}
     for ratio, most, options in (

@@ -74,19 +74,19 @@ def test_singular_and_far_starts_are_refused(signs, size):
                 ob.solve(problem, x0, n_threads=1, max_time=5.0)
     if n > 2 or size != 1.0:
         with pytest.raises(ValueError, match="X must satisfy XᵀJX = J"):
-            ob.hyperbolic_cs(starts[0], signs)
+            ob.hyperbolic.hyperbolic_cs(starts[0], signs)
 
 
 def test_the_message_names_the_repair_of_single_precision():
     signs = np.array([1, 1, -1, 1, -1])
-    exact = ob.random_j_orthogonal(signs, seed=4)
+    exact = ob.hyperbolic.random_j_orthogonal(signs, seed=4)
     single = exact.astype(np.float32)
     problem = ob.HyperbolicEigenvalueProblem(
         np.random.default_rng(0).standard_normal((9, 5)), signs
     )
     with pytest.raises(ValueError, match=r"indefinite_polar\(x0, signature\)\[0\]"):
         ob.solve(problem, single)
-    repaired = ob.indefinite_polar(single, signs)[0]
+    repaired = ob.hyperbolic.indefinite_polar(single, signs)[0]
     assert np.abs(repaired - exact).max() < 1e-5
     assert ob.solve(problem, repaired).converged
 
@@ -94,7 +94,7 @@ def test_the_message_names_the_repair_of_single_precision():
 @pytest.mark.parametrize("error", [1e-15, 1e-12, 1e-9])
 def test_rounding_of_a_start_is_repaired(error):
     signs = np.array([1, 1, -1, 1, -1])
-    exact = ob.random_j_orthogonal(signs, seed=4)
+    exact = ob.hyperbolic.random_j_orthogonal(signs, seed=4)
     noise = np.random.default_rng(1).standard_normal((5, 5))
     x0 = exact + error * noise
     problem = ob.HyperbolicEigenvalueProblem(
@@ -111,11 +111,11 @@ def test_random_matrices_are_accepted_starts_or_refused_by_scale():
         for scale in (0.0, 0.5, 2.0, 4.0, 30.0, 1000.0, 1e300):
             for seed in range(4):
                 try:
-                    X = ob.random_j_orthogonal(signs, scale=scale, seed=seed)
+                    X = ob.hyperbolic.random_j_orthogonal(signs, scale=scale, seed=seed)
                 except ValueError:
                     assert scale > 2.0
                     with pytest.raises(ValueError, match="scale must keep all rapidities"):
-                        ob.random_j_orthogonal(signs, scale=scale, seed=seed)
+                        ob.hyperbolic.random_j_orthogonal(signs, scale=scale, seed=seed)
                     continue
                 assert drift(X, signs) <= 1e-14 * max(1.0, float(np.vdot(X, X)))
                 ob.solve(ob.HyperbolicEigenvalueProblem(np.eye(len(signs)), signs), X)

@@ -13,6 +13,7 @@ import pytest
 
 import orthobcd as ob
 from orthobcd import hyperbolic as hyp
+from orthobcd.hyperbolic import HyperbolicStructuralProbeProblem
 
 from .reference_starts import reference_start, signs
 from .test_distances import reference_distance, reference_points
@@ -22,7 +23,7 @@ J = [1, 1, 1, 1, -1, -1, -1, -1]
 
 
 def test_the_probe_is_not_certified():
-    probe = ob.HyperbolicStructuralProbeProblem(A, J)
+    probe = HyperbolicStructuralProbeProblem(A, J)
     with pytest.raises(TypeError, match=r"problem must not have a HyperbolicStructuralProbe"):
         ob.certify(probe, np.eye(8))
 
@@ -71,7 +72,7 @@ def test_probe_against_numpy(rng):
         for radius in (1.0, RADIUS):
             value, gradient = reference_probe(D, T, j, X, radius)
             for given in (T, None):
-                problem = ob.HyperbolicStructuralProbeProblem(D, j, given, radius, T_scale=1.0)
+                problem = HyperbolicStructuralProbeProblem(D, j, given, radius, T_scale=1.0)
                 got, slope = problem.value_and_gradient(X)
                 assert got == pytest.approx(value, rel=1e-12)
                 # An entry may be the difference of much larger terms.
@@ -92,7 +93,7 @@ def test_probe_reproduces_the_reference_rows(m, n, values):
 
 def check_row(D, values):
     n = D.shape[1]
-    problem = ob.HyperbolicStructuralProbeProblem(D, signs(n, n // 2), T_scale=1.0)
+    problem = HyperbolicStructuralProbeProblem(D, signs(n, n // 2), T_scale=1.0)
     W = np.random.default_rng(3).standard_normal((n, n))
     at_start, gradient = problem.value_and_gradient(reference_start(n, n // 2))
     got = (problem.value(np.eye(n)), at_start, np.linalg.norm(gradient), np.vdot(gradient, W))
@@ -119,8 +120,8 @@ def test_probe_reproduces_the_reference_rows_on_real_data(w1a, data_dir):
 def test_literal_probe_is_constant_and_says_so():
     D, j = probe_data()
     with pytest.warns(UserWarning, match="constant"):
-        problem = ob.HyperbolicStructuralProbeProblem(D, j, euclidean(D), transform="literal")
-    values = [problem.value(ob.random_j_orthogonal(j, 0.5, seed)) for seed in range(5)]
+        problem = HyperbolicStructuralProbeProblem(D, j, euclidean(D), transform="literal")
+    values = [problem.value(ob.hyperbolic.random_j_orthogonal(j, 0.5, seed)) for seed in range(5)]
     assert np.ptp(values) <= 1e-12 * values[0]
     result = ob.solve(problem, "random", max_sweeps=3)
     assert result.objective == pytest.approx(values[0], rel=1e-12)
@@ -128,20 +129,20 @@ def test_literal_probe_is_constant_and_says_so():
 
 def test_matched_scale():
     D, j = probe_data()
-    problem = ob.HyperbolicStructuralProbeProblem(D, j)
+    problem = HyperbolicStructuralProbeProblem(D, j)
     P = hyp.double_projection(D, j)
     d = hyp.distance(P, P, j, pairwise=True)
     np.fill_diagonal(d, 0.0)
     assert problem.scale == pytest.approx(d.mean() / euclidean(D).mean(), rel=1e-12)
-    twice = ob.HyperbolicStructuralProbeProblem(D, j, T_scale=2.0)
-    direct = ob.HyperbolicStructuralProbeProblem(D, j, 2.0 * euclidean(D), T_scale=1.0)
+    twice = HyperbolicStructuralProbeProblem(D, j, T_scale=2.0)
+    direct = HyperbolicStructuralProbeProblem(D, j, 2.0 * euclidean(D), T_scale=1.0)
     assert twice.value(np.eye(8)) == pytest.approx(direct.value(np.eye(8)), rel=1e-12)
 
 
 def test_probe_takes_only_what_it_can():
     D, j = probe_data()
     T = euclidean(D)
-    build = ob.HyperbolicStructuralProbeProblem
+    build = HyperbolicStructuralProbeProblem
     for arguments, name in (
         ((D, j, T[:5]), "T"),
         ((D, j, T + np.triu(T)), "T"),
@@ -175,8 +176,8 @@ def test_probe_takes_only_what_it_can():
 @pytest.mark.parametrize("side", ["both", "rows"])
 def test_probe_solves(rule, side):
     D, j = probe_data(60)
-    problem = ob.HyperbolicStructuralProbeProblem(D, j)
-    start = ob.random_j_orthogonal(j, 0.3, 1)
+    problem = HyperbolicStructuralProbeProblem(D, j)
+    start = ob.hyperbolic.random_j_orthogonal(j, 0.3, 1)
     solver = ob.VRJOBCD(
         full_gradient=rule != "sampled",
         step_rule="adaptive" if rule == "adaptive" else "accumulated",
@@ -200,7 +201,7 @@ def test_probe_solves(rule, side):
 
 def test_probe_converges_and_stops():
     D, j = probe_data(60)
-    problem = ob.HyperbolicStructuralProbeProblem(D, j)
+    problem = HyperbolicStructuralProbeProblem(D, j)
     result = ob.solve(problem, tol=1e-2)
     assert result.converged
     kept = []
@@ -217,7 +218,7 @@ def test_probe_converges_and_stops():
 
 def test_probe_survives_pickling():
     D, j = probe_data()
-    problem = ob.HyperbolicStructuralProbeProblem(D, j)
+    problem = HyperbolicStructuralProbeProblem(D, j)
     copy = pickle.loads(pickle.dumps(problem))
     assert copy.scale == problem.scale
     assert copy.value(np.eye(8)) == problem.value(np.eye(8))
@@ -229,7 +230,7 @@ def test_ten_thousand_rows_keep_no_square_array():
     script = f"""
 import numpy as np, resource, orthobcd as ob
 D = np.random.default_rng(0).standard_normal(({m}, 10))
-problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 5), T_scale=1.0)
+problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 5), T_scale=1.0)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 problem.value_and_gradient(np.eye(10))
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
@@ -248,7 +249,7 @@ def test_ctrl_c_returns_the_best_probe():
     script = """
 import numpy as np, orthobcd as ob
 D = np.random.default_rng(0).standard_normal((300, 20))
-problem = ob.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 10))
+problem = HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 10))
 told = []
 def tell(progress):
     if not told:

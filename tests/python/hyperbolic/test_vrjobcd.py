@@ -43,7 +43,7 @@ def test_variance_reduced_with_a_penalty_and_one_sign(penalty, p):
     A, B = rng.standard_normal((200, 6)), rng.standard_normal((200, 6))
     y = rng.choice([-1.0, 1.0], 200)
     j = signs(6, p)
-    x0 = ob.random_j_orthogonal(j, 0.3, seed=1)
+    x0 = ob.hyperbolic.random_j_orthogonal(j, 0.3, seed=1)
 
     def value(x):
         loss = np.logaddexp(0.0, -y * np.einsum("ki,ij,kj->k", A, x, B)).mean()

@@ -30,4 +30,4 @@ def model(**options):
     """As UltraE has it, with as many signs +1 as −1 and a logistic loss, but small."""
     defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
     defaults |= {"signature": [1] * 4 + [-1] * 4, "radius": 1.0, "loss": "logistic"}
-    return ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
+    return ob.kg.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))

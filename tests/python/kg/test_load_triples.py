@@ -31,33 +31,33 @@ WORDS = [
 @pytest.mark.parametrize("words", WORDS, ids=map("-".join, WORDS))
 def test_headers_are_recognised_in_any_order(words, suffix, tmp_path):
     rows = [("cat", "is a", "animal"), ("dog", "is a", "animal"), ("dog", "eats", "meat")]
-    expected = ob.load_triples(
+    expected = ob.kg.load_triples(
         write(tmp_path / f"plain{suffix}", "".join("\t".join(r) + "\n" for r in rows))
     )
     for order in itertools.permutations(range(3)):
         lines = [[row[c] for c in order] for row in (words, *rows)]
         text = "".join("\t".join(line) + "\n" for line in lines)
         path = write(tmp_path / f"graph{suffix}", text)
-        found = ob.load_triples(path)
+        found = ob.kg.load_triples(path)
         assert found.entities == expected.entities
         assert found.relations == expected.relations
         np.testing.assert_array_equal(found.train, expected.train)
-        assert len(ob.load_triples(path, header=False).train) == 4
-        assert len(ob.load_triples(path, header=True).train) == 3
+        assert len(ob.kg.load_triples(path, header=False).train) == 4
+        assert len(ob.kg.load_triples(path, header=True).train) == 3
 
 
 def test_a_first_triple_is_no_header(tmp_path):
     for first in ("head\tis a\ttail", "h\th\tt", "relation\tof\tthe", "0\t0\t1"):
         path = write(tmp_path / "graph.tsv", f"{first}\n{first}\n")
-        assert len(ob.load_triples(path).train) == 2
-        assert len(ob.load_triples(path, header=True).train) == 1
-    assert len(ob.load_triples(write(tmp_path / "empty.tsv", "")).train) == 0
+        assert len(ob.kg.load_triples(path).train) == 2
+        assert len(ob.kg.load_triples(path, header=True).train) == 1
+    assert len(ob.kg.load_triples(write(tmp_path / "empty.tsv", "")).train) == 0
     bom = write(tmp_path / "bom.tsv", "\ufeffhead\trelation\ttail\na\tb\tc\n")
-    assert ob.load_triples(bom).entities == ("a", "c")
+    assert ob.kg.load_triples(bom).entities == ("a", "c")
     numbers = write(tmp_path / "numbers.tsv", "h\tr\tt\n0\t0\t1\n")
-    assert ob.load_triples(numbers).entities == ("0", "1")
+    assert ob.kg.load_triples(numbers).entities == ("0", "1")
     for words in ("a\t0\tb", "0\tis\t1", "0\t0\tb"):
-        found = ob.load_triples(write(tmp_path / "words.tsv", f"{words}\n"))
+        found = ob.kg.load_triples(write(tmp_path / "words.tsv", f"{words}\n"))
         assert (*found.entities, *found.relations) == tuple(words.split("\t")[k] for k in (0, 2, 1))
 
 
@@ -86,8 +86,8 @@ def test_lists_of_names(form, mark, end, line, suffix, tmp_path):
     text = (mark + LISTS[form].rstrip() + end).replace("\n", line)
     listed = tmp_path / f"names{suffix}"
     listed.write_bytes(gzip.compress(text.encode()) if suffix else text.encode())
-    assert ob.load_triples(path, entities=listed).entities == NAMED
-    assert ob.load_triples(path, entities=listed, relations=listed).relations == NAMED
+    assert ob.kg.load_triples(path, entities=listed).entities == NAMED
+    assert ob.kg.load_triples(path, entities=listed, relations=listed).relations == NAMED
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -101,7 +101,7 @@ def test_names_that_are_numbers_too(seed, tmp_path):
         "6\n" + "".join(f"{name}\t{k}\n" for k, name in enumerate(names)),
     ):
         listed = write(tmp_path / "names.txt", text)
-        assert ob.load_triples(path, entities=listed).entities == tuple(names)
+        assert ob.kg.load_triples(path, entities=listed).entities == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_wrong_lists_of_names_are_refused(content, reason, tmp_path):
     path = write(tmp_path / "graph.tsv", "0\t0\t1\n")
     (tmp_path / "names.txt").write_bytes(content)
     with pytest.raises(ValueError, match=reason):
-        ob.load_triples(path, entities=tmp_path / "names.txt")
+        ob.kg.load_triples(path, entities=tmp_path / "names.txt")
 
 
 @pytest.mark.parametrize("place", range(3))
@@ -131,7 +131,7 @@ def test_triples_that_are_not_utf8_are_named(place, tmp_path):
     lines[place] = "K\u00f6ln\tr\tb\n".encode("latin-1")
     (tmp_path / "graph.tsv").write_bytes(b"".join(lines))
     with pytest.raises(ValueError, match=rf"graph\.tsv: line {place + 1} is not UTF-8"):
-        ob.load_triples(tmp_path / "graph.tsv")
+        ob.kg.load_triples(tmp_path / "graph.tsv")
 
 
 SPELLINGS = ("1", "01", "001", "10", "010", "00", "0", "+1", "1.0", " 1", "-1", "1_0", "\u0661")
@@ -142,16 +142,16 @@ SPELLINGS = ("1", "01", "001", "10", "010", "00", "0", "+1", "1.0", " 1", "-1", 
 def test_two_spellings_are_two_entities(one, other, tmp_path):
     """Only fields that are all written as Python writes numbers are numbers."""
     path = write(tmp_path / "graph.tsv", f"{one}\t0\t{other}\n")
-    graph = ob.load_triples(path)
+    graph = ob.kg.load_triples(path)
     head, _, tail = graph.train[0]
     assert (graph.entities[head], graph.entities[tail]) == (one, other)
     assert (head == tail) == (one == other)
     digits = all(word.isascii() and word.isdigit() for word in (one, other))
     if digits and one != other and int(one) == int(other):
         with pytest.raises(ValueError, match="every number in one way"):
-            ob.load_triples(path, ids=True)
+            ob.kg.load_triples(path, ids=True)
     elif digits:
-        assert ob.load_triples(path, ids=True).train.tolist() == [[int(one), 0, int(other)]]
+        assert ob.kg.load_triples(path, ids=True).train.tolist() == [[int(one), 0, int(other)]]
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
@@ -160,14 +160,14 @@ def test_files_of_openke_begin_with_the_count(separator, mark, tmp_path):
     """They hold head, tail, relation."""
     lines = [separator.join(row) for row in (("3", "1", "0"), ("0", "2", "1"))]
     path = write(tmp_path / "train2id.txt", mark + "\n".join(["2", *lines, "", ""]))
-    assert ob.load_triples(path).train.tolist() == [[3, 0, 1], [0, 1, 2]]
+    assert ob.kg.load_triples(path).train.tolist() == [[3, 0, 1], [0, 1, 2]]
     for count in ("1", "3"):
         path = write(tmp_path / "train2id.txt", "\n".join([count, *lines, ""]))
         with pytest.raises(ValueError, match=f"counts {count} triples, 2 lines"):
-            ob.load_triples(path)
+            ob.kg.load_triples(path)
     path = write(tmp_path / "train2id.txt", "\n".join(["2", lines[0], "1", ""]))
     with pytest.raises(ValueError, match="line 3 must have 3"):
-        ob.load_triples(path)
+        ob.kg.load_triples(path)
 
 
 @pytest.mark.parametrize(("line", "fields"), [("a\tb", 2), ("a\tb\tc\td", 4), ("a", 1)])
@@ -175,14 +175,14 @@ def test_the_first_line_of_another_length_is_named(line, fields, tmp_path):
     path = tmp_path / "triples.tsv"
     path.write_text(f"a\tr\tb\nb\tr\tc\n{line}\na\n")
     with pytest.raises(ValueError, match=f"line 3 must have 3 tab-separated fields, got {fields}"):
-        ob.load_triples(path)
+        ob.kg.load_triples(path)
 
 
 def test_a_first_line_with_an_empty_field_is_named(tmp_path):
     path = tmp_path / "triples.tsv"
     path.write_text("\ta\tr\tb\nb\tr\tc\n")
     with pytest.raises(ValueError, match="line 1 must have 3 tab-separated fields, got 4"):
-        ob.load_triples(path)
+        ob.kg.load_triples(path)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -197,7 +197,7 @@ def test_names_are_numbered_as_they_occur(seed, tmp_path):
     paths = [tmp_path / f"{k}.tsv" for k in range(len(files))]
     for path, rows in zip(paths, files, strict=True):
         path.write_text("".join("\t".join(row) + "\n" for row in rows))
-    graph = ob.load_triples(*paths)
+    graph = ob.kg.load_triples(*paths)
     rows = list(itertools.chain(*files))
     assert graph.entities == tuple(dict.fromkeys(row[k] for row in rows for k in (0, 2)))
     assert graph.relations == tuple(dict.fromkeys(row[1] for row in rows))
@@ -212,43 +212,43 @@ def test_triples_with_names(tmp_path, suffix):
         tmp_path / f"train{suffix}", "Köln\tliegt in\tDeutschland\nRom\tliegt in\tItalien\n"
     )
     test = write(tmp_path / f"test{suffix}", "Bonn\tliegt in\tDeutschland\n\n")
-    loaded = ob.load_triples(train, test)
+    loaded = ob.kg.load_triples(train, test)
     assert loaded.entities == ("Köln", "Deutschland", "Rom", "Italien", "Bonn")
     assert loaded.relations == ("liegt in",)
     assert loaded.splits[0].tolist() == [[0, 0, 1], [2, 0, 3]]
     assert loaded.splits[1].tolist() == [[4, 0, 1]]
     names = write(tmp_path / f"names{suffix}", "\n".join(sorted(loaded.entities)) + "\n")
-    given = ob.load_triples(train, test, entities=names, relations=["liegt in"])
+    given = ob.kg.load_triples(train, test, entities=names, relations=["liegt in"])
     assert given.entities == tuple(sorted(loaded.entities))
     assert [given.entities[k] for k in given.splits[1][0, [0, 2]]] == ["Bonn", "Deutschland"]
     with pytest.raises(ValueError, match="Rom"):
-        ob.load_triples(train, entities=["Köln", "Deutschland", "Italien"])
+        ob.kg.load_triples(train, entities=["Köln", "Deutschland", "Italien"])
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".tsv.gz"])
 def test_triples_with_numbers(tmp_path, suffix):
     path = write(tmp_path / f"graph{suffix}", "0\t1\t3\n2\t0\t0\n")
-    loaded = ob.load_triples(path)
+    loaded = ob.kg.load_triples(path)
     assert loaded.splits[0].tolist() == [[0, 1, 3], [2, 0, 0]]
     assert loaded.entities == ("0", "1", "2", "3")
-    named = ob.load_triples(path, entities=list("abcde"), relations=["r", "s"])
+    named = ob.kg.load_triples(path, entities=list("abcde"), relations=["r", "s"])
     assert named.splits[0].tolist() == loaded.splits[0].tolist()
     assert len(named.entities) == 5
-    as_names = ob.load_triples(path, ids=False)
+    as_names = ob.kg.load_triples(path, ids=False)
     assert as_names.entities == ("0", "3", "2")
     with pytest.raises(ValueError, match="entities"):
-        ob.load_triples(path, entities=["a"])
+        ob.kg.load_triples(path, entities=["a"])
 
 
 def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"line 2"):
-        ob.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
+        ob.kg.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
     with pytest.raises(ValueError, match="ids"):
-        ob.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
+        ob.kg.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
     with pytest.raises(ValueError, match="paths"):
-        ob.load_triples()
+        ob.kg.load_triples()
     with pytest.raises(FileNotFoundError):
-        ob.load_triples(tmp_path / "absent.tsv")
+        ob.kg.load_triples(tmp_path / "absent.tsv")
 
 
 @pytest.mark.slow
@@ -257,12 +257,12 @@ def test_numbers_without_names_take_memory_by_the_files(tmp_path):
     for last, accepted in ((2**20 - 1, True), (2**20, False)):
         path = write(tmp_path / "graph.tsv", f"0\t0\t{last}\n")
         if accepted:
-            assert len(ob.load_triples(path).entities) == last + 1
+            assert len(ob.kg.load_triples(path).entities) == last + 1
         else:
             with pytest.raises(ValueError, match="paths"):
-                ob.load_triples(path)
-        assert ob.load_triples(path, ids=False).entities == ("0", str(last))
-        assert ob.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
+                ob.kg.load_triples(path)
+        assert ob.kg.load_triples(path, ids=False).entities == ("0", str(last))
+        assert ob.kg.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
 
 
 @pytest.mark.data
@@ -270,9 +270,9 @@ def test_wn18rr_loads(data_dir):
     files = [data_dir / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test")]
     if not files[0].exists():
         pytest.skip(f"{files[0]} is not there")
-    loaded = ob.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
+    loaded = ob.kg.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
     assert [len(split) for split in loaded.splits] == [86835, 3034, 3134]
     assert len(loaded.entities) == 40943
     assert len(loaded.relations) == 11
-    core, entities, relations = ob.dense_core(np.concatenate(loaded.splits), 208)
+    core, entities, relations = ob.kg.dense_core(np.concatenate(loaded.splits), 208)
     assert (len(core), len(entities), len(relations)) == (813, 208, 4)

@@ -16,7 +16,7 @@ ENTITIES = tuple(f"entity {k}" for k in range(N_ENTITIES))
 RELATIONS = ("follows", "mirrors")
 
 
-def graph() -> ob.TripleFiles:
+def graph() -> ob.kg.TripleFiles:
     """Three splits of two permutations, numbered in the order of the training triples."""
     k = np.arange(N_ENTITIES)
     both = [np.stack([k, 0 * k, (k + 1) % N_ENTITIES], 1), np.stack([k, 0 * k + 1, k[::-1]], 1)]
@@ -24,27 +24,27 @@ def graph() -> ob.TripleFiles:
     order = np.random.default_rng(0).permutation(len(triples))[:-12]
     rest = np.setdiff1d(np.arange(len(triples)), order)
     splits = (triples, triples[rest[:6]], triples[rest[6:]])
-    return ob.TripleFiles(splits, ENTITIES, RELATIONS)
+    return ob.kg.TripleFiles(splits, ENTITIES, RELATIONS)
 
 
 def by_name(triples: np.ndarray) -> list[tuple[str, str, str]]:
     return [(ENTITIES[h], RELATIONS[r], ENTITIES[t]) for h, r, t in triples]
 
 
-def model(**options: object) -> ob.UltraE:
+def model(**options: object) -> ob.kg.UltraE:
     few: dict = {"dim": 4, "n_negatives": 6, "batch_size": 16, "max_epochs": 3, "valid_every": 1}
-    return ob.UltraE(**{**few, **options})
+    return ob.kg.UltraE(**{**few, **options})
 
 
 GRAPH = graph()
 
 
 @pytest.fixture(scope="module")
-def fitted() -> ob.UltraE:
+def fitted() -> ob.kg.UltraE:
     return model().fit(GRAPH)
 
 
-def same(one: ob.UltraE, other: ob.UltraE) -> None:
+def same(one: ob.kg.UltraE, other: ob.kg.UltraE) -> None:
     for name in ("entities_", "relations_", "head_biases_", "tail_biases_"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(one.history_["valid_mrr"], other.history_["valid_mrr"])
@@ -81,9 +81,9 @@ def test_ranks_are_filtered_by_all_triples_of_the_fit(fitted):
         lambda part: np.array(by_name(part)),
         lambda part: pandas.DataFrame(by_name(part)),
         lambda part: [(h, RELATIONS[r], ENTITIES[t]) for h, r, t in part.tolist()],
-        lambda part: ob.TripleFiles((part,), ENTITIES, RELATIONS),
+        lambda part: ob.kg.TripleFiles((part,), ENTITIES, RELATIONS),
         # Files with another numbering.
-        lambda part: ob.TripleFiles(
+        lambda part: ob.kg.TripleFiles(
             ((part + 1) % [N_ENTITIES, 2, N_ENTITIES],),
             (ENTITIES[-1], *ENTITIES[:-1]),
             RELATIONS[::-1],
@@ -133,7 +133,7 @@ def test_sizes_are_those_of_the_triples_or_given(given):
 
 
 def test_files_of_numbers_have_no_names():
-    numbers = ob.TripleFiles(GRAPH.splits, tuple(map(str, range(N_ENTITIES))), ("0", "1"))
+    numbers = ob.kg.TripleFiles(GRAPH.splits, tuple(map(str, range(N_ENTITIES))), ("0", "1"))
     fitted = model().fit(numbers)
     assert fitted.entity_names_ is fitted.relation_names_ is None
     assert all(isinstance(entity, int) for entity, _ in fitted.predict_tails(0, 0))
@@ -147,7 +147,7 @@ def test_splits_have_names():
     assert GRAPH.train is GRAPH.splits[0]
     assert GRAPH.valid is GRAPH.splits[1]
     assert GRAPH.test is GRAPH.splits[2]
-    one = ob.TripleFiles(GRAPH.splits[:1], ENTITIES, RELATIONS)
+    one = ob.kg.TripleFiles(GRAPH.splits[:1], ENTITIES, RELATIONS)
     with pytest.raises(AttributeError, match="valid is file 2"):
         one.valid  # noqa: B018
     assert model().fit(one).history_["valid_mrr"].size == 0
@@ -208,7 +208,7 @@ def test_refused(error, match, call, fitted):
 def test_a_saved_model_keeps_names_and_known_triples(fitted, tmp_path):
     path = tmp_path / "model.npz"
     fitted.save(path)
-    loaded = ob.UltraE.load(path)
+    loaded = ob.kg.UltraE.load(path)
     kept = {"signature": None}
     assert {**loaded.get_params(), **kept} == {**fitted.get_params(), **kept}
     assert (loaded.entity_names_, loaded.relation_names_) == (ENTITIES, RELATIONS)
@@ -236,10 +236,10 @@ def test_a_file_with_another_number_of_names_is_refused(fitted, tmp_path):
         assert old in header
         np.savez(path, **{**arrays, "header": np.array(header.replace(old, new))})
         with pytest.raises(ValueError, match="not a file of UltraE"):
-            ob.UltraE.load(path)
+            ob.kg.UltraE.load(path)
     np.savez(path, **{**arrays, "known": arrays["known"] + 7})
     with pytest.raises(ValueError, match="known"):
-        ob.UltraE.load(path)
+        ob.kg.UltraE.load(path)
 
 
 def test_parameters_can_be_cloned_and_set():
@@ -251,7 +251,7 @@ def test_parameters_can_be_cloned_and_set():
         unfitted.rank(GRAPH.train)
     assert unfitted.set_params(dim=8, seed=1) is unfitted
     assert (unfitted.dim, unfitted.seed) == (8, 1)
-    for name in inspect.signature(ob.UltraE).parameters:
+    for name in inspect.signature(ob.kg.UltraE).parameters:
         value = getattr(original, name)
         assert unfitted.set_params(**{name: value}).get_params()[name] is value
     with pytest.raises(ValueError, match="n_epochs must be one of n_entities, "):
@@ -259,7 +259,7 @@ def test_parameters_can_be_cloned_and_set():
 
 
 def test_reprs_show_what_differs_from_the_defaults():
-    assert repr(ob.UltraE()) == "UltraE()"
+    assert repr(ob.kg.UltraE()) == "UltraE()"
     names = [f"entity {k}" for k in range(40_000)]
-    text = repr(ob.UltraE(dim=8, entity_names=names, loss="logistic", n_threads=1))
+    text = repr(ob.kg.UltraE(dim=8, entity_names=names, loss="logistic", n_threads=1))
     assert text == "UltraE(dim=8, loss='logistic', entity_names=<40000 names>)"

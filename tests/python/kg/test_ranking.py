@@ -28,10 +28,10 @@ def test_candidates_by_counting(seed):
             assert candidates(triples, given, n, place).tolist() == expected
 
 
-def ranking_of(ranks: np.ndarray, counts: np.ndarray, names: tuple | None = None) -> ob.Ranking:
+def ranking_of(ranks: np.ndarray, counts: np.ndarray, names: tuple | None = None) -> ob.kg.Ranking:
     half = len(ranks) // 2
     relations = np.arange(half) % 2
-    return ob.Ranking(ranks[:half], ranks[half:], counts[:half], counts[half:], relations, names)
+    return ob.kg.Ranking(ranks[:half], ranks[half:], counts[:half], counts[half:], relations, names)
 
 
 def test_the_adjusted_index_is_1_for_first_0_for_random_and_at_least_minus_1():

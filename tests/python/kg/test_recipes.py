@@ -29,7 +29,7 @@ def test_recipes_are_five_lines_with_the_measured_settings(name):
     assert len(lines) == 5
     names: dict = {"ob": ob}
     exec("\n".join([*lines[1:3], lines[3].replace(".fit(graph)", "")]), names)
-    expected = ob.UltraE(**script.WHOLE[name]).get_params()
+    expected = ob.kg.UltraE(**script.WHOLE[name]).get_params()
     assert names["model"].get_params() == expected
 
 

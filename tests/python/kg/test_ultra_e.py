@@ -51,7 +51,7 @@ def test_training_learns_and_stays_on_the_manifold(rule):
 
 
 def test_the_defaults_learn():
-    estimator = ob.UltraE(N_ENTITIES, N_RELATIONS, DIM, batch_size=16, max_epochs=40).fit(TRAIN)
+    estimator = ob.kg.UltraE(N_ENTITIES, N_RELATIONS, DIM, batch_size=16, max_epochs=40).fit(TRAIN)
     j = j_of(estimator)
     assert (j == -1).sum() == 1
     for R in estimator.relations_:
@@ -158,7 +158,7 @@ def batch(loss):
     estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
     state = tuple(a.copy() for a in estimator._training.state)
     for k in range(N_RELATIONS):
-        state[1][k] = ob.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
+        state[1][k] = ob.hyperbolic.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
     return estimator, state, TRAIN[:9], list(range(1, N_ENTITIES, 4))
 
 
@@ -370,9 +370,9 @@ def test_relations_of_a_file_are_isometries(rule, tmp_path):
             np.savez(path, **{**arrays, name: matrices})
             if not accepted:
                 with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal.*relation"):
-                    ob.UltraE.load(path)
+                    ob.kg.UltraE.load(path)
                 continue
-            R = getattr(ob.UltraE.load(path)._training, name.removesuffix("_1"))[1]
+            R = getattr(ob.kg.UltraE.load(path)._training, name.removesuffix("_1"))[1]
             if share == 0.0:
                 np.testing.assert_array_equal(R, matrices)
             assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
@@ -381,7 +381,7 @@ def test_relations_of_a_file_are_isometries(rule, tmp_path):
 def test_save_and_load(fitted, tmp_path):
     path = tmp_path / "model.npz"
     fitted.save(path)
-    loaded = ob.UltraE.load(path)
+    loaded = ob.kg.UltraE.load(path)
     for name in ("entities_", "relations_", "head_biases_", "tail_biases_"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(fitted, name))
     np.testing.assert_array_equal(loaded.score_triples(TRAIN), fitted.score_triples(TRAIN))
@@ -389,7 +389,7 @@ def test_save_and_load(fitted, tmp_path):
     assert loaded.best_epoch_ == fitted.best_epoch_
     np.savez(tmp_path / "other.npz", a=1)
     with pytest.raises(ValueError, match="not a file"):
-        ob.UltraE.load(tmp_path / "other.npz")
+        ob.kg.UltraE.load(tmp_path / "other.npz")
     with pytest.raises(ValueError, match="fit"):
         model().save(path)
 
@@ -458,15 +458,15 @@ def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, caplog, tmp
         monkeypatch.setattr(log, "handlers", [handler])
         caplog.set_level(logging.INFO, "orthobcd")
     elif where == "validation":
-        rank = ob.UltraE._rank
-        monkeypatch.setattr(ob.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])
+        rank = ob.kg.UltraE._rank
+        monkeypatch.setattr(ob.kg.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])
     estimator.fit(TRAIN, VALID, checkpoint=path, callback=press if where == "callback" else None)
     assert estimator.status_ is ob.Status.INTERRUPTED
     assert estimator.n_epochs_ == 2
     assert [len(estimator.history_[name]) for name in ("epoch", "seconds", "loss")] == [2, 2, 2]
     assert len(estimator.history_["valid_mrr"]) == (1 if where == "validation" else 2)
     assert np.array_equal(estimator.history_["loss"], whole.history_["loss"])
-    assert ob.UltraE.load(path).n_epochs_ == (1 if where == "validation" else 2)
+    assert ob.kg.UltraE.load(path).n_epochs_ == (1 if where == "validation" else 2)
 
 
 def test_ctrl_c_is_left_to_the_program_s_handler(monkeypatch):
@@ -560,7 +560,7 @@ def test_predictions_by_name(tmp_path):
     named = estimator.predict_tails("e1", "r0", 3)
     assert named == [(f"e{e}", score) for e, score in plain.predict_tails(1, 0, 3)]
     estimator.save(tmp_path / "model.npz")
-    loaded = ob.UltraE.load(tmp_path / "model.npz")
+    loaded = ob.kg.UltraE.load(tmp_path / "model.npz")
     assert loaded.predict_heads("r0", "e1") == estimator.predict_heads("r0", "e1")
     assert loaded.get_params()["entity_names"] == names
     for arguments, name in (((N_ENTITIES, 0), "head"), ((0, -1), "relation"), (("x", 0), "head")):
@@ -570,6 +570,6 @@ def test_predictions_by_name(tmp_path):
         plain.predict_tails("e1", 0)
     with pytest.raises(ValueError, match=r"\bentity_names\b"):
         model(entity_names=names[1:]).fit(TRAIN)
-    again = ob.UltraE(**estimator.get_params())
+    again = ob.kg.UltraE(**estimator.get_params())
     assert repr(again) == repr(estimator)
     assert "dim=8" in repr(estimator)

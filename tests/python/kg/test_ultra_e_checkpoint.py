@@ -83,7 +83,7 @@ def test_a_checkpoint_is_written_again_when_there_is_room(tmp_path, monkeypatch)
     with pytest.warns(RuntimeWarning, match="No space left") as caught:
         model(max_epochs=4).fit(TRAIN, VALID, checkpoint=path)
     assert len(caught) == 2
-    assert ob.UltraE.load(path).n_epochs_ == 4
+    assert ob.kg.UltraE.load(path).n_epochs_ == 4
 
 
 KILLED = """
@@ -107,7 +107,7 @@ def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
         while int(child.stdout.readline()) < 17:
             pass
         os.kill(child.pid, signal.SIGKILL)
-    done = ob.UltraE.load(path).n_epochs_
+    done = ob.kg.UltraE.load(path).n_epochs_
     assert 17 <= done < 60
     resumed = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID, checkpoint=path)
     whole = model(max_epochs=60, valid_every=5).fit(TRAIN, VALID)

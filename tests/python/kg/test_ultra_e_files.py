@@ -16,9 +16,9 @@ from ..solve.test_callback import raising
 TRIPLES = np.stack([np.arange(12), np.zeros(12, int), (np.arange(12) + 1) % 12], axis=1)
 
 
-def model(**options: object) -> ob.UltraE:
+def model(**options: object) -> ob.kg.UltraE:
     few = {"n_negatives": 4, "max_epochs": 2, "valid_every": 1, **options}
-    return ob.UltraE(12, 1, 4, **few)
+    return ob.kg.UltraE(12, 1, 4, **few)
 
 
 def test_keyboard_interrupt_in_a_callback_of_fit_comes_out():
@@ -82,7 +82,7 @@ CHANGES = {
 def test_a_model_comes_back(relations, tmp_path):
     saved = model(relations=relations).fit(TRIPLES, TRIPLES[:3])
     saved.save(tmp_path / "model.npz")
-    loaded = ob.UltraE.load(tmp_path / "model.npz")
+    loaded = ob.kg.UltraE.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.entities_, saved.entities_)
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.npz"]
 
@@ -92,10 +92,10 @@ def test_changed_models_are_refused(case, tmp_path):
     path = tmp_path / "model.npz"
     model().fit(TRIPLES, TRIPLES[:3]).save(path)
     changed(path)
-    ob.UltraE.load(path)
+    ob.kg.UltraE.load(path)
     changed(path, **CHANGES[case])
     with pytest.raises(ValueError, match=r"model\.npz is not a file of UltraE\.save"):
-        ob.UltraE.load(path)
+        ob.kg.UltraE.load(path)
 
 
 def test_a_checkpoint_with_a_nan_is_refused(tmp_path):
@@ -147,9 +147,9 @@ def test_other_files_are_refused(case, tmp_path):
     model().fit(TRIPLES).save(path)
     FILES[case](path)
     with pytest.raises(ValueError, match=r"model\.npz is not a file of UltraE\.save"):
-        ob.UltraE.load(path)
+        ob.kg.UltraE.load(path)
 
 
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
-        ob.UltraE.load(tmp_path / "none.npz")
+        ob.kg.UltraE.load(tmp_path / "none.npz")

@@ -59,7 +59,7 @@ def block_size(X: np.ndarray, B: list[int]) -> float:
 def test_lemma_2_1_moves_keep_the_constraint_and_are_bounded():
     rng = np.random.default_rng(0)
     for seed in range(50):
-        X = ob.random_j_orthogonal(J4, 0.7, seed=seed)
+        X = ob.hyperbolic.random_j_orthogonal(J4, 0.7, seed=seed)
         B = sorted(rng.choice(4, 2, replace=False).tolist())
         V = boost(rng, bool(J4[B[0]] != J4[B[1]]))
         Y, E = moved(X, B, V), V - np.eye(2)
@@ -104,7 +104,7 @@ def test_lemma_2_3_the_coefficients_on_the_hyperbola():
 def test_lemma_3_1_three_forms_of_the_first_order_condition():
     rng = np.random.default_rng(2)
     for seed in range(20):
-        X = ob.random_j_orthogonal(J4, 0.6, seed=seed)
+        X = ob.hyperbolic.random_j_orthogonal(J4, 0.6, seed=seed)
         J = np.diag(J4)
         symmetric = rng.standard_normal((4, 4))
         symmetric = symmetric + symmetric.T
@@ -130,7 +130,7 @@ def test_lemma_3_1_three_forms_of_the_first_order_condition():
 def test_theorem_3_3_points_at_rest_are_critical_and_not_conversely():
     rng = np.random.default_rng(3)
     _, gradient, size = smooth(definite(rng, 3))
-    X = ob.random_j_orthogonal(J3, 0.5, seed=1)
+    X = ob.hyperbolic.random_j_orthogonal(J3, 0.5, seed=1)
     pairs = [list(B) for B in itertools.combinations(range(3), 2)]
     before = np.linalg.norm(gradient(X) - (J3[:, None] * X) @ gradient(X).T @ X * J3)
     for _ in range(400):
@@ -161,7 +161,7 @@ def test_the_papers_step_for_a_general_f(signs, theta):
         X = orthogonal(np.random.default_rng(1), n)
         problem = ob.StiefelProblem(f, ob.NoPenalty(), n)
     else:
-        X = ob.random_j_orthogonal(signs, 0.7, seed=1)
+        X = ob.hyperbolic.random_j_orthogonal(signs, 0.7, seed=1)
         problem = ob.JOrthogonalProblem(f, signs.astype(int))
     result = ob.solve(problem, X, solver=solver, max_sweeps=3, tol=0.0)
     expected = X
@@ -186,7 +186,7 @@ def test_single_pairs_of_a_general_f_come_to_rest(rule, curvature, given, penalt
     lipschitz = size if given else None
     f = ob.SmoothFunction(lambda x: (value(x), gradient(x)), 4, 4, lipschitz=lipschitz)
     problem = ob.JOrthogonalProblem(f, J4.astype(int), penalty)
-    X = ob.random_j_orthogonal(J4, 0.7, seed=1)
+    X = ob.hyperbolic.random_j_orthogonal(J4, 0.7, seed=1)
     solver = ob.JOBCD(side="rows", working_set=rule, curvature=curvature)
     result = ob.solve(problem, X, solver=solver, max_sweeps=3000)
     assert result.converged
@@ -210,7 +210,7 @@ def test_the_scalar_curvature_of_a_quadratic_form(columns):
     signs = np.array([1.0, -1.0, 1.0, 1.0, -1.0])
     C = rng.standard_normal((5, 5))
     C, L = C + C.T, rng.standard_normal((5, columns))
-    X = ob.random_j_orthogonal(signs, 0.5, seed=2)[:, :columns]
+    X = ob.hyperbolic.random_j_orthogonal(signs, 0.5, seed=2)[:, :columns]
     problem = ob.JOrthogonalProblem(ob.Quadratic(C, L), signs.astype(int), n_components=columns)
     solver = ob.JOBCD(side="rows", working_set="cyclic", curvature="scalar", proximal=0.0)
     result = ob.solve(problem, X, solver=solver, max_sweeps=1, tol=0.0)
@@ -228,7 +228,7 @@ def test_the_scalar_curvature_follows_a_pair_that_has_no_minimum(update):
     """The exact model says so at the first pair; the scalar one has a minimum everywhere."""
     C = np.diag([1.0, -3.0, 1.0, -3.0])
     problem = ob.JOrthogonalProblem(ob.Quadratic(C), J4.astype(int))
-    X = ob.random_j_orthogonal(J4, 0.3, seed=3)
+    X = ob.hyperbolic.random_j_orthogonal(J4, 0.3, seed=3)
 
     def solve(curvature):
         solver = ob.JOBCD(side="rows", update=update, curvature=curvature)
@@ -247,7 +247,7 @@ def test_theorem_4_6_expected_measure_of_gs_jobcd(theta):
     """f − f⁺ ≥ θ/2 ‖V − I‖² (28) and its mean over all sequences of pairs, exactly."""
     rng = np.random.default_rng(4)
     value, gradient, size = smooth(definite(rng, 3))
-    X0 = ob.random_j_orthogonal(J3, 1.5, seed=2)
+    X0 = ob.hyperbolic.random_j_orthogonal(J3, 1.5, seed=2)
     level, measures = [X0], []
     for _ in range(4):
         after, squares = [], []
@@ -273,7 +273,7 @@ def test_the_curvature_of_a_pair_is_not_bounded_by_that_of_f():
     value, gradient, size = smooth(C)
     risen = {"printed": 0, "scaled": 0}
     for seed in range(40):
-        X = ob.random_j_orthogonal(J4, 1.5, seed=seed)
+        X = ob.hyperbolic.random_j_orthogonal(J4, 1.5, seed=seed)
         for B in map(list, itertools.combinations(range(4), 2)):
             for name, weight in (("printed", size), ("scaled", size * block_size(X, B))):
                 Y = moved(X, B, step(gradient(X), X, J4, B, weight + 1e-6))
@@ -286,7 +286,7 @@ def test_theorems_4_9_and_4_11a_rows_converge_linearly():
     """tr(XᵀAX) with distinct eigenvalues of the pencil: σ = ½."""
     rng = np.random.default_rng(6)
     problem = ob.HyperbolicEigenvalueProblem(rng.standard_normal((9, 4)), J4)
-    X = ob.random_j_orthogonal(J4, 0.5, seed=1)
+    X = ob.hyperbolic.random_j_orthogonal(J4, 0.5, seed=1)
     optimum = ob.certify(problem, X).optimum
     gaps, lengths = [], []
     for _ in range(60):
@@ -323,7 +323,7 @@ def test_lemma_2_5_all_pairs_of_a_matching():
     rng = np.random.default_rng(7)
     worst = 0.0
     for seed in range(300):
-        X = ob.random_j_orthogonal(J4, 0.6, seed=seed)
+        X = ob.hyperbolic.random_j_orthogonal(J4, 0.6, seed=seed)
         pairs = MATCHINGS[seed % 3]
         V = [boost(rng, bool(J4[i] != J4[j])) for i, j in pairs]
         Y = X
@@ -390,7 +390,7 @@ def test_theorem_4_7_expected_measure_of_vr_j_jobcd():
     rng = np.random.default_rng(8)
     forms = np.array([definite(rng, 4) for _ in range(4)]) / 3.0
     size = max(np.linalg.norm(form, 2) for form in forms)
-    X0 = ob.random_j_orthogonal(J4, 0.5, seed=3)
+    X0 = ob.hyperbolic.random_j_orthogonal(J4, 0.5, seed=3)
     theta = 10.0 * norm2(X0) * (1.0 + size**2)
     measures, ends, reach = page(forms, X0, theta, size, 3)
     assert sum(weight for weight, _ in ends) == pytest.approx(1.0)
@@ -430,7 +430,7 @@ def test_theorems_4_10_and_4_12_finite_length_and_linear_rate_of_vr_j_jobcd():
     forms = np.array([definite(rng, 4) for _ in range(16)])
     C = forms.mean(axis=0)
     optimum = 0.5 * np.abs(np.linalg.eigvals(J4[:, None] * C)).sum()
-    points = vr_j_jobcd(forms, ob.random_j_orthogonal(J4, 0.5, seed=4), 0.1, 400, 0)
+    points = vr_j_jobcd(forms, ob.hyperbolic.random_j_orthogonal(J4, 0.5, seed=4), 0.1, 400, 0)
     gaps = np.array([0.5 * np.sum(X * (C @ X)) / optimum - 1.0 for X in points[::20]])
     gaps = gaps[gaps > 1e-12]
     assert len(gaps) >= 5
@@ -444,7 +444,7 @@ def test_theorems_4_10_and_4_12_finite_length_and_linear_rate_of_vr_j_jobcd():
 def test_the_gain_of_theorems_4_10_and_4_12_in_n_is_not_there():
     """Equal components: the iterates are the same for every N, so no bound falls as N^−¼."""
     form = definite(np.random.default_rng(10), 4)
-    X = ob.random_j_orthogonal(J4, 0.5, seed=5)
+    X = ob.hyperbolic.random_j_orthogonal(J4, 0.5, seed=5)
     one, many = (vr_j_jobcd(np.array([form] * N), X, 0.1, 60, 0) for N in (1, 256))
     assert max(np.abs(a - b).max() for a, b in zip(one, many, strict=True)) < 1e-11
     assert sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(one)) > 0.1

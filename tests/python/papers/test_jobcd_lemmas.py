@@ -57,7 +57,7 @@ def test_lemma_2_4_the_pairs_of_a_matching_do_not_depend_on_each_other():
     """P of a pair has its own rows of X and of the gradient: the order of the moves is free."""
     rng = np.random.default_rng(0)
     for seed in range(10):
-        X, G = ob.random_j_orthogonal(np.diag(J), 0.5, seed), rng.standard_normal((N, N))
+        X, G = ob.hyperbolic.random_j_orthogonal(np.diag(J), 0.5, seed), rng.standard_normal((N, N))
         for matching in MATCHINGS:
             together = X.copy()
             for B in matching:
@@ -85,7 +85,7 @@ def test_lemma_a3_the_tangent_space():
     """{Y : XᵀJY + YᵀJX = 0} has the dimension n(n − 1)/2, and holds the directions of curves."""
     rng = np.random.default_rng(2)
     for seed in range(10):
-        X = ob.random_j_orthogonal(np.diag(J), 0.5, seed)
+        X = ob.hyperbolic.random_j_orthogonal(np.diag(J), 0.5, seed)
         condition = [X.T @ J @ Y + Y.T @ J @ X for Y in np.eye(N * N).reshape(-1, N, N)]
         assert N * N - np.linalg.matrix_rank(np.reshape(condition, (N * N, -1))) == N * (N - 1) // 2
         skew = rng.standard_normal((N, N))
@@ -103,7 +103,7 @@ def test_lemmas_e1_and_e2_one_iteration_of_vr_j_jobcd():
     batches = list(itertools.combinations(range(N), 2))
     for seed in range(6):
         f, rng = Sum(seed), np.random.default_rng(seed)
-        X = ob.random_j_orthogonal(np.diag(J), 0.4, seed)
+        X = ob.hyperbolic.random_j_orthogonal(np.diag(J), 0.4, seed)
         for error in (0.0, 0.3, 3.0):
             estimate = f.gradient(X) + error * rng.standard_normal((N, N)) / N
             root = norm(estimate - f.gradient(X))
@@ -145,7 +145,7 @@ def test_lemmas_e1_and_e2_one_iteration_of_vr_j_jobcd():
 def test_lemma_e6_one_iteration_of_gs_jobcd():
     for seed in range(20):
         f = Sum(seed)
-        X = ob.random_j_orthogonal(np.diag(J), 0.4, seed)
+        X = ob.hyperbolic.random_j_orthogonal(np.diag(J), 0.4, seed)
         turns = [turn(f.gradient(X), X, B, f.L + THETA) for B in PAIRS]
         ends = [moved(X, B, V) for B, V in zip(PAIRS, turns, strict=True)]
         x, v = max(map(norm, [X, *ends])), max(map(norm, turns))
@@ -165,7 +165,7 @@ def test_lemmas_e3_and_e7_need_second_moments():
     assert sum(at(W, B) for B in MATCHINGS[1]) == 0.0 < whole
     assert whole > gamma * np.mean([at(W, B) for B in PAIRS]) * 1.2
     for seed in range(20):
-        X = ob.random_j_orthogonal(np.diag(J), 0.5, seed)
+        X = ob.hyperbolic.random_j_orthogonal(np.diag(J), 0.5, seed)
         f = Sum(seed)
         G = f.gradient(X)
         estimate = G + 0.1 * np.random.default_rng(seed).standard_normal((N, N))

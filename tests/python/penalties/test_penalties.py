@@ -145,7 +145,7 @@ def test_the_largest_decrease_of_a_pair_is_found(name):
 @pytest.mark.parametrize("r", [1, 5])
 def test_one_column_and_square(name, r):
     penalty, _ = PENALTIES[name]
-    terms = penalty.terms if isinstance(penalty, ob.Sum) else (penalty,)
+    terms = penalty.terms if isinstance(penalty, ob.penalties.Sum) else (penalty,)
     if name == "box" or any(getattr(term, "lam", None) is WEIGHTS for term in terms):
         pytest.skip("its shape is fixed, or the unit vectors are not allowed")
     C = np.random.default_rng(4).standard_normal((5, 5))
@@ -316,7 +316,7 @@ def test_constraints_that_say_nothing_and_the_same_in_other_words():
 
 def test_sums():
     h = ob.L1(0.1) + ob.NonNegative() + ob.Box(-1, 1)
-    assert isinstance(h, ob.Sum)
+    assert isinstance(h, ob.penalties.Sum)
     assert repr(h) == "L1(lam=0.1) + NonNegative() + Box(lower=-1.0, upper=1.0)"
     assert [type(term).__name__ for term in h.terms] == ["L1", "NonNegative", "Box"]
     assert (ob.NoPenalty() + ob.L1(0.1)).lam == 0.1
@@ -338,7 +338,7 @@ def test_sums():
     with pytest.raises(ValueError, match="none in common"):
         ob.Box(1, 2) + ob.Box(-1, 0)
     with pytest.raises(TypeError, match="terms must be separable"):
-        ob.Sum(ob.L1(0.1), "l0")
+        ob.penalties.Sum(ob.L1(0.1), "l0")
 
 
 GAP = ob.PiecewiseQuadratic(

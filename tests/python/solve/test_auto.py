@@ -30,8 +30,8 @@ def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
     assert result.feasibility < 1e-12
     assert (np.diff(result.history["objective"]) <= 0).all()
     assert result.history["objective"][-1] == result.objective
-    assert result.strategy
-    assert min(start.objective for start in result.starts) >= result.objective - 1e-9
+    assert result.search.strategy
+    assert min(run.objective for run in result.search.runs) >= result.objective - 1e-9
     plain = ob.solve(problem, solver=ob.OBCD())
     # The search has several starts; a single descent may be as good or slightly better.
     assert result.objective <= plain.objective + 1e-3 * abs(plain.objective)
@@ -72,13 +72,16 @@ def test_a_given_start_is_the_first():
     problem = pca(ob.L0(5.0))
     x0 = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 4)))[0]
     result = ob.solve(problem, x0)
-    assert result.starts[0].objective >= result.objective
-    assert "given" in {start.strategy for start in result.starts}
+    assert result.search.runs[0].objective >= result.objective
+    assert "given" in {run.heuristic for run in result.search.runs}
     assert result.history["objective"][0] == pytest.approx(
         -0.5 * np.sum((A @ x0) ** 2) + 5.0 * x0.size
     )
     chosen = ob.solve(problem, solver=ob.Auto(n_starts=2, strategies=["dense"]))
-    assert [start.strategy for start in chosen.starts[:2]] == ["dense", "dense"]
+    assert [run.heuristic for run in chosen.search.runs if run.heuristic != "polish"][:2] == [
+        "dense",
+        "dense",
+    ]
 
 
 UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "opening", "path")}
@@ -90,14 +93,14 @@ UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "opening", 
 def test_every_strategy_alone(strategy, penalty):
     solver = ob.Auto(n_starts=1, strategies=[strategy])
     result = ob.solve(pca(penalty), solver=solver, seed=2)
-    names = [start.strategy for start in result.starts]
+    runs = [run for run in result.search.runs if run.heuristic != "polish"]
     fits = strategy not in UNFIT.get(type(penalty), ())
     # A strategy that does not fit the penalty is skipped: all runs are perturbations.
-    assert (names[:1] == [strategy]) == fits
-    assert all(name.endswith(" again") for name in names[fits:])
+    assert ([run.heuristic for run in runs[:1] if not run.improve] == [strategy]) == fits
+    assert all(run.improve for run in runs[fits:])
     assert result.feasibility < 1e-12
     assert (np.diff(result.history["objective"]) <= 0).all()
-    assert result.objective <= result.starts[0].objective + 1e-9
+    assert result.objective <= result.search.runs[0].objective + 1e-9
 
 
 def test_dense_l1_begins_with_the_two_highest_priors():
@@ -105,7 +108,7 @@ def test_dense_l1_begins_with_the_two_highest_priors():
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
     result = ob.solve(problem, max_work=0.1, effort=math.inf)
     assert result.search.profile["dense"]
-    scratch = [s.strategy for s in result.starts if "again" not in s.strategy]
+    scratch = [r.heuristic for r in result.search.runs if not r.improve and r.heuristic != "polish"]
     first = ["varimax", "opening", "spectral"]  # they need no steps
     assert sorted(scratch[:3]) == sorted(first)
     assert set(scratch[3:]) == {"smoothed", "splitting"}

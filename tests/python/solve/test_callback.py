@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd.hyperbolic import HyperbolicStructuralProbeProblem
 
 
 def raising(error: BaseException):
@@ -33,7 +34,7 @@ SOLVES = {
     "Auto": lambda call: ob.solve(PROBLEM, callback=call),
     "Path": lambda call: ob.solve(PROBLEM, solver=ob.Continuation(), callback=call),
     "JOBCD": lambda call: ob.solve(ob.HyperbolicEigenvalueProblem(A, J), "random", callback=call),
-    "sum": lambda call: ob.solve(ob.HyperbolicStructuralProbeProblem(A, J), callback=call),
+    "sum": lambda call: ob.solve(HyperbolicStructuralProbeProblem(A, J), callback=call),
     "count": lambda call: ob.solve(
         ob.StiefelProblem(ob.Quadratic(C), ob.Cardinality(12), 3), callback=call
     ),

@@ -207,7 +207,7 @@ def mixed_moves(x, pair, signs):
 )
 def test_mixed_gap_is_that_of_a_grid(problem):
     n, r = MIXED.size, problem.n_components
-    x = ob.random_j_orthogonal(MIXED, 0.4, seed=4)[:, :r]
+    x = ob.hyperbolic.random_j_orthogonal(MIXED, 0.4, seed=4)[:, :r]
     base = value(problem, x)
     best = {"rows": 0.0, "columns": 0.0}
     for pair in itertools.combinations(range(n), 2):
@@ -238,7 +238,7 @@ def test_mixed_gap_is_that_of_a_grid(problem):
 def test_mixed_first_order_conditions():
     problem = next(mixed_problems(1))
     n = MIXED.size
-    x = ob.random_j_orthogonal(MIXED, 0.4, seed=2)
+    x = ob.hyperbolic.random_j_orthogonal(MIXED, 0.4, seed=2)
     G = problem.smooth.C @ x
     jx = MIXED[:, None] * x
     certificate = ob.certify(problem, x)
@@ -317,10 +317,10 @@ def test_hyperbolic_eigenvalues_are_proved():
     assert certificate.optimum == pytest.approx(optimum, rel=1e-12)
     assert certificate.is_optimal
     assert not ob.certify(problem, np.eye(MIXED.size)).is_optimal
-    pca = ob.HyperbolicPCAProblem(A.T @ A, MIXED, 1)
+    pca = ob.hyperbolic.HyperbolicPCAProblem(A.T @ A, MIXED, 1)
     proved = ob.certify(pca, ob.solve(pca).x)
     assert proved.is_optimal
-    assert not ob.certify(pca, ob.random_j_orthogonal(MIXED, 0.5, seed=1)).is_optimal
+    assert not ob.certify(pca, ob.hyperbolic.random_j_orthogonal(MIXED, 0.5, seed=1)).is_optimal
     # The problem of the paper has no minimum; the certificate names an unbounded pair.
     unbounded = ob.certify(
         ob.HyperbolicEigenvalueProblem(A, MIXED, sense="max"), np.eye(MIXED.size)
@@ -383,9 +383,9 @@ def test_bad_input_names_the_argument():
     with pytest.raises(TypeError, match="problem must be"):
         ob.certify(None, np.zeros((3, 3)))
     with pytest.raises(ValueError, match="D must be orthogonal"):
-        ob.basis_factorization(2 * np.eye(3))
+        ob.certificate.basis_factorization(2 * np.eye(3))
     with pytest.raises(ValueError, match="D must be square"):
-        ob.basis_factorization(np.zeros((3, 2)))
+        ob.certificate.basis_factorization(np.zeros((3, 2)))
 
 
 @pytest.mark.parametrize("n", [2, 3, 8, 25])
@@ -395,7 +395,7 @@ def test_basis_factorization_comes_back(n, sign):
     D = np.linalg.qr(rng.standard_normal((n, n)))[0]
     if np.sign(np.linalg.det(D)) != sign:
         D[:, 0] *= -1
-    factors = ob.basis_factorization(D)
+    factors = ob.certificate.basis_factorization(D)
     assert len(factors) == n * (n - 1) // 2
     assert np.abs(factors.matrix() - D).max() < 1e-13
     x = rng.standard_normal((n, 2))

@@ -94,7 +94,7 @@ def test_the_four_components_of_mixed_signs(signs):
     """‖X − T‖² has its minimum 0 at a J-orthogonal T of any component."""
     n = len(signs)
     for seed in range(6):
-        T = ob.random_j_orthogonal(signs, 0.3, seed=seed)
+        T = ob.hyperbolic.random_j_orthogonal(signs, 0.3, seed=seed)
         f = ob.SmoothFunction(lambda X, T=T: (float(np.sum((X - T) ** 2)), 2.0 * (X - T)), n)
         result = ob.solve(ob.JOrthogonalProblem(f, signs), "identity", n_threads=1)
         assert result.objective <= 1e-8

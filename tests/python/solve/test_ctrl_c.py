@@ -246,7 +246,7 @@ def test_stability_of_the_subsamples_that_are_done(n_jobs):
     run = lambda: ob.support_stability(pca, X, n_subsamples=4000, n_jobs=n_jobs)  # noqa: E731
     error = pressed(run, 1.0)
     assert isinstance(error, KeyboardInterrupt)
-    assert isinstance(error.result, ob.SupportStability)
+    assert isinstance(error.result, ob.sklearn.SupportStability)
     assert 1 <= error.result.n_subsamples < 4000
     assert error.result.frequencies.max() <= 1.0
     assert error.result.frequencies.shape == (2, 60)
@@ -333,10 +333,10 @@ def test_a_limit_of_a_certificate_leaves_out_and_changes_nothing(penalty):
     assert late.optimum in (None, whole.optimum)
 
 
-def embedding(n: int = 40_000) -> tuple[ob.UltraE, np.ndarray]:
+def embedding(n: int = 40_000) -> tuple[ob.kg.UltraE, np.ndarray]:
     rng = np.random.default_rng(0)
     triples = np.stack([rng.integers(n, size=n), np.zeros(n, int), rng.integers(n, size=n)], axis=1)
-    return ob.UltraE(n, 1, dim=16, max_epochs=0, n_threads=1).fit(triples), triples
+    return ob.kg.UltraE(n, 1, dim=16, max_epochs=0, n_threads=1).fit(triples), triples
 
 
 def test_ranks_scores_and_validation():
@@ -344,7 +344,7 @@ def test_ranks_scores_and_validation():
     assert isinstance(pressed(lambda: model.rank(triples)), KeyboardInterrupt)
     many = np.tile(triples, (150, 1))
     assert isinstance(pressed(lambda: model.score_triples(many), 0.5), KeyboardInterrupt)
-    valid = ob.UltraE(40_000, 1, dim=16, max_epochs=1, valid_every=1, n_threads=1)
+    valid = ob.kg.UltraE(40_000, 1, dim=16, max_epochs=1, valid_every=1, n_threads=1)
     assert pressed(lambda: valid.fit(triples[:64], triples)) is valid
     assert valid.status_ is ob.Status.INTERRUPTED
     assert valid.n_epochs_ == 1

@@ -49,7 +49,7 @@ def test_runs_stay_with_rotations(smooth, penalty):
     blocks = 2 if isinstance(smooth, ob.SmoothFunction) else 3
     solvers: list[Any] = [ob.OBCD(), ob.OBCD(update="jacobi")]
     solvers.append(ob.OBCD("random", block_size=blocks))
-    if isinstance(penalty, (ob.L0, ob.L1, ob.MCP, ob.Sum)):
+    if isinstance(penalty, (ob.L0, ob.L1, ob.MCP, ob.penalties.Sum)):
         solvers.append(ob.Continuation())
     for solver in solvers:
         result = ob.solve(problem, solver=solver, callback=watch, max_sweeps=300)

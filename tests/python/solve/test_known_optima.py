@@ -29,7 +29,7 @@ def is_answered(result, value, size, strategy="spectral"):
     """The solve ended at the known value by the decomposition alone."""
     assert result.status is ob.Status.CONVERGED
     # The first point of a search is the answer for some diagonal matrices.
-    assert result.strategy in (strategy, "first point")
+    assert result.search.strategy in (strategy, "first point")
     assert result.n_sweeps == 0
     assert abs(result.objective - value) <= 1e-11 * size
     assert result.feasibility <= 1e-12 * max(1.0, float(np.vdot(result.x, result.x)))
@@ -155,7 +155,7 @@ def test_definite_pencils(n, seed):
     result = ob.solve(eigen, n_threads=1)
     value = pencil_value(C, J, J, ones)
     is_answered(result, value, value, "pencil")
-    assert np.allclose(np.sort(np.abs(result.eigenvalues)).sum(), value)
+    assert np.allclose(np.sort(np.abs(result.hyperbolic.eigenvalues)).sum(), value)
     wide = A[: n // 2]
     ridged = ob.HyperbolicEigenvalueProblem(scipy.sparse.csr_matrix(wide), J, ridge=1.0)
     value = pencil_value(wide.T @ wide + np.eye(n), J, J, ones)
@@ -171,7 +171,7 @@ def test_definite_pencils(n, seed):
                 result = ob.solve(problem, "random", n_threads=1, seed=seed)
                 is_answered(result, value, value, "pencil")
     principal = int((J > 0).sum()) // 2
-    pca = ob.HyperbolicPCAProblem(C, J, n_principal=principal)
+    pca = ob.hyperbolic.HyperbolicPCAProblem(C, J, n_principal=principal)
     w = np.where(J > 0, 1.0, 0.0)
     w[np.flatnonzero(J > 0)[:principal]] = 0.0
     value = pencil_value(J[:, None] * C * J, J, J, w)
@@ -197,9 +197,9 @@ def test_limits_and_given_solvers_keep_their_ways():
     J = np.resize([1, -1], 40)
     problem = ob.JOrthogonalProblem(ob.Quadratic(C), J)
     assert ob.solve(problem, max_sweeps=0).n_sweeps == 0
-    assert ob.solve(problem, solver=ob.JOBCD()).strategy is None
+    assert ob.solve(problem, solver=ob.JOBCD()).search is None
     indefinite = ob.JOrthogonalProblem(ob.Quadratic(symmetric(6)), [1, 1, 1, -1, -1, -1])
-    assert ob.solve(indefinite, max_sweeps=50).strategy is None
+    assert ob.solve(indefinite, max_sweeps=50).search is None
 
 
 def oracle(C: np.ndarray, lam: float, r: int) -> float:

@@ -32,7 +32,7 @@ listed = ob.SparsePCAProblem(A.tolist(), n_components=2, penalty=weights)
 parts = ob.NonnegativePCAProblem(A, 2)
 mixed = ob.JOrthogonalProblem(gram, J, ob.L1(0.1))
 eigen = ob.HyperbolicEigenvalueProblem(A, J, sense="min", ridge=0.5)
-pca = ob.HyperbolicPCAProblem(A.T @ A, J, n_principal=2)
+pca = ob.hyperbolic.HyperbolicPCAProblem(A.T @ A, J, n_principal=2)
 function = ob.SmoothFunction(lambda x: (float(x.sum()), np.ones_like(x)), 6, lipschitz=1)
 slopes: float = ob.check_gradient(function, np.eye(6, 2))
 turned = ob.StiefelProblem(function, ob.L1(0.1), 6, determinant=1)
@@ -42,7 +42,7 @@ free = ob.JOrthogonalProblem(function, J, ob.L1(0.1), n_components=2)
 batches: ob.FiniteSum = ob.FiniteSum(lambda x, terms: (0.0, 0.0 * x), 20, 6, lipschitz=1)
 sampled = ob.StiefelProblem(batches, ob.MCP(0.1, gamma=2), 2)
 loss = ob.LogisticLoss(A, A, np.sign(A[:, 0]))
-probe = ob.HyperbolicStructuralProbeProblem(A, J, radius=2.0, T_scale="match")
+probe = ob.hyperbolic.HyperbolicStructuralProbeProblem(A, J, radius=2.0, T_scale="match")
 problem: ob.Problem = mixed
 
 # solvers
@@ -58,14 +58,17 @@ ob.solve(parts, "partition", solver=obcd, callback=lambda progress: progress.sec
 ob.solve(mixed, "cs", solver=ob.JOBCD(side="rows"), max_sweeps=5)
 ob.solve(ob.JOrthogonalProblem(loss, J), solver=sums)
 ob.solve(stiefel, [[1.0], [0.0]], solver=auto, tol=1e-8)
-values: list[float] = ob.solve(eigen, np.eye(6), max_sweeps=50).eigenvalues.tolist()
+hyperbolic = ob.solve(eigen, np.eye(6), max_sweeps=50).hyperbolic
+assert hyperbolic is not None
+assert hyperbolic.eigenvalues is not None
+values: list[float] = hyperbolic.eigenvalues.tolist()
 certificate: ob.Certificate = ob.certify(eigen, np.eye(6))
 exact: ob.Result = ob.solve(sparse.with_penalty(ob.Cardinality([3, 2])), result.x, max_work=0.01)
 result.save(folder / "result.npz")
 again: ob.Result = ob.Result.load(folder / "result.npz")
 path: ob.RegularizationPath = ob.regularization_path(A, 2, "l1", alphas=[1.0, 0.5])
 largest: float = ob.lam_max(A, 2, center=True)
-x = ob.random_j_orthogonal(J, scale=0.3)
+x = ob.hyperbolic.random_j_orthogonal(J, scale=0.3)
 d = distance(double_projection(A, J), double_projection(A[:3], J), J, pairwise=True)
 
 # estimators and graphs
@@ -75,5 +78,5 @@ ob.NonnegativePCA(n_components=2, n_nonzero=np.array([3, 2], dtype=np.int32)).fi
 ob.Cardinality(np.array([3, 2]))
 scores = ob.NonnegativePCA(2, max_time=0.2).fit(A).transform(A)
 triples = np.stack([np.arange(6), np.zeros(6, dtype=int), (np.arange(6) + 1) % 6], axis=1)
-model: ob.UltraE = ob.UltraE(6, 1, 4, entity_names="abcdef", max_epochs=1).fit(triples)
+model: ob.kg.UltraE = ob.kg.UltraE(6, 1, 4, entity_names="abcdef", max_epochs=1).fit(triples)
 best: list[tuple[int | str, float]] = model.predict_tails("a", 0, k=2)

@@ -14,9 +14,7 @@ import numpy as np
 from .._internal.checks import IntArray
 from .._internal.extras import need
 from .._internal.reading import Source, blaming, check_need, opened, reason_of
-from ..kg.triples import TripleFiles
-
-__all__ = ["TripleFiles", "load_triples"]
+from .triples import TripleFiles
 
 BLOCK = 1 << 24
 """Bytes of a file of triples that are read at once."""
@@ -92,7 +90,7 @@ def load_triples(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "graph.tsv"
     >>> _ = path.write_text("cat\\tis_a\\tanimal\\ndog\\tis_a\\tanimal\\n")
     >>> import orthobcd as ob
-    >>> graph = ob.load_triples(path)
+    >>> graph = ob.kg.load_triples(path)
     >>> graph.splits[0].tolist(), graph.entities
     ([[0, 0, 1], [2, 0, 1]], ('cat', 'animal', 'dog'))
     """
