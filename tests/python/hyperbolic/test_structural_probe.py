@@ -249,7 +249,7 @@ def test_ctrl_c_returns_the_best_probe():
     script = """
 import numpy as np, orthobcd as ob
 D = np.random.default_rng(0).standard_normal((300, 20))
-problem = HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 10))
+problem = ob.hyperbolic.HyperbolicStructuralProbeProblem(D, np.repeat([1, -1], 10))
 told = []
 def tell(progress):
     if not told:
