@@ -12,7 +12,7 @@ from . import kg as kg
 from . import plot as plot
 from . import sklearn as sklearn
 from ._core import __version__
-from .certificate import Certificate, certify
+from .certificate import Certificate, basis_factorization, certify
 from .derivatives import check_gradient, check_hessian
 from .hyperbolic import (
     HyperbolicEigenvalueProblem,
@@ -40,7 +40,7 @@ from .penalties import (
     Separable,
 )
 from .problems import NonnegativePCAProblem, Problem, SparsePCAProblem, StiefelProblem
-from .regularization import RegularizationPath, lam_max, regularization_path
+from .regularization import lam_max, regularization_path
 from .result import Result, Status
 from .rotation import rotate_loadings
 from .sklearn import (
@@ -85,7 +85,6 @@ __all__ = [
     "Problem",
     "Progress",
     "Quadratic",
-    "RegularizationPath",
     "Result",
     "RowSparse",
     "Separable",
@@ -96,6 +95,7 @@ __all__ = [
     "Status",
     "StiefelProblem",
     "__version__",
+    "basis_factorization",
     "certify",
     "check_gradient",
     "check_hessian",
@@ -108,7 +108,17 @@ __all__ = [
     "support_stability",
 ]
 
-MODULES = ("anndata", "certificate", "hyperbolic", "io", "kg", "penalties", "result", "sklearn")
+MODULES = (
+    "anndata",
+    "certificate",
+    "hyperbolic",
+    "io",
+    "kg",
+    "penalties",
+    "regularization",
+    "result",
+    "sklearn",
+)
 """Public modules that are not in ``__all__``; they define names that few programs import."""
 
 

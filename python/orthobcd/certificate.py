@@ -357,9 +357,9 @@ class BasisFactorization:
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
-    >>> len(ob.certificate.basis_factorization(np.eye(4)))
+    >>> len(ob.basis_factorization(np.eye(4)))
     6
-    >>> factors = ob.certificate.basis_factorization([[0.0, 1.0], [1.0, 0.0]])
+    >>> factors = ob.basis_factorization([[0.0, 1.0], [1.0, 0.0]])
     >>> factors.matrix()
     array([[0., 1.],
            [1., 0.]])
@@ -435,7 +435,7 @@ def basis_factorization(D: ArrayLike) -> BasisFactorization:
     --------
     >>> import numpy as np, orthobcd as ob
     >>> D = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
-    >>> bool(np.abs(ob.certificate.basis_factorization(D).matrix() - D).max() < 1e-14)
+    >>> bool(np.abs(ob.basis_factorization(D).matrix() - D).max() < 1e-14)
     True
     """
     matrix = as_float_array("D", D, 2)

@@ -206,7 +206,9 @@ def test_a_number_that_orthogonality_forbids_is_told():
 def test_within_is_the_most_nonzeros_up_to_a_number():
     counts = np.array([2, 5, 5, 9])
     shares = np.array([0.1, 0.3, 0.4, 0.9])
-    path = ob.RegularizationPath(np.arange(4.0)[::-1], counts, shares, -shares, (), 1.0)
+    path = ob.regularization.RegularizationPath(
+        np.arange(4.0)[::-1], counts, shares, -shares, (), 1.0
+    )
     assert [path.within(k) for k in (1, 2, 4, 5, 8, 9, 20)] == [0, 0, 0, 2, 2, 3, 3]
 
 

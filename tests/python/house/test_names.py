@@ -121,7 +121,7 @@ def test_reprs_are_one_line(things, kind):
 
 def test_an_empty_path_has_a_repr():
     none = np.zeros(0)
-    path = ob.RegularizationPath(none, none.astype(int), none, none, (), 1.0)
+    path = ob.regularization.RegularizationPath(none, none.astype(int), none, none, (), 1.0)
     assert repr(path) == "RegularizationPath(0 points)"
 
 

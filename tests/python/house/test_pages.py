@@ -97,9 +97,9 @@ def test_the_wheel_is_tested():
 
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.M | re.S)
 NAMES = re.compile(r"^\*{0,2}(\w+(?:, \w+)*)(?: : .+)?$", re.MULTILINE)
-MODULES = ["", "certificate", "hyperbolic", "io", "kg", "penalties", "plot", "result", "sklearn"]
-INTERNAL = {"__version__", "plot", "DISTANCE_EPSILON", "Penalty", "checked_penalty"}
-"""Names without a docstring of their own: a module, constants, bases."""
+MODULES = ["", "plot", *orthobcd.MODULES]
+INTERNAL = {"__version__", "plot", "DISTANCE_EPSILON", "Penalty"}
+"""Names without an example: a number, a module, a constant, a base."""
 
 
 def home_of(module: str) -> object:
