@@ -113,7 +113,8 @@ def test_a_fit_by_name_is_the_fit_by_number():
     again = np.column_stack([again, np.array(order)[GRAPH.train[:, 2]]])
     assert words.relation_names_ == RELATIONS
     assert numbers.entity_names_ is None
-    np.testing.assert_array_equal(again, words._triples("triples", by_name(GRAPH.train)))
+    named = words.score_triples(by_name(GRAPH.train))
+    np.testing.assert_array_equal(words.score_triples(again), named)
 
 
 @pytest.mark.parametrize("given", [None, N_ENTITIES, N_ENTITIES + 5])
