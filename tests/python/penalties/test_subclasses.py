@@ -59,8 +59,9 @@ def test_a_subclass_may_compute_its_fields_and_have_others():
         (Hinge(), ob.PiecewiseQuadratic(Hinge.breakpoints, Hinge.pieces)),
         (Share(0.3) + Hinge(), ob.L1(3.0) + Hinge()),
     ):
-        x = np.linspace(-1.0, 1.0, 12).reshape(4, 3)
-        assert penalty_value(mine, x) == penalty_value(same, x)
+        x = np.linalg.qr(np.linspace(-1.0, 1.0, 8 * 3).reshape(8, 3) ** 3 + np.eye(8, 3))[0]
+        first, second = (ob.certify(ob.SparsePCAProblem(X, 3, h), x) for h in (mine, same))
+        assert first.penalty_value == second.penalty_value > 0.0
         one, other = (ob.SparsePCA(2, penalty=h, random_state=0).fit(X) for h in (mine, same))
         np.testing.assert_array_equal(one.components_, other.components_)
     assert Named(3, 2).name == "ours"
