@@ -9,9 +9,7 @@ import subprocess
 import sys
 
 import numpy as np
-import pandas
 import pytest
-from scipy import io as scipy_io
 from scipy import sparse
 
 import orthobcd as ob
@@ -136,38 +134,6 @@ def test_a_sparse_file_of_a_hundred_thousand_columns(tmp_path):
     V = np.load(tmp_path / "c.npz")["components"]
     used = np.flatnonzero(np.any(V != 0.0, axis=0))
     np.testing.assert_array_equal(used, [*range(500, 510), *range(70_000, 70_008)])
-
-
-def test_wide_and_quick_formats(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    S = sparse.coo_array(np.where(np.abs(A) > 0.7, A, 0.0))
-    scipy_io.mmwrite("sparse.mtx", S)
-    scipy_io.mmwrite("dense.mtx", A)
-    import gzip
-    from pathlib import Path
-
-    Path("zipped.mtx.gz").write_bytes(gzip.compress(Path("sparse.mtx").read_bytes()))
-    pandas.DataFrame(A).to_csv("tabs.tsv", sep="\t", index=False, header=NAMES)
-    for name, expected in (
-        ("sparse.mtx", S.toarray()),
-        ("zipped.mtx.gz", S.toarray()),
-        ("dense.mtx", A),
-        ("tabs.tsv", A),
-    ):
-        data, names = files.read_matrix(name)
-        assert sparse.issparse(data) == (name in ("sparse.mtx", "zipped.mtx.gz"))
-        np.testing.assert_allclose(data.toarray() if sparse.issparse(data) else data, expected)
-        assert names == (NAMES if name == "tabs.tsv" else [])
-
-
-def test_parquet(tmp_path):
-    pandas.DataFrame(A, columns=NAMES).to_parquet(tmp_path / "good.parquet", index=False)
-    data, names = files.read_matrix(tmp_path / "good.parquet")
-    np.testing.assert_array_equal(data, A)
-    assert names == NAMES
-    pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}).to_parquet(tmp_path / "words.parquet")
-    with pytest.raises(files.UnreadableFile, match="'b'"):
-        files.read_matrix(tmp_path / "words.parquet")
 
 
 WRONG = {

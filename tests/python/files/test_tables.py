@@ -173,6 +173,9 @@ def test_an_index_of_pandas_in_parquet(tmp_path):
     data, names = read(tmp_path / "a.parquet", "index")
     np.testing.assert_array_equal(data, A)
     assert names == NAMES
+    FRAME.assign(depth="deep").to_parquet(tmp_path / "words.parquet")
+    with pytest.raises(files.UnreadableFile, match="'depth'"):
+        files.read_matrix(tmp_path / "words.parquet")
 
 
 def holes():
@@ -331,6 +334,7 @@ def test_one_file_wherever_it_comes_from(kind, where, options, tmp_path, as_stdi
         source = path
     data, names = files.read_matrix(source, **options)
     kept = {"columns": [2, 0], "drop": [0, 2]}[next(iter(options))] if options else [0, 1, 2, 3]
+    assert sparse.issparse(data) == (kind in (".sparse.npz", ".mtx", ".svmlight"))
     dense = data.toarray() if sparse.issparse(data) else data
     np.testing.assert_allclose(dense, A[:, kept], rtol=1e-12)
     named = kind in (".csv", ".tsv", ".parquet")
