@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.archive import conforming, not_ours, portable, read_tree, write_tree
-from ._internal.reading import blaming
+from ._internal.archive import not_ours, portable, read_tree, write_tree
+from ._internal.reading import errors_as
 
 __all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status"]
 
@@ -397,7 +397,7 @@ class Result:
             If the file cannot be read.
         """
         header = read_tree(path, "Result")
-        with blaming(lambda error: not_ours(path, "Result", error)):
+        with errors_as(lambda error: not_ours(path, "Result", error)):
             header["status"] = Status(header["status"])
             if (search := header["search"]) is not None:
                 runs = tuple(SearchRun(**run) for run in search["runs"])
@@ -406,12 +406,15 @@ class Result:
                 header["hyperbolic"] = Hyperbolic(**header["hyperbolic"])
             points = ({**point, "status": Status(point["status"])} for point in header["path"])
             header["path"] = tuple(PathPoint(**point) for point in points)
-            result = conforming(cls(**header))
-            shapes = {curve.shape for curve in result.history.values()}
-            if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            result = cls(**header)
+            curves = [np.asarray(curve) for curve in result.history.values()]
+            if len({curve.shape for curve in curves}) > 1 or any(c.ndim != 1 for c in curves):
                 raise ValueError("history must hold curves of one length")
-            if any(x.ndim != 2 for x in (result.x, *(point.x for point in result.path))):
+            matrices = [np.asarray(x) for x in (result.x, *(point.x for point in result.path))]
+            if any(matrix.ndim != 2 for matrix in matrices):
                 raise ValueError("x must be a matrix")
+            if any(array.dtype.kind not in "fiu" for array in (*curves, *matrices)):
+                raise ValueError("x and history must hold numbers")
             return result
 
 

@@ -1,14 +1,12 @@
-"""Load, time limits, too little memory and hostile files: tables of docs/results/reliability.md.
+"""Load, time limits and too little memory: tables of docs/results/reliability.md.
 
-``python tools/quality/reliability.py --part load,time,memory,files`` (needs the installed
+``python tools/quality/reliability.py --part load,time,memory`` (needs the installed
 package, scikit-learn, and the test dependencies) prints
 
 * load: 16 threads and 8 processes that fit at once, against the same fits one after the other,
 * time: the excess over the limit of each public function with ``max_time``, over sizes,
 * memory: the outcome of a call under 40 limits on address space; the small solve that follows each
-  call in the same process must succeed (tests/python/solve/test_memory.py has the calls),
-* files: messages and memory of the readers for hostile files
-  (tests/python/files/test_hostile_files.py has the files).
+  call in the same process must succeed (tests/python/solve/test_memory.py has the calls).
 
 The exit code is 1 if a bound is exceeded.
 """
@@ -23,7 +21,6 @@ import math
 import os
 import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections import Counter
@@ -216,45 +213,10 @@ def memory() -> bool:
     return fine
 
 
-# Files --------------------------------------------------------------------------------------------
-
-READERS = {
-    "result": "Result.load",
-    "ultra": "UltraE.load",
-    "triples": "load_triples",
-    "names": "load_triples, names",
-    "loadings": "Loadings.load",
-    "matrix": "read_matrix",
-}
-
-
-def files() -> bool:
-    """Prints the table of hostile files; returns whether each was one ValueError of one line."""
-    from tests.python.files.test_hostile_files import kind_of, read_files, write_files
-
-    with tempfile.TemporaryDirectory() as folder:
-        write_files(Path(folder))
-        outcomes = read_files(Path(folder))
-        sizes = {path.name: path.stat().st_size for path in Path(folder).glob("*/*")}
-    rows: dict[str, list[tuple[float, bool]]] = {}
-    for name, (grown, _, said, *is_value_error) in outcomes.items():
-        if name != "wide.csv":
-            refused = is_value_error == [True] and "\n" not in said
-            row = (grown - sizes[name] / 2**20, refused)
-            rows.setdefault(READERS[kind_of(name)], []).append(row)
-    print("| reader | hostile files | one line, ValueError | most memory beyond the file, MiB |")
-    print("|---|---|---|---|")
-    for reader, found in rows.items():
-        refused = sum(ok for _, ok in found)
-        print(f"| {reader} | {len(found)} | {refused} | {max(grown for grown, _ in found):.0f} |")
-    return all(ok and grown <= 200 for found in rows.values() for grown, ok in found)
-
-
 PARTS: dict[str, Callable[..., bool]] = {
     "load": load,
     "time": times,
     "memory": memory,
-    "files": files,
 }
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import enum
 import inspect
 import json
 import os
-import types
-import typing
 import zipfile
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO, TypeVar
@@ -17,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .reading import Archive, blaming, opened, reason_of
+from .reading import errors_as, open_npz, open_source, reason_of
 from .writing import replacing
 
 Kept = TypeVar("Kept")
@@ -55,13 +52,12 @@ def read_arrays(
     Raises
     ------
     ValueError
-        If the file is not valid, or declares more data than it holds.
+        If the file is not valid.
     OSError
         If the file cannot be read.
     """
-    with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
-        archive = Archive(source)
-        arrays = {name: archive[name] for name in archive}
+    with errors_as(lambda error: not_ours(path, kind, error)), open_source(path) as source:
+        arrays = dict(open_npz(source))
         if "header" not in arrays:
             raise ValueError("it has no header")
         header = json.loads(str(arrays.pop("header")))
@@ -72,7 +68,7 @@ def read_arrays(
 
 def read_json(path: str | os.PathLike[str], kind: str) -> Any:
     """Reads the value of a JSON file that ``kind.save`` wrote."""
-    with blaming(lambda error: not_ours(path, kind, error)), opened(path) as source:
+    with errors_as(lambda error: not_ours(path, kind, error)), open_source(path) as source:
         return json.loads(source.stream.read())
 
 
@@ -204,7 +200,7 @@ def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) ->
 def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Reads the nested dict from a file of `write_tree`."""
     header, arrays = read_arrays(path, kind)
-    with blaming(lambda error: not_ours(path, kind, error)):
+    with errors_as(lambda error: not_ours(path, kind, error)):
         if header["kind"] != kind:
             raise ValueError(f"it holds a {header['kind']}")
         tree: dict[str, Any] = unpacked(header["tree"], arrays, {})
@@ -223,42 +219,3 @@ def check_arrays(
                 f"{name} must hold finite numbers and have shape {shape}, got {array.dtype} of "
                 f"shape {array.shape}"
             )
-
-
-def conforming(value: Kept) -> Kept:
-    """Checks that the fields of a dataclass have their declared types, also in nested dataclasses.
-
-    Raises
-    ------
-    TypeError
-        If a field has another type.
-    """
-    for name, kind in typing.get_type_hints(type(value)).items():
-        if not _is_a(getattr(value, name), kind):
-            found = type(getattr(value, name)).__name__
-            raise TypeError(f"{name} must be of type {kind}, got {found}")
-    return value
-
-
-def _is_a(value: Any, kind: Any) -> bool:
-    """True if a value has a type, given as an annotation of one of our dataclasses."""
-    origin, parts = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return True
-    if origin in (types.UnionType, typing.Union):
-        return any(_is_a(value, part) for part in parts)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(_is_a(part, parts[0]) for part in value)
-    if origin is dict:
-        return isinstance(value, dict) and all(
-            _is_a(k, parts[0]) and _is_a(v, parts[1]) for k, v in value.items()
-        )
-    if origin is np.ndarray:
-        # Integer arrays are accepted as floating-point arrays.
-        kinds = "if" if issubclass(typing.get_args(parts[1])[0], np.floating) else "i"
-        return isinstance(value, np.ndarray) and value.dtype.kind in kinds
-    if kind in (int, float):
-        number = (int,) if kind is int else (int, float)
-        return isinstance(value, number) and not isinstance(value, bool)
-    nested = dataclasses.is_dataclass(kind)
-    return isinstance(value, kind) and (not nested or conforming(value) is value)

@@ -15,7 +15,7 @@ import numpy as np
 from .._internal.checks import is_sparse
 from .._internal.extras import need
 from .._internal.names import feature_names, shortened_names
-from .._internal.reading import STDIN, opened, read_npy, reason_of
+from .._internal.reading import STDIN, open_source, read_npy, reason_of
 from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile, read_matrix
 from ..io.components import component_arrays, read_components
@@ -219,9 +219,9 @@ def hyperbolic(options: argparse.Namespace) -> int:
     m, n = data.shape
     if options.signature is not None:
         try:
-            with opened(options.signature) as source:
+            with open_source(options.signature) as source:
                 signs = read_npy(source)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, MemoryError) as error:
             raise UnreadableFile(f"{options.signature}: {reason_of(error)}") from error
     elif options.positive > n:
         raise WrongArgument(f"--positive must be at most {n}, got {options.positive}")

@@ -17,7 +17,7 @@ from .._internal.archive import write_npz
 from .._internal.checks import DataLike, FloatArray, as_float_array, check_sparse, is_sparse
 from .._internal.gram import coordinates
 from .._internal.names import feature_names
-from .._internal.reading import Archive, blaming, opened, reason_of
+from .._internal.reading import errors_as, open_npz, open_source, reason_of
 from .._internal.writing import replacing
 from .errors import UnreadableFile
 from .headers import is_value
@@ -231,8 +231,8 @@ def load_components(path: str | os.PathLike[str]) -> SavedComponents:
     def unreadable(error: Exception) -> UnreadableFile:
         return UnreadableFile(f"{name}: no file of components: {reason_of(error)}")
 
-    with blaming(unreadable), opened(name) as source:
-        archive = Archive(source)
+    with errors_as(unreadable), open_source(name) as source:
+        archive = open_npz(source)
         if "components" not in archive or "mean" not in archive:
             raise ValueError(
                 "it has no array components and mean; fit again with --out FILE.npz, which keeps "
@@ -263,14 +263,14 @@ def read_components(path: str | os.PathLike[str]) -> Any:
     name = os.fspath(path)
     if name.lower().endswith(".npz") and os.path.isfile(name):
         with (
-            blaming(
+            errors_as(
                 lambda error: UnreadableFile(
                     f"{name}: not a readable .npz file: {reason_of(error)}"
                 )
             ),
-            opened(name) as source,
+            open_source(name) as source,
         ):
-            archive = Archive(source)
+            archive = open_npz(source)
             if "components" in archive:
                 return np.asarray(archive["components"], dtype=np.float64)
     return read_matrix(name, min_rows=1)[0]

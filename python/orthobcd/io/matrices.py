@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,13 +15,13 @@ import scipy.io
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from .._internal.checks import FloatArray, check_compressed, check_sparse, is_sparse
+from .._internal.checks import FloatArray, check_sparse, is_sparse
 from .._internal.extras import need
 from .._internal.reading import (
-    Archive,
     Source,
     ending_of,
-    opened,
+    open_npz,
+    open_source,
     read_npy,
     reason_of,
 )
@@ -106,9 +107,8 @@ def read_matrix(
     ------
     UnreadableFile
         If the file does not exist, has an unknown format, is not numeric, not two-dimensional or
-        not finite, or has missing values; if a package that reads its format is not installed; if a
-        column does not exist; or if, by the sizes that the file declares, the matrix would need
-        more than 64 MiB of memory and more than 500 times the size of the file.
+        not finite, or has missing values; if a package that reads its format is not installed; or
+        if a column does not exist.
     ValueError, TypeError
         If another argument is not valid.
 
@@ -137,7 +137,7 @@ def read_matrix(
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            with opened(name) as source:
+            with open_source(name) as source:
                 reader, kind = _reader_of(source)
                 data, names = reader(source, selection)
     except UnreadableFile:
@@ -199,51 +199,39 @@ def _read_npy(source: Source, selection: Selection) -> Named:
 
 
 def _read_npz(source: Source, selection: Selection) -> Named:
-    archive = Archive(source)
-    keys = list(archive)
-    if "indptr" in keys or "row" in keys:
-        return selection.of(_read_sparse(source, archive), [])
-    layouts = {key: archive.layout(key) for key in keys}
-    matrices = [k for k, (shape, kind) in layouts.items() if len(shape) == 2 and not kind.hasobject]
-    key = next((k for k in MATRIX_KEYS if k in matrices), None)
-    if key is None:
-        if len(matrices) != 1:
+    with open_npz(source) as archive:
+        if "indptr" in archive or "row" in archive:
+            return selection.of(_read_sparse(source), [])
+        known = [key for key in MATRIX_KEYS if key in archive]
+        found = [array for key in known if (array := archive[key]).ndim == 2][:1]
+        if not found:
+            found = [array for array in _numeric(archive) if array.ndim == 2]
+        if len(found) != 1:
             raise UnreadableFile(
                 f"{source.path}: need one matrix, or one called X, A or data; "
-                f"it has {', '.join(keys)}"
+                f"it has {', '.join(archive)}"
             )
-        key = matrices[0]
-    return selection.of(archive[key], [])
+        return selection.of(found[0], [])
 
 
-def _read_sparse(source: Source, archive: Archive) -> Any:
+def _numeric(archive: Any) -> Iterator[Any]:
+    """The arrays of an archive but those of objects, which only pickles could hold."""
+    for key in archive:
+        with contextlib.suppress(ValueError):
+            yield archive[key]
+
+
+def _read_sparse(source: Source) -> Any:
     """Reads a matrix that ``scipy.sparse.save_npz`` wrote."""
-    kind, shape = np.asarray(archive["format"]).item(), archive["shape"]
-    kind = kind.decode("ascii") if isinstance(kind, bytes) else kind
-    if shape.shape != (2,) or shape.dtype.kind not in "iu":
-        raise UnreadableFile(f"{source.path}: its shape must be two whole numbers")
-    rows, columns = map(int, shape)
-    _check_size(source, rows, columns)
-    if kind in ("csr", "csc"):
-        major, minor = (rows, columns) if kind == "csr" else (columns, rows)
-        indptr, indices = archive["indptr"], archive["indices"]
-        check_compressed("it", indptr, indices, len(archive["data"]), major, minor)
     source.stream.seek(0)
     loaded = sparse.load_npz(source.stream)
     check_sparse("it", loaded)
     return loaded.tocsr()
 
 
-def _check_size(source: Source, rows: int, columns: int) -> None:
-    """Raises a ValueError if one number per row and column needs too much memory."""
-    source.check_need(f"a number per row and column of {rows} x {columns}", 8 * (rows + columns))
-
-
 def _read_parquet(source: Source, selection: Selection) -> Named:
     file = need("files", "pyarrow.parquet").ParquetFile(source.stream)
     names = numeric_columns(source.path, file, selection)
-    rows = file.metadata.num_rows
-    source.check_need(f"its {rows} x {len(names)} numbers", 8 * rows * len(names))
     table = file.read(columns=names)
     values: FloatArray = np.empty((table.num_rows, len(names)))
     for k, name in enumerate(names):
@@ -254,18 +242,6 @@ def _read_parquet(source: Source, selection: Selection) -> Named:
 
 
 def _read_matrix_market(source: Source, selection: Selection) -> Named:
-    line = banner = source.stream.readline().lower()
-    while line and (line.startswith(b"%") or not line.strip()):
-        line = source.stream.readline()
-    sizes = [int(part) for part in line.split()]
-    if len(sizes) == 3 and b"coordinate" in banner:
-        _check_size(source, *sizes[:2])
-        source.check_need(f"its {sizes[2]} entries", 16 * sizes[2])
-    elif len(sizes) == 2 and b"array" in banner:
-        source.check_need(f"its {sizes[0]} x {sizes[1]} numbers", 8 * sizes[0] * sizes[1])
-    else:
-        raise ValueError("it must begin with %%MatrixMarket and have a line of sizes")
-    source.stream.seek(0)
     plain = source.is_named and not source.is_packed
     # SciPy's reader gets no stream: it ends the process if it cannot seek backwards.
     data = scipy.io.mmread(source.path if plain else io.BytesIO(source.stream.read()))
@@ -273,9 +249,7 @@ def _read_matrix_market(source: Source, selection: Selection) -> Named:
 
 
 def _read_svmlight(source: Source, selection: Selection) -> Named:
-    data, _ = load_svmlight_file(source.stream)
-    _check_size(source, *data.shape)
-    return selection.of(data, [])
+    return selection.of(load_svmlight_file(source.stream)[0], [])
 
 
 def _read_any(source: Source, selection: Selection) -> Named:

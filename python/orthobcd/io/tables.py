@@ -1,7 +1,6 @@
 """Text tables of numbers, with or without header, separated by commas, semicolons, tabs or blanks.
 
-Pyarrow's CSV reader parses tables of up to `WIDE` columns. The reader needs about 10 kB of memory
-per column and block; wider tables are parsed by rows, with memory proportional to the file size.
+The first lines decide the layout; pyarrow's CSV reader parses the cells.
 """
 
 from __future__ import annotations
@@ -22,9 +21,6 @@ from .._internal.reading import Source
 from .errors import MissingValues, UnreadableFile, note
 from .headers import BOOLEANS, MISSING, NUMBER, is_header, is_index, is_number, is_value, names_rows
 from .selection import Selection
-
-WIDE = 4096
-"""Largest number of columns that pyarrow's CSV reader parses."""
 
 BLOCK = 1 << 23
 """Bytes of a table that are parsed at once."""
@@ -84,9 +80,7 @@ class Table:
         """The columns ``texts`` as texts and the columns ``numbers`` as numbers."""
         if self.begin is None:
             return [[] for _ in texts], np.zeros((0, len(numbers)))
-        self.stream.seek(self.begin)
-        by_row = self.width > WIDE or self.separator == " "
-        return (_parse_by_row if by_row else _parse_by_column)(self, texts, numbers)
+        return _parsed(self, texts, numbers)
 
     def not_numeric(self, k: int, cell: str) -> UnreadableFile:
         """The error for a cell of column k that is not a number."""
@@ -279,11 +273,15 @@ def _start(line: str) -> str:
 # Cells -------------------------------------------------------------------------------------------
 
 
-def _parse_by_column(
+def _parsed(
     table: Table, texts: Sequence[int], numbers: Sequence[int]
 ) -> tuple[list[Texts], FloatArray]:
-    """`Table.parse` by pyarrow's reader of CSV files."""
+    """`Table.parse` of a table with samples."""
     pyarrow = need("files", "pyarrow")
+    table.stream.seek(table.begin)
+    if table.separator == " ":
+        tabbed = io.BytesIO(_tabbed(table.stream.read().decode()))
+        table = replace(table, stream=tabbed, begin=0, separator="\t")
     try:
         columns = _columns(table, texts, numbers, table.words)
     except pyarrow.ArrowInvalid as error:
@@ -291,7 +289,7 @@ def _parse_by_column(
         content = table.stream.read()
         filled = BLANK.sub(b"", content)
         if len(filled) < len(content):
-            return replace(table, stream=io.BytesIO(filled), begin=0).parse(texts, numbers)
+            return _parsed(replace(table, stream=io.BytesIO(filled), begin=0), texts, numbers)
         if found := search(r"Expected \d+ columns, got (\d+)", str(error)):
             raise table.changed(int(found[1])) from error
         # A cell is neither a number nor missing, such as TRUE and a blank.
@@ -299,11 +297,19 @@ def _parse_by_column(
         columns = _columns(table, texts, numbers, frozenset(numbers))
     values = np.empty((len(columns[0]) if columns else 0, len(numbers)))
     for place, (k, column) in enumerate(zip(numbers, columns[len(texts) :], strict=True)):
-        if column.type == pyarrow.string():
-            values[:, place] = _numbers(column.combine_chunks(), [k], table)
-        else:
-            values[:, place] = column.to_numpy()
+        is_text = column.type == pyarrow.string()
+        values[:, place] = _numbers(column, k, table) if is_text else column.to_numpy()
     return [column.to_pylist() for column in columns[: len(texts)]], values
+
+
+def _tabbed(text: str) -> bytes:
+    """A table separated by blanks as one that is separated by tabs."""
+    rows = (_split(line, " ") for line in text.split("\n") if line.strip())
+    if '"' not in text:
+        return "\n".join(map("\t".join, rows)).encode()
+    out = io.StringIO()
+    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(rows)
+    return out.getvalue().encode()
 
 
 def _columns(
@@ -332,75 +338,23 @@ def _columns(
     return columns
 
 
-def _parse_by_row(
-    table: Table, texts: Sequence[int], numbers: Sequence[int]
-) -> tuple[list[Texts], FloatArray]:
-    """`Table.parse` by blocks of rows; its memory does not depend on the number of columns."""
+def _numbers(cells: Any, k: int, table: Table) -> FloatArray:
+    """The cells of column k, a pyarrow array of texts, as numbers."""
     pyarrow = need("files", "pyarrow")
     compute = need("files", "pyarrow.compute")
-    written: list[Texts] = [[] for _ in texts]
-    parts = [np.zeros((0, len(numbers)))]
-    for lines in iter(lambda: table.stream.readlines(BLOCK), []):
-        rows = [row for line in lines if (row := line.decode().strip("\r\n")).strip(" ")]
-        cells = _cells(rows, table.separator)
-        lengths = compute.list_value_length(cells).to_numpy()
-        if (lengths != table.width).any():
-            raise table.changed(int(lengths[(lengths != table.width).argmax()]))
-        flat = compute.utf8_trim_whitespace(cells.flatten())
-        starts = table.width * np.arange(len(rows))
-        for own, k in zip(written, texts, strict=True):
-            own += _present(flat.take(pyarrow.array(starts + k))).to_pylist()
-        chosen = (starts[:, np.newaxis] + np.asarray(numbers, dtype=np.int64)).ravel()
-        taken = flat if len(chosen) == len(flat) else flat.take(pyarrow.array(chosen))
-        parts.append(_numbers(taken, numbers, table).reshape(len(rows), len(numbers)))
-    return written, np.concatenate(parts)
-
-
-def _cells(rows: list[str], separator: str) -> Any:
-    """The cells of rows as a pyarrow array of lists."""
-    pyarrow = need("files", "pyarrow")
-    compute = need("files", "pyarrow.compute")
-    text = "\n".join(rows)
-    if '"' in text:
-        quoted = text.split('"')[1::2]
-        if '""' in text or any(mark in part for part in quoted for mark in {separator, "\t"}):
-            lists = [_split(row, separator) for row in rows]
-            return pyarrow.array(lists, pyarrow.list_(pyarrow.string()))
-        rows = text.replace('"', "").split("\n")
-    lines = pyarrow.array(rows, pyarrow.string())
-    if separator == " ":
-        return compute.utf8_split_whitespace(compute.utf8_trim_whitespace(lines))
-    return compute.split_pattern(lines, separator)
-
-
-def _present(cells: Any) -> Any:
-    """Texts with None in place of those that mean a missing value."""
-    pyarrow = need("files", "pyarrow")
-    compute = need("files", "pyarrow.compute")
+    cells = compute.utf8_trim_whitespace(cells.combine_chunks())
     nothing = pyarrow.scalar(None, pyarrow.string())
-    return compute.if_else(compute.is_in(cells, pyarrow.array(MISSING)), nothing, cells)
-
-
-def _numbers(cells: Any, columns: Sequence[int], table: Table) -> FloatArray:
-    """A pyarrow array of cells, which stand in ``columns`` in turn, as numbers."""
-    pyarrow = need("files", "pyarrow")
-    compute = need("files", "pyarrow.compute")
-    cells = texts = _present(compute.utf8_trim_whitespace(cells))
+    cells = texts = compute.if_else(compute.is_in(cells, pyarrow.array(MISSING)), nothing, cells)
     if table.decimal != ".":
         # A point beside a decimal comma is no decimal mark.
         texts = compute.replace_substring(texts, ".", "_")
         texts = compute.replace_substring(texts, table.decimal, ".")
+    for words, number in BOOLEANS:
+        texts = compute.if_else(compute.is_in(texts, pyarrow.array(words)), number, texts)
     try:
         numbers = texts.cast(pyarrow.float64())
-    except pyarrow.ArrowInvalid:
-        for words, number in BOOLEANS:
-            is_word = compute.is_in(texts, pyarrow.array(words))
-            texts = compute.if_else(is_word, number, texts)
-        try:
-            numbers = texts.cast(pyarrow.float64())
-        except pyarrow.ArrowInvalid as error:
-            is_number = compute.match_substring_regex(texts, NUMBER)
-            k = compute.index(is_number, False).as_py()
-            raise table.not_numeric(columns[k % len(columns)], cells[k].as_py()) from error
+    except pyarrow.ArrowInvalid as error:
+        wrong = compute.index(compute.match_substring_regex(texts, NUMBER), False).as_py()
+        raise table.not_numeric(k, cells[wrong].as_py()) from error
     found: FloatArray = numbers.to_numpy(zero_copy_only=False)
     return found

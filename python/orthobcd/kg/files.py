@@ -13,7 +13,7 @@ import numpy as np
 
 from .._internal.checks import IntArray
 from .._internal.extras import need
-from .._internal.reading import Source, blaming, check_need, opened, reason_of
+from .._internal.reading import Source, errors_as, open_source, reason_of
 from .triples import TripleFiles
 
 BLOCK = 1 << 24
@@ -28,8 +28,9 @@ DIGITS = 18
 BOM = b"\xef\xbb\xbf"
 """UTF-8 byte order mark, which some programs write at the beginning of a text."""
 
-NAME = 64
-"""Bytes of memory for a short string."""
+NUMBERS, PER_BYTE = 1 << 20, 8
+"""Numbers without given names may be below `NUMBERS`, or `PER_BYTE` times the bytes of the files: a
+name is made of each, and takes 64 bytes."""
 
 COLUMNS = {
     "head": {"head", "head_id", "h", "subject", "s", "source"},
@@ -160,7 +161,10 @@ def _header(line: str) -> list[str] | None:
 def _reading(path: str | os.PathLike[str]) -> Iterator[Source]:
     """Opens a file; errors in its contents become a ValueError that names the file."""
     name = os.fspath(path)
-    with blaming(lambda error: ValueError(f"{name}: {reason_of(error)}")), opened(name) as source:
+    with (
+        errors_as(lambda error: ValueError(f"{name}: {reason_of(error)}")),
+        open_source(name) as source,
+    ):
         yield source
 
 
@@ -213,8 +217,11 @@ def _as_ids(
             f"{what} must have a name for every number, got {len(given)} names and the "
             f"number {count - 1}"
         )
-    if given is None:
-        check_need(f"paths: names of {what} up to the number {count - 1}", NAME * count, size)
+    most = max(NUMBERS, PER_BYTE * size)
+    if given is None and count > most:
+        raise ValueError(
+            f"paths must hold numbers below {most} without names of {what}, got {count - 1}"
+        )
     names = map(str, range(count)) if given is None else given
     return [numbers[column] for column in codes], tuple(names)
 

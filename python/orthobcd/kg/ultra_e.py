@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._internal.archive import not_ours, read_arrays
 from .._internal.checks import IntArray, as_int
-from .._internal.reading import blaming, reason_of
+from .._internal.reading import errors_as, reason_of
 from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
@@ -496,7 +496,7 @@ class UltraE(Model):
             If the file cannot be read.
         """
         header, arrays = _read(path)
-        with blaming(lambda error: not_ours(path, "UltraE", error)):
+        with errors_as(lambda error: not_ours(path, "UltraE", error)):
             model = cls(signature=arrays["signature"], **header["options"])
             model._check()
             model._vocabulary = Vocabulary.read(header["vocabulary"], *model._counts_and_names())
@@ -546,7 +546,7 @@ class UltraE(Model):
             raise ValueError("checkpoint must come from a model with the same signature")
         if header["triples"] != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
-        with blaming(lambda error: not_ours(path, "UltraE", error)):
+        with errors_as(lambda error: not_ours(path, "UltraE", error)):
             return self._read_training(header, arrays, vocabulary)
 
 

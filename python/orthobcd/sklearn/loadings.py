@@ -13,7 +13,7 @@ import numpy as np
 from .._internal.archive import check_arrays, not_ours, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
-from .._internal.reading import blaming
+from .._internal.reading import errors_as
 from .._internal.writing import replacing
 
 SHOWN = 20
@@ -169,7 +169,7 @@ class Loadings:
             If the file cannot be read.
         """
         tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
-        with blaming(lambda error: not_ours(path, "Loadings", error)):
+        with errors_as(lambda error: not_ours(path, "Loadings", error)):
             if _is_json(path) and tree.pop("kind") != "Loadings":
                 raise ValueError("it holds something else")
             tree = {name: tree[name] for name in cls.__dataclass_fields__}

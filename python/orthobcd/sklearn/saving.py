@@ -25,17 +25,15 @@ from .. import penalties, regularization, result, solvers
 from .._core import Moments
 from .._internal.archive import (
     check_arrays,
-    conforming,
     not_ours,
     packed,
     read_arrays,
     unpacked,
     write_npz,
 )
-from .._internal.reading import blaming
+from .._internal.reading import errors_as
 from .._internal.writing import replacing
 from ..io.components import component_arrays
-from ..result import Result
 from .missing import Gaussian
 
 if TYPE_CHECKING:
@@ -97,7 +95,7 @@ class Saved(BaseEstimator):  # type: ignore[misc]
             If the file cannot be read.
         """
         header, arrays = read_arrays(path, cls.__name__)
-        with blaming(lambda error: not_ours(path, cls.__name__, error)):
+        with errors_as(lambda error: not_ours(path, cls.__name__, error)):
             made: Self = _made(cls, header, arrays)
             return made
 
@@ -144,7 +142,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
         return None
     found = _classes().get(str(header.get("kind")), object)
     name = found.__name__ if issubclass(found, Saved) else "an estimator"
-    with blaming(lambda error: not_ours(path, name, error)):
+    with errors_as(lambda error: not_ours(path, name, error)):
         if not issubclass(found, Saved):
             raise ValueError(f"it holds a {header.get('kind')}")
         return _made(found, header, arrays)
@@ -156,12 +154,9 @@ def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any
         raise ValueError(f"it holds a {header['kind']}")
     if header["format"] > FORMAT:
         raise ValueError("a later version of orthobcd wrote it")
-    try:
-        parameters, fitted = (
-            unpacked(header[part], arrays, _classes()) for part in ("parameters", "fitted")
-        )
-    except MemoryError as error:
-        raise ValueError(f"it declares more than there is memory for: {error}") from error
+    parameters, fitted = (
+        unpacked(header[part], arrays, _classes()) for part in ("parameters", "fitted")
+    )
     estimator = cls(**parameters)
     for name in fitted:
         if not FITTED.fullmatch(name) or callable(getattr(cls, name, None)):
@@ -173,9 +168,6 @@ def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any
 
 def _check(fitted: dict[str, Any]) -> None:
     """Raises an error if fitted attributes do not fit together."""
-    for value in fitted.values():
-        if isinstance(value, Result):
-            conforming(value)
     r, n = np.shape(fitted["components_"])
     names = fitted.get("feature_names_in_")
     if fitted["n_features_in_"] != n or not (names is None or np.shape(names) == (n,)):

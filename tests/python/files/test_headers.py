@@ -69,26 +69,18 @@ def quiet(*arguments, **options):
         return read_matrix(*arguments, **options)
 
 
-def parsers(monkeypatch):
-    """Reads by both parsers in turn."""
-    yield
-    monkeypatch.setattr("orthobcd.io.tables.WIDE", 0)
-    yield
-
-
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("body", BODIES)
 def test_names_of_any_kind_are_a_header(writer, header, body, tmp_path, monkeypatch):
     path = tmp_path / "a.txt"
-    for _ in parsers(monkeypatch):
-        for shape in ((4, 3), (7, 4), (3, 9), (30, 12)):
-            values, names = BODIES[body](*shape), HEADERS[header](shape[1])
-            WRITERS[writer](pandas.DataFrame(values, columns=names), path)
-            data, found = quiet(path)
-            np.testing.assert_array_equal(data, values)
-            assert found == [str(name) for name in names]
-            assert quiet(path, header=True)[1] == found
+    for shape in ((4, 3), (7, 4), (3, 9), (30, 12)):
+        values, names = BODIES[body](*shape), HEADERS[header](shape[1])
+        WRITERS[writer](pandas.DataFrame(values, columns=names), path)
+        data, found = quiet(path)
+        np.testing.assert_array_equal(data, values)
+        assert found == [str(name) for name in names]
+        assert quiet(path, header=True)[1] == found
 
 
 SEPARATORS = {",": "a, x,0 x;1", ";": "x,0 a b", "\t": "x,0 a b x;1", " ": "x,0 x;1 a"}
@@ -106,10 +98,9 @@ def test_separators_in_names_separate_nothing(separator, quoting, index, tmp_pat
         frame = named_rows(frame)
     quoting = 1 if index and separator == " " else quoting
     frame.to_csv(tmp_path / "a.txt", sep=separator, quoting=quoting, index=index)
-    for _ in parsers(monkeypatch):
-        data, found = quiet(tmp_path / "a.txt")
-        np.testing.assert_array_equal(data, frame.to_numpy())
-        assert found == names
+    data, found = quiet(tmp_path / "a.txt")
+    np.testing.assert_array_equal(data, frame.to_numpy())
+    assert found == names
 
 
 @pytest.mark.parametrize("rows", [2, 3, 30])
@@ -230,12 +221,11 @@ def test_comments(mark, where, separator, tmp_path, monkeypatch):
     # A comment in a line takes the place of the line.
     rows[place : place + ("in " in where)] = [line]
     (tmp_path / "a.txt").write_text("\r\n".join([*rows, ""]))
-    for _ in parsers(monkeypatch):
-        data, names = quiet(tmp_path / "a.txt", comment=mark)
-        np.testing.assert_array_equal(data, [[1, 2.5, 3], [4, 5, 6.5], [7, 8, 9]])
-        assert names == ["a", "b", "c"]
-        if where == "first" and mark == "#":
-            np.testing.assert_array_equal(quiet(tmp_path / "a.txt")[0], data)
+    data, names = quiet(tmp_path / "a.txt", comment=mark)
+    np.testing.assert_array_equal(data, [[1, 2.5, 3], [4, 5, 6.5], [7, 8, 9]])
+    assert names == ["a", "b", "c"]
+    if where == "first" and mark == "#":
+        np.testing.assert_array_equal(quiet(tmp_path / "a.txt")[0], data)
 
 
 @pytest.mark.parametrize("separator", [",", "\t", " "])
@@ -248,10 +238,9 @@ def test_a_commented_header_above_words(separator, tmp_path, monkeypatch):
         ("# 1 of 3\nname,x,y\nr1,1,2\nr2,3,4\n", [[1, 2], [3, 4]]),
     ):
         (tmp_path / "a.txt").write_text(text.replace(",", separator))
-        for _ in parsers(monkeypatch):
-            data, names = quiet(tmp_path / "a.txt", drop=["name"], missing=True)
-            np.testing.assert_array_equal(data, rows)
-            assert names == ["x", "y"]
+        data, names = quiet(tmp_path / "a.txt", drop=["name"], missing=True)
+        np.testing.assert_array_equal(data, rows)
+        assert names == ["x", "y"]
 
 
 def test_a_mark_in_quotes_is_no_comment(tmp_path):
@@ -269,10 +258,9 @@ def test_blank_lines_are_no_samples(separator, blank, end, tmp_path, monkeypatch
     for place in range(4):
         lines = [*rows[:place], blank, *rows[place:], blank, blank]
         (tmp_path / "a.txt").write_bytes(end.join(lines).encode())
-        for _ in parsers(monkeypatch):
-            data, names = quiet(tmp_path / "a.txt", missing=True)
-            np.testing.assert_array_equal(data, [[1, 2, 3], [4, 5, 6.5]])
-            assert names == ["a", "b", "c"]
+        data, names = quiet(tmp_path / "a.txt", missing=True)
+        np.testing.assert_array_equal(data, [[1, 2, 3], [4, 5, 6.5]])
+        assert names == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("text", ["höhe,b\n1,2\n3,4\n", "a,b\n1,2\nö,4\n"])
@@ -298,12 +286,11 @@ def test_cells_of_words(cell, place, header, tmp_path, monkeypatch):
     values[place] = np.nan if cell in GAPS else float(cell.lower() == "true")
     header_line = "a,b,c\n" if header else ""
     (tmp_path / "a.csv").write_text(header_line + "".join(",".join(row) + "\n" for row in cells))
-    for _ in parsers(monkeypatch):
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            data, names = read_matrix(tmp_path / "a.csv", missing=True)
-        np.testing.assert_array_equal(data, values)
-        assert names == (["a", "b", "c"] if header else [])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        data, names = read_matrix(tmp_path / "a.csv", missing=True)
+    np.testing.assert_array_equal(data, values)
+    assert names == (["a", "b", "c"] if header else [])
 
 
 @pytest.mark.parametrize("header", HEADERS)

@@ -94,3 +94,15 @@ def test_other_broken_matrices_are_refused(tmp_path):
     )
     with pytest.raises(files.UnreadableFile):
         files.read_matrix(tmp_path / "a.npz")
+
+
+def test_arrays_of_objects_are_no_matrices(tmp_path):
+    names = np.array([["a", "b"], ["c", "d"]], dtype=object)
+    values = np.arange(6.0).reshape(2, 3)
+    np.savez(tmp_path / "a.npz", names=names, values=values)
+    np.testing.assert_array_equal(files.read_matrix(tmp_path / "a.npz")[0], values)
+    np.savez(tmp_path / "b.npz", values=values, row_of_values=values[0])
+    np.testing.assert_array_equal(files.read_matrix(tmp_path / "b.npz")[0], values)
+    np.savez(tmp_path / "c.npz", names=names)
+    with pytest.raises(files.UnreadableFile, match="need one matrix"):
+        files.read_matrix(tmp_path / "c.npz")

@@ -85,13 +85,10 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=["by column", "by row", "row by row"])
+@pytest.fixture(params=[1 << 23, 1 << 10])
 def parsed(request, monkeypatch):
-    """Every way in which tables are parsed: narrow ones, wide ones, in small blocks."""
-    if request.param != "by column":
-        monkeypatch.setattr("orthobcd.io.tables.WIDE", 0)
-    if request.param == "row by row":
-        monkeypatch.setattr("orthobcd.io.tables.BLOCK", 1)
+    """Tables are parsed in one block, and in small ones."""
+    monkeypatch.setattr("orthobcd.io.tables.BLOCK", request.param)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".dat", ""])
@@ -415,3 +412,14 @@ def test_the_command_says_what_it_left_out(tmp_path, capsys):
     assert "--no-index" in err
     assert "12 samples, 4 features" in said
     assert files.read_matrix(out)[1] == NAMES
+
+
+def test_a_header_is_no_row(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("height,width\n")
+    with pytest.raises(files.UnreadableFile, match=r"at least 1 samples and 2 features, got"):
+        files.read_matrix(path, min_rows=1)
+    path.write_text("height,width\n1,2\n")
+    assert files.read_matrix(path, min_rows=1)[0].shape == (1, 2)
+    with pytest.raises(files.UnreadableFile, match=r"at least 2 samples"):
+        files.read_matrix(path)
