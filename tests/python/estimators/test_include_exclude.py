@@ -1,4 +1,4 @@
-"""`include`, `exclude` and `n_nonzero` in any collection, by names and numbers."""
+"""`n_nonzero`, `n_features`, `include` and `exclude`, in any collection, by names and numbers."""
 
 from __future__ import annotations
 
@@ -104,3 +104,40 @@ def test_a_name_of_several_features_is_refused(monkeypatch):
         pca._cardinality(4, 2)
     pca.exclude = [0, 1]
     assert pca._cardinality(4, 2).exclude == (0, 1)
+
+
+A = np.random.default_rng(3).standard_normal((60, 15)) @ np.diag(np.linspace(0.5, 2.0, 15))
+
+
+def test_limits_of_components():
+    limits = [2, 6, 4]
+    pca = ob.SparsePCA(3, n_nonzero=limits, random_state=0).fit(A)
+    assert np.count_nonzero(pca.components_, axis=1).tolist() == limits
+    assert pca.n_nonzero_ == 12
+    assert pca.alpha_ is None
+    equal = ob.SparsePCA(3, n_nonzero=[4, 4, 4], random_state=0).fit(A)
+    assert np.all(np.diff(equal.explained_variance_) <= 0.0)
+    parts = ob.NonnegativePCA(3, n_nonzero=[5, 3, 3], random_state=0).fit(A)
+    assert np.all(np.count_nonzero(parts.components_, axis=1) <= [5, 3, 3])
+    assert parts.components_.min() >= 0.0
+
+
+def test_features_by_name():
+    frame = pandas.DataFrame(A, columns=[f"f{k}" for k in range(15)])
+    options = {"n_nonzero": [4, 4], "random_state": 0}
+    pca = ob.SparsePCA(2, include=[["f3"], []], exclude=["f14", "f13"], **options).fit(frame)
+    assert pca.components_[0, 3] != 0.0
+    assert not pca.components_[:, 13:].any()
+    with pytest.raises(ValueError, match="exclude"):
+        ob.SparsePCA(2, exclude=["nobody"], **options).fit(frame)
+
+
+def test_a_number_of_features():
+    pca = ob.SparsePCA(3, n_features=6).fit(A)
+    chosen = pca.components_.any(axis=0)
+    assert np.count_nonzero(chosen) == 6
+    # The components are principal components of the selected features, hence uncorrelated.
+    scores = pca.transform(A)
+    covariance = scores.T @ scores
+    off = covariance - np.diag(np.diag(covariance))
+    assert np.abs(off).max() < 1e-9 * np.trace(covariance)

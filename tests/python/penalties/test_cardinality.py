@@ -1,4 +1,4 @@
-"""Limits on nonzero entries and on nonzero rows, in `solve` and in the estimators."""
+"""`Cardinality` and `RowSparse`: limits on nonzero entries and on nonzero rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pandas
 import pytest
 import scipy.sparse as sp
 from scipy import sparse
@@ -254,43 +253,6 @@ def test_limits_and_callback(penalty):
 def test_refused(error, name, call):
     with pytest.raises(error, match=rf"\b{name}\b"):
         call()
-
-
-# Estimators --------------------------------------------------------------------------------------
-
-
-def test_limits_of_components():
-    limits = [2, 6, 4]
-    pca = ob.SparsePCA(3, n_nonzero=limits, random_state=0, max_time=0.2).fit(A)
-    assert np.count_nonzero(pca.components_, axis=1).tolist() == limits
-    assert pca.n_nonzero_ == 12
-    assert pca.alpha_ is None
-    equal = ob.SparsePCA(3, n_nonzero=[4, 4, 4], random_state=0, max_time=0.2).fit(A)
-    assert np.all(np.diff(equal.explained_variance_) <= 0.0)
-    parts = ob.NonnegativePCA(3, n_nonzero=[5, 3, 3], random_state=0, max_time=0.2).fit(A)
-    assert np.all(np.count_nonzero(parts.components_, axis=1) <= [5, 3, 3])
-    assert parts.components_.min() >= 0.0
-
-
-def test_features_by_name():
-    frame = pandas.DataFrame(A, columns=[f"f{k}" for k in range(15)])
-    options = {"n_nonzero": [4, 4], "max_time": 0.2, "random_state": 0}
-    pca = ob.SparsePCA(2, include=[["f3"], []], exclude=["f14", "f13"], **options).fit(frame)
-    assert pca.components_[0, 3] != 0.0
-    assert not pca.components_[:, 13:].any()
-    with pytest.raises(ValueError, match="exclude"):
-        ob.SparsePCA(2, exclude=["nobody"], **options).fit(frame)
-
-
-def test_a_number_of_features():
-    pca = ob.SparsePCA(3, n_features=6, max_time=0.2).fit(A)
-    chosen = pca.components_.any(axis=0)
-    assert np.count_nonzero(chosen) == 6
-    # The components are principal components of the selected features, hence uncorrelated.
-    scores = pca.transform(A)
-    covariance = scores.T @ scores
-    off = covariance - np.diag(np.diag(covariance))
-    assert np.abs(off).max() < 1e-9 * np.trace(covariance)
 
 
 @pytest.mark.parametrize("decay", [0.0, 1.0])
