@@ -101,27 +101,22 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240607)
 
 
-def shorten_searches(monkeypatch: pytest.MonkeyPatch, work: float = SHORT) -> None:
-    """Limits the searches of estimators to counted work, which `solve` calls ``max_work``."""
-    import orthobcd as ob
-    from orthobcd.sklearn import base
-
-    def limited(*arguments: Any, solver: Any = None, **options: Any) -> ob.Result:
-        if solver is None or isinstance(solver, ob.Auto):
-            options.setdefault("max_work", work)
-        return ob.solve(*arguments, solver=solver, **options)
-
-    monkeypatch.setattr(base, "solve", limited)
-
-
 @pytest.fixture
 def short_searches(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Searches of estimators end after little counted work.
+    """Searches of estimators that have no ``max_work`` end after little counted work.
 
     For tests that hold for any components, such as those that compare two fits with each other.
     The parameter of the fixture, if there is one, is the limit.
     """
-    shorten_searches(monkeypatch, getattr(request, "param", SHORT))
+    import orthobcd as ob
+    from orthobcd.sklearn import base
+
+    def limited(*arguments: Any, solver: Any = None, **options: Any) -> ob.Result:
+        if options.get("max_work") is None and (solver is None or isinstance(solver, ob.Auto)):
+            options["max_work"] = getattr(request, "param", SHORT)
+        return ob.solve(*arguments, solver=solver, **options)
+
+    monkeypatch.setattr(base, "solve", limited)
 
 
 @pytest.fixture(scope="session")

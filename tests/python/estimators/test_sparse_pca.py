@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 import tracemalloc
 import warnings
 from itertools import pairwise
@@ -22,8 +20,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import orthobcd as ob
-
-from ..conftest import SAFE_PATH
 
 short = pytest.mark.usefixtures("short_searches")
 pytestmark = pytest.mark.timeout(600)  # of fits, scikit-learn's own too, on a busy machine
@@ -316,18 +312,6 @@ def test_the_default_weight(penalty):
     assert default.get_params()["alpha"] is None
     assert default.alpha_ == given.alpha_ == pytest.approx(0.1 * given.alpha_max_)
     np.testing.assert_array_equal(default.components_, given.components_)
-
-
-def test_importing_the_package_needs_only_numpy():
-    code = (
-        "import sys, orthobcd; "
-        "print([m for m in ('scipy', 'sklearn', 'matplotlib', 'pandas') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, *SAFE_PATH, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "[]", done.stderr
-    assert "SparsePCA" in dir(ob)
-    with pytest.raises(AttributeError, match="Nothing"):
-        _ = ob.Nothing
 
 
 @pytest.mark.parametrize("make", BOTH)

@@ -13,7 +13,7 @@ import pytest
 
 import orthobcd as ob
 
-from ..conftest import SAFE_PATH, shorten_searches
+from ..conftest import SAFE_PATH
 
 LONG = "concentration of the substance with the catalogue number {}, in the second sample"
 
@@ -77,10 +77,8 @@ def test_problems_of_data_or_moments_say_that_they_are_not_centred():
 @pytest.fixture(scope="module")
 def things() -> dict[str, object]:
     X = named(40)
-    with pytest.MonkeyPatch.context() as patch:
-        shorten_searches(patch)
-        pca = ob.SparsePCA(5, n_nonzero=60, random_state=0).fit(X)
-        stability = ob.support_stability(pca, X, n_subsamples=2, random_state=0)
+    pca = ob.SparsePCA(5, n_nonzero=60, max_work=0.01, random_state=0).fit(X)
+    stability = ob.support_stability(pca, X, n_subsamples=2, random_state=0)
     path = ob.regularization_path(data(40), 3)
     graph = ob.kg.TripleFiles(
         (np.zeros((5000, 3), dtype=int),), tuple(map(str, range(9000))), ("is a",)
