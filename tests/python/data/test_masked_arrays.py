@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 import matplotlib.pyplot as pyplot
@@ -199,22 +200,18 @@ def check(call: Callable[[Any], Any], given: Any, filled: Any) -> None:
             np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("door", SAMPLES)
+@pytest.mark.parametrize(
+    ("door", "storage"),
+    [
+        *product(SAMPLES, STORAGES),
+        *product(ARRAYS, [name for name in STORAGES if name.startswith("masked")]),
+    ],
+)
 def test_a_masked_entry_is_missing(door, storage):
     filled = np.where(GAPS, np.nan, WHOLE)
     if "32" in storage:
         filled = filled.astype(np.float32)
-    check(SAMPLES[door], STORAGES[storage](WHOLE, GAPS), filled)
-
-
-@pytest.mark.parametrize("storage", [s for s in STORAGES if s.startswith("masked")])
-@pytest.mark.parametrize("door", ARRAYS)
-def test_a_masked_entry_of_an_array_is_missing(door, storage):
-    filled = np.where(GAPS, np.nan, WHOLE)
-    if "32" in storage:
-        filled = filled.astype(np.float32)
-    check(ARRAYS[door], STORAGES[storage](WHOLE, GAPS), filled)
+    check({**SAMPLES, **ARRAYS}[door], STORAGES[storage](WHOLE, GAPS), filled)
 
 
 @pytest.mark.parametrize("storage", STORAGES)

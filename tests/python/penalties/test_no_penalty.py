@@ -11,19 +11,14 @@ from scipy import sparse as scipy_sparse
 
 import orthobcd as ob
 
+from ..solve.test_known_optima import symmetric, weighted
+
 SIZES = [(2, 1), (2, 2), (5, 3), (30, 4), (64, 64), (300, 7)]
 
 
-def symmetric(n: int, seed: int) -> np.ndarray:
-    a = np.random.default_rng(seed).standard_normal((n, n))
-    return a + a.T
-
-
 def least(C: np.ndarray, D: np.ndarray) -> float:
-    """The minimum of ½⟨X, CXD⟩: eigenvalues in opposite order, those of D with n − r zeros."""
-    weights = np.zeros(len(C))
-    weights[: len(D)] = np.linalg.eigvalsh(D)
-    return 0.5 * float(np.linalg.eigvalsh(C) @ np.sort(weights)[::-1])
+    """The minimum of ½⟨X, CXD⟩."""
+    return weighted(np.linalg.eigvalsh(C), np.linalg.eigvalsh(D))
 
 
 def assert_optimal(smooth: Any, r: int, optimum: float, size: float, **limits: Any) -> Any:
