@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.archive import not_ours, portable, read_tree, write_tree
+from ._internal.archive import not_saved_by, portable, read_tree, write_tree
 from ._internal.reading import errors_as
 
 __all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status"]
@@ -397,7 +397,7 @@ class Result:
             If the file cannot be read.
         """
         header = read_tree(path, "Result")
-        with errors_as(lambda error: not_ours(path, "Result", error)):
+        with errors_as(lambda error: not_saved_by(path, "Result", error)):
             header["status"] = Status(header["status"])
             if (search := header["search"]) is not None:
                 runs = tuple(SearchRun(**run) for run in search["runs"])

@@ -20,7 +20,7 @@ from .writing import replacing
 Kept = TypeVar("Kept")
 
 
-def not_ours(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:
+def not_saved_by(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:
     """The error for a file that ``kind.save`` did not write."""
     return ValueError(f"{os.fspath(path)} is not a file of {kind}.save: {reason_of(error)}")
 
@@ -56,7 +56,7 @@ def read_arrays(
     OSError
         If the file cannot be read.
     """
-    with errors_as(lambda error: not_ours(path, kind, error)), open_source(path) as source:
+    with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
         arrays = dict(open_npz(source))
         if "header" not in arrays:
             raise ValueError("it has no header")
@@ -68,7 +68,7 @@ def read_arrays(
 
 def read_json(path: str | os.PathLike[str], kind: str) -> Any:
     """Reads the value of a JSON file that ``kind.save`` wrote."""
-    with errors_as(lambda error: not_ours(path, kind, error)), open_source(path) as source:
+    with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
         return json.loads(source.stream.read())
 
 
@@ -200,7 +200,7 @@ def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) ->
 def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     """Reads the nested dict from a file of `write_tree`."""
     header, arrays = read_arrays(path, kind)
-    with errors_as(lambda error: not_ours(path, kind, error)):
+    with errors_as(lambda error: not_saved_by(path, kind, error)):
         if header["kind"] != kind:
             raise ValueError(f"it holds a {header['kind']}")
         tree: dict[str, Any] = unpacked(header["tree"], arrays, {})

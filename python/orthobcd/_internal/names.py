@@ -94,7 +94,7 @@ def component_names(count: int) -> list[str]:
     return [f"component {k}" for k in range(count)]
 
 
-def listed(items: Sequence[Any], most: int = 3) -> str:
-    """The first ``most`` items in a short repr, with an ellipsis if there are more."""
-    parts = [str(item) for item in items[:most]] + (["…"] if len(items) > most else [])
+def short_list(items: Sequence[Any], limit: int = 3) -> str:
+    """The first ``limit`` items in a short repr, with an ellipsis if there are more."""
+    parts = [str(item) for item in items[:limit]] + (["…"] if len(items) > limit else [])
     return ", ".join(parts)

@@ -322,7 +322,7 @@ checkpoint, checkpoint_every
             self._raising = False
 
 
-def side_by_side(
+def run_in_threads(
     call: Callable[[S], T], items: Iterable[S], workers: int | None, done: list[T]
 ) -> None:
     """Calls a function for every item on several threads; appends the values to `done` in order.

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .._internal.names import feature_names, listed
+from .._internal.names import feature_names, short_list
 from .._internal.terminal import say
 from ..io import UnreadableFile
 from ..io.components import load_components
@@ -69,7 +69,7 @@ def _order(
     if missing:
         raise WrongArgument(
             f"{options.data}: lacks {len(missing)} of the {len(features)} features of "
-            f"{options.components}: {listed(missing)}"
+            f"{options.components}: {short_list(missing)}"
         )
     order = [place[name] for name in features]
     return None if order == list(range(n)) else order

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._internal.archive import not_ours, read_arrays
+from .._internal.archive import not_saved_by, read_arrays
 from .._internal.checks import IntArray, as_int
 from .._internal.reading import errors_as, reason_of
 from .._internal.solve import Solve, show_log
@@ -496,7 +496,7 @@ class UltraE(Model):
             If the file cannot be read.
         """
         header, arrays = _read(path)
-        with errors_as(lambda error: not_ours(path, "UltraE", error)):
+        with errors_as(lambda error: not_saved_by(path, "UltraE", error)):
             model = cls(signature=arrays["signature"], **header["options"])
             model._check()
             model._vocabulary = Vocabulary.read(header["vocabulary"], *model._counts_and_names())
@@ -546,7 +546,7 @@ class UltraE(Model):
             raise ValueError("checkpoint must come from a model with the same signature")
         if header["triples"] != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
-        with errors_as(lambda error: not_ours(path, "UltraE", error)):
+        with errors_as(lambda error: not_saved_by(path, "UltraE", error)):
             return self._read_training(header, arrays, vocabulary)
 
 
@@ -559,7 +559,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]
     missing |= names - set(options if isinstance(options, dict) else ())
     missing |= {"signature"} - set(arrays)
     if missing:
-        raise not_ours(path, "UltraE", ValueError(f"it has no {', '.join(sorted(missing))}"))
+        raise not_saved_by(path, "UltraE", ValueError(f"it has no {', '.join(sorted(missing))}"))
     return header, arrays
 
 

@@ -46,8 +46,8 @@ from .dask import (
     as_array,
     check_of,
     example_of,
-    mapped,
-    summed,
+    map_chunks,
+    sum_chunks,
     totals,
 )
 from .data import (
@@ -57,21 +57,21 @@ from .data import (
     as_covariance,
     as_samples,
     as_weights,
-    begun,
     blocks_of,
     check_complete,
     check_magnitude,
     check_memory,
+    checked_passes,
     gram_of,
     gram_of_sums,
     is_exact,
     is_lazy,
     is_sliced,
-    loaded,
+    load_rows,
     namespace_of,
     on_device,
     sliceable,
-    watching,
+    sums_to_extend,
 )
 from .loadings import Loadings
 from .missing import Gaussian, gaussian_from, gaussian_of, gram_by_em
@@ -171,7 +171,7 @@ class Estimator(
         The value has ``width`` columns, or one dimension of integers if ``width`` is None.
         """
         if is_lazy(X):
-            return mapped(X, Mapped(function, arguments, self._check_of(X)), width)
+            return map_chunks(X, Mapped(function, arguments, self._check_of(X)), width)
         parts = [function(data, *arguments) for data in self._pieces(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -257,7 +257,7 @@ class OrthonormalPCA(Estimator):
                 )
             if is_lazy(X) or (blocks is not None and not self._reads_whole(X)):
                 return self._fit_pass(run, X, blocks, sample_weight)
-            data = self._data(X if blocks is None else loaded(X), ensure_min_samples=2)
+            data = self._data(X if blocks is None else load_rows(X), ensure_min_samples=2)
             check_magnitude(data)
             if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
                 check_memory("max_memory", limit, data.shape[1])
@@ -307,7 +307,7 @@ class OrthonormalPCA(Estimator):
         blocks = blocks_of(X)
         if blocks is None or not blocks.again or self._reads_whole(X):
             return self.fit(X, y, **fit_params).transform(X)
-        watched: Any = watching(blocks)
+        watched: Any = checked_passes(blocks)
         return self.fit(watched, y, **fit_params).transform(watched)
 
     def _reads_whole(self, X: Any) -> bool:
@@ -344,11 +344,11 @@ class OrthonormalPCA(Estimator):
             n, rows = int(as_array(X).shape[1]), 0 if before is None else before.n_rows
             self._checked(COMPONENTS if before is None else max(1, rows), n)
             self._check_of(X, reset=before is None)
-            found, size = summed(X, self.precision, weights, limit, run.n_threads, rows)
+            found, size = sum_chunks(X, self.precision, weights, limit, run.n_threads, rows)
             check_size("X", size, DATA)
             if before is None:
                 return found
-            sums = begun(before, self.precision, found.n_rows, n)
+            sums = sums_to_extend(before, self.precision, found.n_rows, n)
             sums.merge(found, run.n_threads)
             return sums
 
@@ -363,7 +363,7 @@ class OrthonormalPCA(Estimator):
             if done == 0:
                 self._checked(blocks.rows or COMPONENTS, n)
                 check_memory("max_memory", limit, n)
-                started = begun(before, self.precision, blocks.rows or m, n)
+                started = sums_to_extend(before, self.precision, blocks.rows or m, n)
             assert started is not None
             if blocks.rows is None and not is_exact(self.precision, started.n_rows + m, n):
                 started.make_fast()
@@ -703,7 +703,7 @@ class OrthonormalPCA(Estimator):
         fitted = self.components_, self.mean_, self.scale_
         if is_lazy(X):
             width = self.mean_.shape[0]
-            lazy: FloatArray = mapped(X, Mapped(points, fitted, None), width)
+            lazy: FloatArray = map_chunks(X, Mapped(points, fitted, None), width)
             return lazy
         blocks = blocks_of(X)
         if blocks is None:
@@ -815,7 +815,9 @@ def decorrelated(x: FloatArray, second: FloatArray, n_nonzero: Any) -> FloatArra
     return x
 
 
-def beside(pca: OrthonormalPCA, whole: OrthonormalPCA, work: float) -> OrthonormalPCA:
+def prepare_subsample_fit(
+    pca: OrthonormalPCA, whole: OrthonormalPCA, work: float
+) -> OrthonormalPCA:
     """Prepares a fit to a subsample; returns the estimator.
 
     If the estimator searches, the search starts at the components of ``whole``, with the work

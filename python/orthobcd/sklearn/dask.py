@@ -153,7 +153,7 @@ class Pass:
         return self.settle(sums, max(left.size, right.size))
 
 
-def summed(
+def sum_chunks(
     X: Any,
     precision: PrecisionName,
     sample_weight: ArrayLike | None,
@@ -246,7 +246,7 @@ class Mapped:
             return self.function(data, *self.arguments)
 
 
-def mapped(X: Any, function: Mapped, width: int | None) -> Any:
+def map_chunks(X: Any, function: Mapped, width: int | None) -> Any:
     """A Dask array with the row chunks of X: ``function`` of every chunk.
 
     The array has ``width`` columns, or one dimension of integers if ``width`` is None.

@@ -2,8 +2,8 @@
 
 `blocks_of` knows the containers outside memory: files that are read by slices (memory maps, h5py,
 zarr, AnnData), pyarrow datasets, polars LazyFrames, DuckDB relations, sequences, callables and
-iterators of blocks. `gram_of` makes the Gram matrix of data in memory, `begun` the sums to which
-blocks are added.
+iterators of blocks. `gram_of` makes the Gram matrix of data in memory, `sums_to_extend` the sums to
+which blocks are added.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def naming_block(number: int) -> Iterator[None]:
         raise BlockError(number, f"is not valid: {error}") from error
 
 
-def watching(blocks: Blocks) -> Blocks:
+def checked_passes(blocks: Blocks) -> Blocks:
     """The blocks; from the second pass on, a block that differs from the first pass is an error."""
     known: list[tuple[int, int]] = []
 
@@ -221,12 +221,12 @@ def checksum(block: Any, start: int) -> int:
     return start
 
 
-def loaded(X: Any) -> Any:
+def load_rows(X: Any) -> Any:
     """All rows of data that is read by slices, in memory."""
-    return joined([numbers_of(block) for block in slices_of(X)])
+    return concatenate_blocks([numbers_of(block) for block in slices_of(X)])
 
 
-def joined(parts: list[Any]) -> Any:
+def concatenate_blocks(parts: list[Any]) -> Any:
     """The blocks joined into one array; sparse if all blocks are."""
     if len(parts) == 1:
         return parts[0]
@@ -316,9 +316,9 @@ def batches_of(X: Any) -> Callable[[], Iterable[Any]] | None:
         # Fragments are read one at a time: by default sixteen batches of four fragments are in
         # memory.
         ahead = {"batch_readahead": 1, "fragment_readahead": 1}
-        return lambda: filled(X.to_batches(batch_size=ROWS, **ahead))
+        return lambda: tables_of_batches(X.to_batches(batch_size=ROWS, **ahead))
     if package == "duckdb" and name == "DuckDBPyRelation":
-        return lambda: filled(_duckdb_batches(X))
+        return lambda: tables_of_batches(_duckdb_batches(X))
     if package == "polars" and name == "LazyFrame":
         _check_columns(
             (name, kind.is_integer() or kind.is_float() or str(kind) == "Boolean", kind)
@@ -337,7 +337,7 @@ def batches_of(X: Any) -> Callable[[], Iterable[Any]] | None:
     return None
 
 
-def filled(batches: Iterable[Any]) -> Iterator[Any]:
+def tables_of_batches(batches: Iterable[Any]) -> Iterator[Any]:
     """Tables of the record batches that have rows."""
     table = need("files", "pyarrow").Table
     return (table.from_batches([batch]) for batch in batches if batch.num_rows > 0)
@@ -619,7 +619,7 @@ def sliceable(data: Any) -> Any:
     return data.sorted_indices() if data.format == "csc" else data
 
 
-def begun(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
+def sums_to_extend(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
     """Sums to which m more samples of n features can be added; ``sums`` is not changed.
 
     If exact sums over all samples would exceed `EXACT_WORK` (with "auto"), the sums continue in

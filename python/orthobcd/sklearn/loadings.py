@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.archive import check_arrays, not_ours, read_json, read_tree, write_tree
+from .._internal.archive import check_arrays, not_saved_by, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
 from .._internal.reading import errors_as
@@ -169,7 +169,7 @@ class Loadings:
             If the file cannot be read.
         """
         tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
-        with errors_as(lambda error: not_ours(path, "Loadings", error)):
+        with errors_as(lambda error: not_saved_by(path, "Loadings", error)):
             if _is_json(path) and tree.pop("kind") != "Loadings":
                 raise ValueError("it holds something else")
             tree = {name: tree[name] for name in cls.__dataclass_fields__}

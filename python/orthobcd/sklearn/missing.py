@@ -138,7 +138,7 @@ class Gaussian:
         return mean, (covariance + covariance.T) / (2.0 * len(data))
 
 
-def units_of(data: FloatArray) -> tuple[FloatArray, Gaussian]:
+def standardized(data: FloatArray) -> tuple[FloatArray, Gaussian]:
     """The features that vary, centred and divided by their standard deviations; NaN where missing.
 
     Also a model without factors, which has means, scales and what varies. Both are those of the
@@ -201,7 +201,7 @@ def gaussian_of(
     ValueError
         If a feature has no value at all.
     """
-    units, plain = units_of(data)
+    units, plain = standardized(data)
     n = units.shape[1]
     if n == 0:
         return plain

@@ -25,9 +25,9 @@ from .data import (
     check_complete,
     check_magnitude,
     check_memory,
+    concatenate_blocks,
     gram_of,
     is_lazy,
-    joined,
 )
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class OrthogonalNMF(Estimator):
         """
         with self._run(checkpoint, checkpoint_every) as run:
             limit = as_bytes("max_memory", self.max_memory)
-            data = joined(list(self._blocks(X, reset=True)))
+            data = concatenate_blocks(list(self._blocks(X, reset=True)))
             check_magnitude(data)
             m, n = data.shape
             if m <= DENSE_COVARIANCE_LIMIT:

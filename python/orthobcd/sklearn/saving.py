@@ -25,7 +25,7 @@ from .. import penalties, regularization, result, solvers
 from .._core import Moments
 from .._internal.archive import (
     check_arrays,
-    not_ours,
+    not_saved_by,
     packed,
     read_arrays,
     unpacked,
@@ -95,7 +95,7 @@ class Saved(BaseEstimator):  # type: ignore[misc]
             If the file cannot be read.
         """
         header, arrays = read_arrays(path, cls.__name__)
-        with errors_as(lambda error: not_ours(path, cls.__name__, error)):
+        with errors_as(lambda error: not_saved_by(path, cls.__name__, error)):
             made: Self = _made(cls, header, arrays)
             return made
 
@@ -142,7 +142,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
         return None
     found = _classes().get(str(header.get("kind")), object)
     name = found.__name__ if issubclass(found, Saved) else "an estimator"
-    with errors_as(lambda error: not_ours(path, name, error)):
+    with errors_as(lambda error: not_saved_by(path, name, error)):
         if not issubclass(found, Saved):
             raise ValueError(f"it holds a {header.get('kind')}")
         return _made(found, header, arrays)

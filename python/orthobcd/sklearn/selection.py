@@ -28,10 +28,10 @@ from .._internal.checks import (
 from .._internal.drawing import PALETTE, axes_of, whole_ticks
 from .._internal.gram import Gram
 from .._internal.names import component_names, shortened_names
-from .._internal.solve import Solve, folder_of, side_by_side
-from .base import OrthonormalPCA, beside, conditions
+from .._internal.solve import Solve, folder_of, run_in_threads
+from .base import OrthonormalPCA, conditions, prepare_subsample_fit
 from .data import as_samples, check_complete, check_magnitude
-from .missing import Gaussian, gaussian_of, units_of
+from .missing import Gaussian, gaussian_of, standardized
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,7 +189,7 @@ def support_stability(
     kinds = conditions(whole, r)
 
     def chosen(number: int) -> FloatArray:
-        part = beside(clone(estimator).set_params(n_components=r), whole, WORK)
+        part = prepare_subsample_fit(clone(estimator).set_params(n_components=r), whole, WORK)
         sample = _safe_indexing(given, draws[number])
         found = fitted(part, sample, f"subsample-{number}").components_
         likeness = np.abs(whole.components_ @ found.T)
@@ -202,7 +202,7 @@ def support_stability(
     done: list[FloatArray] = []
     with Solve(ctrl_c="keep") as run:
         try:
-            side_by_side(chosen, range(count), workers if workers > 0 else None, done)
+            run_in_threads(chosen, range(count), workers if workers > 0 else None, done)
         finally:
             if done:
                 run.result = SupportStability(
@@ -243,13 +243,13 @@ class ComponentChoice:
     thresholds: FloatArray
 
     @property
-    def at_most(self) -> bool:
+    def is_largest(self) -> bool:
         """True if the choice is the largest number considered; the data may support more."""
         return self.n_components == len(self.values)
 
     def __repr__(self) -> str:
-        at_most = ", the largest considered" if self.at_most else ""
-        return f"ComponentChoice({self.n_components} of 1 to {len(self.values)}{at_most})"
+        largest = ", the largest considered" if self.is_largest else ""
+        return f"ComponentChoice({self.n_components} of 1 to {len(self.values)}{largest})"
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the values and their thresholds.
@@ -283,7 +283,7 @@ def choose_n_components(
     X: ArrayLike,
     method: Literal["parallel", "held_out"] = "parallel",
     *,
-    most: int = 20,
+    max_components: int = 20,
     n_repeats: int = 20,
     quantile: float = 0.95,
     random_state: Any = None,
@@ -302,7 +302,7 @@ def choose_n_components(
         Data, dense. "held_out" takes data with missing values (NaN) too.
     method : {"parallel", "held_out"}, default "parallel"
         The method.
-    most : int, default 20
+    max_components : int, default 20
         Largest number considered.
     n_repeats : int, default 20
         Number of permutations; for "held_out" a quarter of it, at least 2, is the number of random
@@ -315,13 +315,13 @@ def choose_n_components(
     Returns
     -------
     ComponentChoice
-        The choice; ``n_components`` is at least 1. If ``n_components`` is ``most``, ``at_most`` is
-        True, and a larger ``most`` may give more components.
+        The choice; ``n_components`` is at least 1. If ``n_components`` is ``max_components``,
+        ``is_largest`` is True, and a larger ``max_components`` may give more components.
 
     Warns
     -----
     ConvergenceWarning
-        If "held_out" chooses ``most`` although more components could be considered.
+        If "held_out" chooses ``max_components`` although more components could be considered.
 
     Raises
     ------
@@ -346,7 +346,7 @@ def choose_n_components(
     m, n = data.shape
     if m < 3 or n < 2:
         raise ValueError(f"X must have at least 3 samples and 2 features, got {m} and {n}")
-    most = min(as_int("most", most, 1), m - 1, n - 1)
+    max_components = min(as_int("max_components", max_components, 1), m - 1, n - 1)
     repeats = as_int("n_repeats", n_repeats, 1)
     quantile = as_float("quantile", quantile, minimum=0.0)
     if quantile > 1.0:
@@ -354,40 +354,44 @@ def choose_n_components(
     rng = check_random_state(random_state)
     if method == "parallel":
         features = np.ascontiguousarray(Gram.of_rows(data, center=True, scale=True).data.T)
-        values = _eigenvalues(features, most)
+        values = _eigenvalues(features, max_components)
         draw = np.random.default_rng(rng.randint(2**31 - 1))
-        noise = [_eigenvalues(draw.permuted(features, axis=1), most) for _ in range(repeats)]
+        noise = [
+            _eigenvalues(draw.permuted(features, axis=1), max_components) for _ in range(repeats)
+        ]
         thresholds = np.quantile(noise, quantile, axis=0)
         below = np.flatnonzero(values <= thresholds)
-        return ComponentChoice(max(1, int(below[0]) if len(below) else most), values, thresholds)
-    data, _ = units_of(data)
-    errors = np.array([_errors(data, most, rng) for _ in range(max(2, repeats // 4))])
+        return ComponentChoice(
+            max(1, int(below[0]) if len(below) else max_components), values, thresholds
+        )
+    data, _ = standardized(data)
+    errors = np.array([_errors(data, max_components, rng) for _ in range(max(2, repeats // 4))])
     values = errors.mean(axis=0)
     best = int(np.argmin(values))
     limit = values[best] + errors[:, best].std(ddof=1) / np.sqrt(len(errors))
     number = int(np.flatnonzero(values <= limit)[0]) + 1
-    if number == most < min(m, n) - 1:
+    if number == max_components < min(m, n) - 1:
         warnings.warn(
-            f"most={most} stopped the choice: the error of held-out entries still falls there; "
-            "give a larger most",
+            f"max_components={max_components} stopped the choice: the error of held-out entries "
+            "still falls there; give a larger max_components",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return ComponentChoice(number, values, np.full(most, limit))
+    return ComponentChoice(number, values, np.full(max_components, limit))
 
 
-def _eigenvalues(features: FloatArray, most: int) -> FloatArray:
+def _eigenvalues(features: FloatArray, max_components: int) -> FloatArray:
     """Leading eigenvalues of the correlations of standardized features, which are rows."""
     n, m = features.shape
     gram = features @ features.T if n <= m else features.T @ features
-    values = np.linalg.eigvalsh(gram)[::-1][:most] / (m - 1)
+    values = np.linalg.eigvalsh(gram)[::-1][:max_components] / (m - 1)
     return np.asarray(np.maximum(values, 0.0))
 
 
-def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
-    """Mean squared error of left-out entries with 1, 2, …, ``most`` components."""
+def _errors(data: FloatArray, max_components: int, rng: Any) -> FloatArray:
+    """Mean squared error of left-out entries with 1, 2, …, ``max_components`` components."""
     if not data.size:
-        return np.zeros(most)
+        return np.zeros(max_components)
     known = ~np.isnan(data)
     out = np.zeros(data.shape, dtype=bool)
     while not out.any():
@@ -399,7 +403,7 @@ def _errors(data: FloatArray, most: int, rng: Any) -> FloatArray:
     gapped = np.where(out, np.nan, data)
     errors = []
     model: Gaussian | None = None
-    for r in range(1, most + 1):
+    for r in range(1, max_components + 1):
         model = gaussian_of(gapped, r, model, CHANGE, HELD_OUT_STEPS)
         errors.append(float(np.mean((model.completed(gapped) - data)[out] ** 2)))
     return np.array(errors)

@@ -24,13 +24,13 @@ from .._internal.checks import (
 from .._internal.drawing import PALETTE, axes_of
 from .._internal.extras import need
 from .._internal.gram import Gram, coordinates, squares
-from .._internal.solve import Solve, folder_of, open_checkpoint, side_by_side
+from .._internal.solve import Solve, folder_of, open_checkpoint, run_in_threads
 from ..penalties import Cardinality, Penalty
 from ..regularization import PenaltyName, largest_lam, penalty_of
 from ..result import Status
 from ..solving import solve
 from .base import problem_of
-from .data import blocks_of, check_magnitude, gram_of, loaded
+from .data import blocks_of, check_magnitude, gram_of, load_rows
 from .sparse_pca import SparsePCA
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ n_features_in_, feature_names_in_
         """
         path_of = folder_of(checkpoint, self.random_state)
         with self._run(path_of("fit"), checkpoint_every) as run:
-            data = self._data(X if blocks_of(X) is None else loaded(X), ensure_min_samples=2)
+            data = self._data(X if blocks_of(X) is None else load_rows(X), ensure_min_samples=2)
             check_magnitude(data)
             r = self._checked(*data.shape)
             if self.criterion == "cv":
@@ -341,7 +341,7 @@ n_features_in_, feature_names_in_
             return self._along(gram, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
 
         done: list[tuple[FloatArray, IntArray]] = []
-        side_by_side(fold, range(len(folds)), workers, done)
+        run_in_threads(fold, range(len(folds)), workers, done)
         self._choose(done)
 
     def _fit_gram(

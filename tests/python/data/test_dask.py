@@ -17,7 +17,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.sklearn.dask import summed
+from orthobcd.sklearn.dask import sum_chunks
 
 dask = pytest.importorskip("dask")
 pytest.importorskip("dask.callbacks")
@@ -109,7 +109,7 @@ def collections() -> dict[str, Any]:
 
 
 def moments_of(data: Any, precision: str) -> tuple[Any, ...]:
-    sums, size = summed(data, precision, None, None, 1, 0)
+    sums, size = sum_chunks(data, precision, None, None, 1, 0)
     assert size == X[: sums.n_rows].max()
     return sums.precision, *sums.read(True, True)
 
@@ -141,7 +141,7 @@ def test_few_sums_are_held_at_once(size, threads):
             made.append(hasattr(result, "sums"))
 
     with dask.config.set(num_workers=threads), Held():
-        sums, _ = summed(data, "fast", None, None, 1, 0)
+        sums, _ = sum_chunks(data, "fast", None, None, 1, 0)
     assert sums.n_rows == 2000
     most = -(-2000 // max(size, 8)) * 2
     assert sum(made) <= 2 * most

@@ -191,7 +191,7 @@ def test_the_time_limit_counts_from_the_call(monkeypatch, make, how):
 
     for module, name in (
         (base, "gram_of"),
-        (base, "begun"),
+        (base, "sums_to_extend"),
         (base, "as_covariance"),
         (orthogonal_nmf, "gram_of"),
     ):

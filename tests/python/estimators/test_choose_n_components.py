@@ -16,19 +16,21 @@ from .samples import planted
 @pytest.mark.parametrize("method", ["parallel", "held_out"])
 def test_number_of_components(method):
     X, _ = planted()
-    choice = ob.choose_n_components(X, method, most=6, random_state=0)
+    choice = ob.choose_n_components(X, method, max_components=6, random_state=0)
     assert choice.n_components == 3
     assert choice.values.shape == choice.thresholds.shape == (6,)
     noise = np.random.default_rng(0).standard_normal((200, 20))
-    assert ob.choose_n_components(noise, method, most=4, random_state=0).n_components == 1
+    assert ob.choose_n_components(noise, method, max_components=4, random_state=0).n_components == 1
     with pytest.raises(ValueError, match="method"):
         ob.choose_n_components(X, "scree")
 
 
 def test_one_component_can_be_the_most_that_is_considered():
     X = np.random.default_rng(0).standard_normal((30, 5)) * [5.0, 1.0, 1.0, 1.0, 1.0]
-    with pytest.warns(ConvergenceWarning, match="most=1 stopped the choice"):
-        assert len(ob.choose_n_components(X, "held_out", most=1, random_state=0).values) == 1
+    with pytest.warns(ConvergenceWarning, match="max_components=1 stopped the choice"):
+        assert (
+            len(ob.choose_n_components(X, "held_out", max_components=1, random_state=0).values) == 1
+        )
 
 
 def test_data_that_no_permutation_changes_have_one_component():
@@ -64,7 +66,9 @@ def test_every_feature_keeps_an_entry(n):
     X = np.random.default_rng(0).standard_normal((3, n))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        choice = ob.choose_n_components(X, "held_out", most=1, n_repeats=24, random_state=0)
+        choice = ob.choose_n_components(
+            X, "held_out", max_components=1, n_repeats=24, random_state=0
+        )
     assert np.isfinite(choice.values).all()
 
 
@@ -72,10 +76,12 @@ def test_a_choice_that_stops_at_most_says_so():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6)) @ rng.standard_normal((6, 12))
     X += 0.05 * rng.standard_normal(X.shape)
-    with pytest.warns(ConvergenceWarning, match="most=2 stopped the choice"):
-        choice = ob.choose_n_components(X, "held_out", most=2, n_repeats=8, random_state=0)
-    assert choice.at_most
+    with pytest.warns(ConvergenceWarning, match="max_components=2 stopped the choice"):
+        choice = ob.choose_n_components(
+            X, "held_out", max_components=2, n_repeats=8, random_state=0
+        )
+    assert choice.is_largest
     assert "the largest considered" in repr(choice)
-    choice = ob.choose_n_components(X, "held_out", most=9, n_repeats=8, random_state=0)
-    assert not choice.at_most
+    choice = ob.choose_n_components(X, "held_out", max_components=9, n_repeats=8, random_state=0)
+    assert not choice.is_largest
     assert choice.values[5] < 0.1 * choice.values[0]

@@ -223,7 +223,9 @@ def test_the_deadline_ends_the_iteration(monkeypatch):
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_a_choice_from_held_out_entries_takes_gaps(share):
     X = low_rank(100, 15, 3)
-    choice = ob.choose_n_components(with_gaps(X, share), "held_out", most=6, random_state=0)
+    choice = ob.choose_n_components(
+        with_gaps(X, share), "held_out", max_components=6, random_state=0
+    )
     assert choice.n_components == 3
     with pytest.raises(ValueError, match=r"no missing value \(NaN\); method='held_out'"):
         ob.choose_n_components(with_gaps(X, 0.1))

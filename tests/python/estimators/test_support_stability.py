@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine
 
 import orthobcd as ob
 from orthobcd.sklearn import selection
-from orthobcd.sklearn.base import beside
+from orthobcd.sklearn.base import prepare_subsample_fit
 
 from .samples import planted
 
@@ -95,7 +95,7 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
 @pytest.mark.parametrize("solver", [None, ob.Auto(n_starts=3), ob.OBCD(), ob.Continuation()])
 def test_searches_of_subsamples_start_at_the_components_of_all(solver):
     whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
-    part = beside(ob.SparsePCA(2, n_nonzero=6, solver=solver), whole, 0.25)
+    part = prepare_subsample_fit(ob.SparsePCA(2, n_nonzero=6, solver=solver), whole, 0.25)
     if solver is None or isinstance(solver, ob.Auto):
         assert part.solver == (solver or ob.Auto())
         assert (part.warm_start, part.max_work) == (True, 0.25)

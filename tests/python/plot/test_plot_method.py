@@ -18,7 +18,7 @@ def test_pictures():
         ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(X),
         ob.SparsePCACV(2, n_alphas=4, criterion="bic", random_state=0).fit(X),
         ob.support_stability(ob.SparsePCA(2, n_nonzero=9, random_state=0), X, n_subsamples=3),
-        ob.choose_n_components(X, most=4),
+        ob.choose_n_components(X, max_components=4),
     ):
         ax = thing.plot()
         ax.figure.canvas.draw()

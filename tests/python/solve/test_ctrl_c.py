@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
 from orthobcd import _core, solving
-from orthobcd._internal.solve import AHEAD, side_by_side
+from orthobcd._internal.solve import AHEAD, run_in_threads
 from orthobcd.sklearn import base
 
 from ..conftest import random_sparse
@@ -486,7 +486,7 @@ def test_ctrl_c_returns_the_best_point_at_once(solver):
 @pytest.mark.parametrize("workers", [1, 3, None])
 def test_calls_side_by_side_have_their_values_in_order(workers):
     done: list[int] = []
-    side_by_side(lambda k: -k, range(3 * AHEAD + 1), workers, done)
+    run_in_threads(lambda k: -k, range(3 * AHEAD + 1), workers, done)
     assert done == [-k for k in range(3 * AHEAD + 1)]
 
 
@@ -507,6 +507,6 @@ def test_ctrl_c_is_kept_where_python_drops_its_exception():
 
     done: list[int] = []
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(lambda k: k, items(), 1, done)
+        run_in_threads(lambda k: k, items(), 1, done)
     assert len(done) < 100_000
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
