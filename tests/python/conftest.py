@@ -72,15 +72,7 @@ if os.environ.get("ORTHOBCD_TEST_ULP"):
     np.random.default_rng = lambda seed=None: OffByAnUlp(drawn(seed).bit_generator)  # type: ignore[assignment]
 
 
-APART = {
-    "papers",
-    "house",
-    "test_outputs",
-    "test_demo",
-    "test_ctrl_c",
-    "test_dask",
-    "test_hostile_files",
-}
+APART = {"papers", "house", "test_outputs", "test_demo", "test_ctrl_c", "test_dask"}
 """Claims of the papers, pages, type checkers, and tests that start many processes: not `quick`."""
 
 
