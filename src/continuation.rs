@@ -16,7 +16,9 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{Control, Monitor, Options, Record, Solution, Status, minimize, start_within};
+use crate::solver::{
+    Control, Monitor, Options, Record, Solution, Status, evaluate, minimize, start_within,
+};
 use crate::start;
 use crate::support;
 use crate::threads::Threads;
@@ -545,28 +547,16 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns a point as the solution for the problem's own λ. Without a proximal weight no bound of the
-    /// spectrum is needed.
-    fn valued(&self, x: Array2<f64>) -> Result<Solution> {
-        let options = Options {
-            max_sweeps: Some(0),
-            proximal: 0.0,
-            ..self.options.clone()
-        };
-        let unwatched = &mut crate::solver::Unwatched;
-        minimize(self.problem, x, &options, self.threads, unwatched)
-    }
-
     fn finish(mut self, ended: Option<Status>) -> Result<PathSolution> {
         let mut solution = match self.answer.take() {
             Some(solution) => solution,
             // The path ended before the problem's own λ.
-            None => self.valued(self.x.clone())?,
+            None => evaluate(self.problem, self.x.clone(), self.threads)?,
         };
         if let Some(x0) = &self.given
             && self.problem.objective(x0.view(), self.threads) < solution.objective
         {
-            solution = self.valued(x0.clone())?;
+            solution = evaluate(self.problem, x0.clone(), self.threads)?;
         }
         let before = self.iterations - solution.iterations.min(self.iterations);
         let seconds = self.started.elapsed().as_secs_f64();

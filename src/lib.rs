@@ -114,7 +114,7 @@ pub use simd::instructions;
 pub use solver::{
     CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor,
     Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
-    minimize, minimize_by,
+    evaluate, minimize, minimize_by,
 };
 pub use support::NEGLIGIBLE;
 pub use threads::Threads;

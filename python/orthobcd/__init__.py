@@ -53,7 +53,7 @@ from .sklearn import (
     support_stability,
 )
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
-from .solving import Progress, solve
+from .solving import Progress, solve, value
 
 __all__ = [
     "JOBCD",
@@ -94,7 +94,6 @@ __all__ = [
     "SparsePCAProblem",
     "Status",
     "StiefelProblem",
-    "__version__",
     "basis_factorization",
     "certify",
     "check_gradient",
@@ -106,6 +105,7 @@ __all__ = [
     "rotate_loadings",
     "solve",
     "support_stability",
+    "value",
 ]
 
 MODULES = (

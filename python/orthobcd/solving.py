@@ -22,7 +22,7 @@ from .problems import Problem, as_problem, without_trivial_limit
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
-__all__ = ["Progress", "solve"]
+__all__ = ["Progress", "solve", "value"]
 
 Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
@@ -261,6 +261,43 @@ def solve(
         returned, error = core(problem, start, project_x0, how, run, run.watcher)
         run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
         return as_result(returned, error, run.seed)
+
+
+def value(problem: Problem, x: ArrayLike, *, n_threads: int | None = 1) -> Result:
+    """F at a point, as a `Result` without a solve.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    x : array_like of shape (n, r)
+        The point. It need not be feasible: ``feasibility`` says how far it is.
+    n_threads : int, optional
+        Threads of products; None: all cores.
+
+    Returns
+    -------
+    Result
+        Objective, smooth and penalty value, feasibility, and a history of the point alone. The
+        penalty value is infinite if the point violates a limit on nonzeros or rows. The status
+        is ``MAX_SWEEPS``, as no sweep was made.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not valid.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> smooth = ob.Quadratic([[-3.0, 0.5], [0.5, -1.0]])
+    >>> ob.value(ob.StiefelProblem(smooth, ob.Cardinality(1), 1), [[1.0], [0.0]]).objective
+    -1.5
+    """
+    problem = on_stiefel(without_trivial_limit(as_problem(problem)))
+    point = as_float_array("x", x, 2)
+    run = Solve(n_threads=n_threads)
+    return as_result(_core.value(problem, point, run.n_threads), None, 0)
 
 
 def _identify(run: Solve, problem: Problem, x0: Any, solver: Solver, project_x0: bool) -> None:

@@ -14,7 +14,7 @@ use crate::problem::{Cardinality, Sparsity};
 use crate::report::AutoSolution;
 use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
-use crate::support::opening::{self, LEADING, Opening};
+use crate::support::opening::{self, Opening};
 use crate::support::{Axes, ColumnModel, Directions, Powers, Rules, State, SupportMover, weights};
 use crate::threads::Threads;
 
@@ -147,8 +147,6 @@ fn bound(model: &ColumnModel<'_>, material: &Material) -> f64 {
 struct EntrySets<'a> {
     model: ColumnModel<'a>,
     material: Material,
-    /// The basis scaled by [`opening::scaled`].
-    scaled: Array2<f64>,
     /// Models for the limit rounded down, and for halves and quarters of it.
     smaller: Vec<ColumnModel<'a>>,
     /// The model for a limit of n nonzeros, within which supports can be disjoint; only if they must overlap.
@@ -169,15 +167,12 @@ impl<'a> EntrySets<'a> {
         let (n, r) = (form.order(), selection.len());
         let go_on = || !work.expired();
         let axes = Axes::leading(form, r, threads, work)?;
-        let basis = axes.vectors;
         work.spend(varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
         let model = ColumnModel::new(form, rules, weights, axes.spectrum, work)?;
-        let scaled = opening::scaled(&model, &basis, work)?;
-        let basis = basis.slice(s![.., ..r]).to_owned();
+        let basis = axes.vectors.slice(s![.., ..r]).to_owned();
         Some(Self {
-            scaled: scaled.slice(s![.., ..r]).to_owned(),
-            directions: (axes.exact).unwrap_or_else(|| Directions::scaled(scaled, work)),
+            directions: axes.directions(form, work)?,
             material: Material::new(selection, basis, given, (most, model.is_dense()), &go_on),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
@@ -258,10 +253,8 @@ impl SearchSpace for EntrySets<'_> {
         }
         let opening = Opening {
             model,
-            basis: &self.material.basis,
             rotated: &self.material.rotated,
-            scaled: &self.scaled,
-            leading: if limit == 0 { LEADING } else { 0.0 },
+            directions: &self.directions,
             work,
         };
         opening.point(kind)

@@ -10,7 +10,6 @@ use crate::support;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartKind {
     Given,
-    Selection,
     /// ADMM from the axes rotated by varimax, for few iterations if it is the first one.
     Splitting {
         first: bool,
@@ -25,7 +24,6 @@ impl StartKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Given => "given",
-            Self::Selection => "selection",
             Self::Splitting { .. } => "splitting",
             Self::Opening(_) => "opening",
             Self::Grown => "grown",
@@ -34,14 +32,13 @@ impl StartKind {
 }
 
 /// The first starts: points that need no search, best first, among starts of other kinds.
-const FIRST: [StartKind; 9] = [
+const FIRST: [StartKind; 8] = [
     StartKind::Opening(0),
     StartKind::Grown,
     StartKind::Opening(1),
     StartKind::Splitting { first: true },
     StartKind::Grown,
     StartKind::Opening(2),
-    StartKind::Selection,
     StartKind::Opening(3),
     StartKind::Opening(4),
 ];

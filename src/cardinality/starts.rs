@@ -1,7 +1,6 @@
 //! Starts of descents, and perturbations.
 //!
-//! Starts are: the selection of the rows of largest gain, to which entries are added; eigenvectors, rotated
-//! by varimax and [truncated](crate::support::cut) by ADMM; and columns made one after the other by
+//! Starts are: eigenvectors, rotated by varimax and [truncated](crate::support::cut) by ADMM; and columns made one after the other by
 //! [truncated power iterations](crate::support::Powers), on rows of no other column or orthogonally to them. A
 //! perturbation makes some columns again, swaps entries at random, or runs ADMM from the point.
 
@@ -100,7 +99,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Returns the point with one row for each column.
-    pub(super) fn selection(&self) -> Option<SparsePoint> {
+    fn selection(&self) -> Option<SparsePoint> {
         let (model, work) = (self.mover.model, self.mover.work);
         let mut parts: Vec<Part> = self
             .material
@@ -131,7 +130,6 @@ impl<'a> Maker<'a> {
         let rotated = &material.rotated;
         let point = match kind {
             StartKind::Given => return self.given(material.given.as_ref()?),
-            StartKind::Selection => self.selection(),
             StartKind::Splitting { first: true } => {
                 let admm = self.cut().by_admm(|| rotated.clone(), 0.0, LEAST_STEPS);
                 admm.or_else(|| self.grown())

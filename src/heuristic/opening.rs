@@ -6,11 +6,8 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, LEAST, Prior, Task};
 use crate::limits::TaskWork;
 use crate::problem::{Cardinality, Sparsity};
-use crate::support::opening::{self, DISJOINT, LARGEST, LEADING, SHARED};
-use crate::support::{ColumnModel, Rules, weights};
-
-/// The openings that are tried.
-const KINDS: [usize; 3] = [DISJOINT, LARGEST, SHARED];
+use crate::support::opening::{self, LARGEST};
+use crate::support::{Axes, ColumnModel, Powers, Rules, weights};
 
 /// Factor between numbers of nonzeros, and the work after which no further number is tried.
 const FACTOR: usize = 2;
@@ -50,36 +47,36 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     let form = oracle.form?;
     let weights = weights(form, r).ok()?;
     let mut model = ColumnModel::new(form, rules(r)?, weights, basis.spectrum, work)?;
-    let scaled = opening::scaled(&model, &basis.spectral, work)?;
+    let axes = Axes {
+        vectors: basis.spectral.clone(),
+        spectrum: basis.spectrum,
+        exact: None,
+    };
+    let directions = axes.directions(form, work)?;
     let mut best: Option<(f64, Array2<f64>)> = None;
-    let mut try_count = |count: usize, kinds: &[usize], leading: f64| {
+    let mut count = r;
+    while count <= n * r && !work.expired() {
         model.rules = rules(count)?;
         let opening = opening::Opening {
             model: &model,
-            basis: &basis.spectral,
             rotated: &basis.rotated,
-            scaled: &scaled,
-            leading,
+            directions: &directions,
             work,
         };
-        let mut lower = false;
-        for x in kinds.iter().filter_map(|&kind| opening.point(kind)) {
+        let powers = Powers {
+            model: &model,
+            work,
+            price: 0.0,
+        };
+        let disjoint = (!model.is_dense()).then(|| powers.point(&directions, true));
+        let disjoint = disjoint.flatten().map(|point| point.dense(n));
+        for x in opening.point(LARGEST).into_iter().chain(disjoint) {
             let value = oracle.objective(&x);
             if best.as_ref().is_none_or(|best| value < best.0) {
                 best = Some((value, x));
-                lower = true;
             }
-        }
-        Some(lower)
-    };
-    let (mut count, mut chosen) = (r, r);
-    while count <= n * r && !work.expired() {
-        if try_count(count, &KINDS, 0.0)? {
-            chosen = count;
         }
         count *= FACTOR;
     }
-    // The leading axes are refined for one number of nonzeros only.
-    try_count(chosen, &[DISJOINT], LEADING)?;
     best.map(|best| best.1)
 }

@@ -137,7 +137,7 @@ impl Limit {
 
     /// Returns the limit with the entries of some rows zero, for `columns` columns. A limit on rows stays as it is.
     #[must_use]
-    pub(crate) fn without_rows(&self, rows: &[usize], columns: usize) -> Self {
+    pub fn without_rows(&self, rows: &[usize], columns: usize) -> Self {
         match self {
             Self::Entries(sparsity) => Self::Entries(sparsity.clone().without_rows(rows, columns)),
             Self::Rows(_) => self.clone(),

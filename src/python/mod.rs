@@ -27,7 +27,7 @@ use crate::penalty::Penalty;
 use crate::problem::{Limit, Problem};
 use crate::search::top_diagonal;
 use crate::solver::{Solution, start_within};
-use crate::{Error, Objective, Signature, Threads, minimize, start};
+use crate::{Error, Objective, Signature, Threads, evaluate, minimize, start};
 
 use checkpoint::Lent;
 use guard::{guarded, released};
@@ -373,6 +373,23 @@ mod _core {
             solution_dict(py, solution, run.door())?,
             instance.raised(watch),
         ))
+    }
+
+    /// Returns the values of a point, as a solution without a solve.
+    #[pyfunction]
+    fn value<'py>(
+        py: Python<'py>,
+        problem: AnyProblem<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        n_threads: Option<usize>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let instance = Instance::with_threads(&problem, n_threads)?;
+        let x = x.as_array().to_owned();
+        let found = instance.solved(py, |problem, threads| evaluate(problem, x, threads))?;
+        match instance.trouble.take() {
+            Some(error) => Err(error),
+            None => solution_dict(py, found, 0.0),
+        }
     }
 
     /// Returns a starting point by name, or a checked user start.

@@ -28,6 +28,7 @@ from ..problems import SparsePCAProblem, StiefelProblem
 from ..regularization import PenaltyName, RegularizationPath, largest_lam, path_of, penalty_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
+from ..solving import value
 from .base import Features, OrthonormalPCA, problem_of
 from .data import PrecisionName
 
@@ -449,17 +450,7 @@ class SparsePCA(OrthonormalPCA):
 
     def _at_limit(self, run: Solve, problem: Covariance, limit: Cardinality | RowSparse) -> Result:
         """The components under a limit on nonzero loadings or on features."""
-        start: Any = self._warm(*problem.shape)
-        limited = problem.with_penalty(limit)
-        searches = self.solver is None or isinstance(self.solver, Auto)
-        if start is not None or searches or isinstance(limit, RowSparse) or limit.nonnegative:
-            return self._part(run, limited, start)
-        total = limit.count if isinstance(limit.count, int) else sum(limit.count)
-        near = self._at_count(run, problem, total)[1]
-        if near.status is Status.INTERRUPTED:
-            here = self._part(run, limited, near.x, max_sweeps=0)
-            return dataclasses.replace(here, status=near.status)
-        return self._part(run, limited, near.x)
+        return self._part(run, problem.with_penalty(limit), self._warm(*problem.shape))
 
     def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Result]:
         """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.
@@ -497,7 +488,7 @@ class SparsePCA(OrthonormalPCA):
     def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: Any) -> Result:
         """A point of a path as a result."""
         penalty = penalty_of(self._norm, alpha)
-        here = self._part(run, problem.with_penalty(penalty), point.x, self._descents, max_sweeps=0)
+        here = value(problem.with_penalty(penalty), point.x, n_threads=run.n_threads)
         return dataclasses.replace(here, status=point.status)
 
     def _gap(self, run: Solve, problem: Any, result: Result) -> Result:
