@@ -6,9 +6,7 @@
 //! on the manifold, and the decrease is only an estimate.
 //!
 //! Moves are: swaps within a column; transfers of a row to another column, with a replacement in both
-//! columns; adds of two rows of one column to another (a single shared row would force one of the two entries
-//! to zero); and, for a limit on the total number of nonzeros, transfers of an entry from one column to
-//! another.
+//! columns; and, for a limit on the total number of nonzeros, transfers of an entry from one column to another.
 
 use std::collections::HashMap;
 
@@ -22,9 +20,6 @@ use crate::stored::stored;
 const ADDITIONS: usize = 16;
 const CHEAPEST: usize = 3;
 
-/// Most rows of a column from which pairs are added to another column.
-const PAIRED: usize = 8;
-
 /// Most drops and adds per column in transfers.
 pub(crate) const TRANSFERS: usize = 6;
 
@@ -35,11 +30,11 @@ const KEPT: usize = 400;
 const LEAST_FIRST: f64 = 1e-6;
 const FIRST: f64 = 0.3;
 
-/// Entries (row, column) dropped from the support and added to it, with an initial value if known.
+/// Entries (row, column) dropped from the support and added to it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Move {
     pub(crate) drops: Vec<(usize, usize)>,
-    pub(crate) adds: Vec<(usize, usize, Option<f64>)>,
+    pub(crate) adds: Vec<(usize, usize)>,
 }
 
 /// A move of one or two entries, with the estimated decrease of f.
@@ -48,7 +43,6 @@ pub(crate) struct CandidateMove {
     pub(crate) estimate: f64,
     drops: [Option<(usize, usize)>; 2],
     adds: [Option<(usize, usize)>; 2],
-    firsts: [Option<f64>; 2],
 }
 
 impl CandidateMove {
@@ -57,7 +51,6 @@ impl CandidateMove {
             estimate,
             drops: [Some(drop), None],
             adds: [Some(add), None],
-            firsts: [None; 2],
         }
     }
 
@@ -71,9 +64,7 @@ impl CandidateMove {
             return false;
         }
         to.drops.extend(drops());
-        let firsts = self.adds.iter().zip(self.firsts);
-        to.adds
-            .extend(firsts.filter_map(|(add, first)| add.map(|(i, t)| (i, t, first))));
+        to.adds.extend(adds());
         true
     }
 }
@@ -106,31 +97,6 @@ fn add_gain(lambda: f64, rho: f64, entry: f64, nonnegative: bool) -> f64 {
         return 0.0;
     }
     pattern::gain(lambda, rho, entry)
-}
-
-/// The entries of C in a few rows.
-struct Near {
-    rows: Vec<usize>,
-    entries: Vec<f64>,
-}
-
-impl Near {
-    fn new(model: &ColumnModel<'_>, rows: &[usize]) -> Self {
-        let of = |&i: &usize| rows.iter().map(move |&j| model.entry(i, j));
-        Self {
-            entries: rows.iter().flat_map(of).collect(),
-            rows: rows.to_vec(),
-        }
-    }
-
-    /// Returns C_ij for two of the rows.
-    fn entry(&self, i: usize, j: usize) -> f64 {
-        let place = |i: usize| self.rows.iter().position(|&row| row == i);
-        match (place(i), place(j)) {
-            (Some(a), Some(b)) => self.entries[a * self.rows.len() + b],
-            _ => f64::NAN,
-        }
-    }
 }
 
 /// Moves of the points of a model; the work is charged to the task.
@@ -340,122 +306,11 @@ impl SupportMover<'_> {
                             estimate: here + gain,
                             drops: [Some((a, t)), Some((j, s))],
                             adds: [Some((j, t)), Some((b, s))],
-                            firsts: [None; 2],
                         }));
                     }
                 }
             }
         }
-    }
-
-    /// Appends adds of two rows of a column s to a column t that shares no rows with s, in the combination d
-    /// orthogonal to x_s: one new direction for x_t, with ρ = dᵀBx_t and the diagonal entry dᵀBd.
-    fn pair_adds(
-        &self,
-        state: &State,
-        columns: &[ColumnEstimates],
-        moves: &mut Vec<CandidateMove>,
-    ) {
-        let (parts, model) = (&state.point.parts, self.model);
-        if model.rules.nonnegative {
-            return;
-        }
-        let counts = state.point.counts();
-        for (t, column) in columns.iter().enumerate() {
-            let remaining = model.rules.remaining(&counts, t).min(2);
-            let few: Vec<usize> = column
-                .drops
-                .iter()
-                .take(CHEAPEST)
-                .map(|drop| drop.1)
-                .collect();
-            let mut outs: Vec<[Option<usize>; 2]> = Vec::new();
-            match 2 - remaining {
-                0 => outs.push([None; 2]),
-                1 => outs.extend(few.iter().map(|&a| [Some(a), None])),
-                _ => outs.extend(
-                    (0..few.len())
-                        .flat_map(|b| few[..b].iter().map(move |&a| (a, b)))
-                        .map(|(a, b)| [Some(a), Some(few[b])]),
-                ),
-            }
-            for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
-                let mut rows: Vec<(f64, usize)> = (parts[s].rows.iter())
-                    .filter(|&&j| model.rules.admits(j, t))
-                    .map(|&j| (column.image[j].abs(), j))
-                    .collect();
-                rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-                rows.truncate(PAIRED);
-                let pairs = rows.len() * rows.len();
-                let entries = model.entries_work(pairs + few.len() * (rows.len() + few.len()));
-                self.work
-                    .spend(SCALAR * (30 * outs.len() * pairs) as f64 + entries);
-                // C in these rows, by the rows that may be dropped and by themselves.
-                let own: Vec<usize> = few
-                    .iter()
-                    .copied()
-                    .chain(rows.iter().map(|row| row.1))
-                    .collect();
-                let near = Near::new(model, &own);
-                for (k, &(_, j)) in rows.iter().enumerate() {
-                    for &(_, i) in &rows[..k] {
-                        for out in &outs {
-                            moves.extend(self.pair_add(state, column, (s, t), (i, j, &near), *out));
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn pair_add(
-        &self,
-        state: &State,
-        column: &ColumnEstimates,
-        (s, t): (usize, usize),
-        (i, j, near): (usize, usize, &Near),
-        out: [Option<usize>; 2],
-    ) -> Option<CandidateMove> {
-        let (model, parts) = (self.model, &state.point.parts);
-        let weight = model.weights[t];
-        let (p, q) = (parts[s].entry(j)?, -parts[s].entry(i)?);
-        let norm = p.hypot(q);
-        let (p, q) = (p / norm, q / norm);
-        let square = |i: usize| model.diagonal[i];
-        let shared = near.entry(i, j);
-        let own = weight * (p * p * square(i) + 2.0 * p * q * shared + q * q * square(j));
-        let (mut lambda, mut rho, mut left) = (
-            column.lambda,
-            p * column.image[i] + q * column.image[j],
-            1.0,
-        );
-        for (k, a) in out.iter().enumerate().filter_map(|(k, a)| Some((k, (*a)?))) {
-            let v = parts[t].entry(a)?;
-            lambda += weight * square(a) * v * v - 2.0 * v * column.image[a];
-            if let (1, Some(b)) = (k, out[0]) {
-                lambda += 2.0 * weight * near.entry(a, b) * v * parts[t].entry(b)?;
-            }
-            rho -= v * weight * (p * near.entry(a, i) + q * near.entry(a, j));
-            left -= v * v;
-        }
-        let (estimate, first) =
-            if left > f64::EPSILON && parts[t].rows.len() > out.iter().flatten().count() {
-                (lambda, rho) = (lambda / left, rho / left.sqrt());
-                let angle = 0.5 * rho.abs().atan2(0.5 * (own - lambda));
-                let first = -angle.sin().max(LEAST_FIRST).copysign(rho);
-                (
-                    add_gain(lambda, rho, own, false) - 0.5 * (lambda - column.lambda),
-                    first,
-                )
-            } else {
-                (0.5 * (column.lambda - own), 1.0)
-            };
-        Some(CandidateMove {
-            estimate,
-            drops: out.map(|a| a.map(|a| (a, t))),
-            adds: [Some((i, t)), Some((j, t))],
-            firsts: [Some(first * p), Some(first * q)],
-        })
     }
 
     /// Appends the transfers that take an entry from one column and add one to another.
@@ -499,7 +354,6 @@ impl SupportMover<'_> {
         let mut moves = Vec::new();
         self.swaps(state, columns, &mut moves);
         self.row_transfers(state, columns, &mut moves);
-        self.pair_adds(state, columns, &mut moves);
         if matches!(self.model.rules.cardinality, Cardinality::Total(_)) {
             self.transfers(state, columns, &mut moves);
         }

@@ -1,9 +1,10 @@
 //! Sparsity patterns: rules, optimal values on given patterns, points that need no search, and moves.
 //!
 //! A point is a list of sparse columns ([`pattern`]) that keep [`rules`]. On a given support, f is minimised
-//! column by column ([`model`]), or jointly if columns share rows ([`joint`]). [`blocks`] are groups of
-//! columns on common rows. [`opening`] makes feasible points from principal axes, [`cut`] truncates a dense
-//! X, [`candidates`] ranks moves of single entries, and [`moves`] makes them.
+//! column by column ([`model`]), or jointly if columns share rows ([`joint`]); [`candidates`] ranks moves of single
+//! entries, and [`moves`] makes them. Columns on rows of their own have gains in O(1) ([`disjoint`]). [`power`] makes
+//! columns by truncated powers, [`opening`] feasible points from principal axes and [`blocks`] of columns on common
+//! rows, and [`cut`] truncates a dense X.
 
 mod blocks;
 mod candidates;

@@ -33,8 +33,8 @@ impl SupportMover<'_> {
         let mut touched: Vec<usize> = columns_of.flat_map(|t| point.group(t)).collect();
         touched.sort_unstable();
         touched.dedup();
-        for &(i, t, first) in &change.adds {
-            let first = first.unwrap_or_else(|| self.first(columns, (i, t)));
+        for &(i, t) in &change.adds {
+            let first = self.first(columns, (i, t));
             next.parts[t].insert(i, first);
         }
         for &(i, t) in &change.drops {
@@ -75,12 +75,12 @@ impl SupportMover<'_> {
                 let most = rules.remaining(&counts, t).div_ceil(AT_ONCE);
                 let fits = after[t] - counts[t] < most && many.adds.len() < spread;
                 if fits && many.adds.iter().all(|add| add.0 != j) {
-                    many.adds.push((j, t, None));
+                    many.adds.push((j, t));
                     after[t] += 1;
                 }
             }
             let single = |&(_, j, t): &(f64, usize, usize)| Move {
-                adds: vec![(j, t, None)],
+                adds: vec![(j, t)],
                 ..Move::default()
             };
             let value = state.point.value();

@@ -68,7 +68,7 @@ def test_what_does_not_hold_is_noticed():
     rising["objective"][-1] = rising["objective"][-2] + 1e-12
     assert kinds(replace(result, history=rising)) == {"rises"}
     assert promises.not_above(
-        replace(result, objective=ob.solve(problem, x0, max_sweeps=0).objective + 1e-6),
+        replace(result, objective=ob.value(problem, x0).objective + 1e-6),
         lambda x: promises.quadratic_value(-C, None, None, x),
         problem.penalty,
         x0,
