@@ -73,7 +73,7 @@ class RegularizationPath:
     >>> path = ob.regularization_path(np.diag([3.0, 2.0, 1.0]), 1, alphas=[0.5, 0.1])
     >>> path.alphas.tolist(), path.n_nonzero.tolist()
     ([0.5, 0.1], [1, 2])
-    >>> path.nearest(2), path.within(1)
+    >>> path.nearest(2), path.index_at_most(1)
     (1, 0)
     """
 
@@ -111,7 +111,7 @@ class RegularizationPath:
         gap = np.abs(self.n_nonzero - n_nonzero)
         return int(np.lexsort((self.objective, gap))[0])
 
-    def within(self, n_nonzero: int) -> int:
+    def index_at_most(self, n_nonzero: int) -> int:
         """Index of the point with the most nonzeros among those with at most ``n_nonzero``.
 
         Of several such points the one with the largest explained variance is chosen. If every point

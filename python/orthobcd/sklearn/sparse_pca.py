@@ -459,7 +459,7 @@ class SparsePCA(OrthonormalPCA):
         that of the best components with ``count`` nonzeros.
         """
         path = self._path(run, problem, float(self.tol), n_nonzero=count)
-        nearest = path.results[path.within(count)]
+        nearest = path.results[path.index_at_most(count)]
         if any(point.status is Status.INTERRUPTED for point in path.results):
             nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
         elif self.penalty == "l1" and nearest.n_nonzero < count:

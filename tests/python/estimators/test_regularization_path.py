@@ -209,7 +209,7 @@ def test_within_is_the_most_nonzeros_up_to_a_number():
     path = ob.regularization.RegularizationPath(
         np.arange(4.0)[::-1], counts, shares, -shares, (), 1.0
     )
-    assert [path.within(k) for k in (1, 2, 4, 5, 8, 9, 20)] == [0, 0, 0, 2, 2, 3, 3]
+    assert [path.index_at_most(k) for k in (1, 2, 4, 5, 8, 9, 20)] == [0, 0, 0, 2, 2, 3, 3]
 
 
 @pytest.mark.parametrize("top", [1e-6, 0.5, 1.0, 3e7])
