@@ -32,9 +32,7 @@ assert pca.n_nonzero_ == 120
 assert np.linalg.norm(pca.components_ @ pca.components_.T - np.eye(4)) < 1e-12
 
 # [start:classify]
-few = make_pipeline(
-    ob.SparsePCA(4, n_nonzero=120, solver=ob.OBCD(), random_state=0), LogisticRegression()
-)
+few = make_pipeline(ob.SparsePCA(4, n_nonzero=120, random_state=0), LogisticRegression())
 accuracy = cross_val_score(few, X, y, cv=3).mean()
 print(f"ALL against AML from four scores: {accuracy:.2f}")
 # [end:classify]

@@ -11,7 +11,7 @@ from . import io as io
 from . import kg as kg
 from . import plot as plot
 from . import sklearn as sklearn
-from ._core import __version__
+from ._core import __version__ as __version__
 from .certificate import Certificate, basis_factorization, certify
 from .derivatives import check_gradient, check_hessian
 from .hyperbolic import (

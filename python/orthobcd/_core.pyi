@@ -48,12 +48,12 @@ __all__ = [
     "solve_finite_sum",
     "solve_pairs",
     "start_point",
-    "value",
     "ultra_e_epoch",
     "ultra_e_gradient",
     "ultra_e_init",
     "ultra_e_ranks",
     "ultra_e_scores",
+    "value",
 ]
 
 __version__: str

@@ -2,10 +2,9 @@
 
 use ndarray::{Array2, s};
 
-use super::material::Material;
 use super::powered::on_own_rows;
 use super::search::{FIRST_ROUND, Limited, SearchSpace, searched};
-use super::starts::{self, Maker};
+use super::starts::{self, Maker, Material};
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;

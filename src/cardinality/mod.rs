@@ -7,7 +7,6 @@
 
 mod entries;
 mod incumbent;
-mod material;
 mod powered;
 mod rows;
 mod search;

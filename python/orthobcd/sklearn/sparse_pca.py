@@ -112,8 +112,9 @@ class SparsePCA(OrthonormalPCA):
         deviations; it ends with ``max_time``. `transform` and `score` replace a missing value by
         its mean given the other entries of its row, also after a fit to complete data.
     solver : orthobcd.Auto, orthobcd.Continuation or orthobcd.OBCD, optional
-        The solver; `Auto` by default. `OBCD` solves along the regularisation path, and
-        `Continuation` starts from this path too.
+        The solver for a penalty weight; `Auto` by default. `OBCD` solves along the regularisation
+        path, and `Continuation` starts from this path too. Limits on loadings or features are
+        searched by `Auto` alone.
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
         moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
@@ -192,7 +193,7 @@ class SparsePCA(OrthonormalPCA):
         `orthobcd.lam_max` of the data; None with a separable penalty object.
     path_ : RegularizationPath or None
         Penalty weights, nonzeros and objectives along the path of the fit, without its points. Only
-        with "l1" and ``n_nonzero``, or with a ``solver`` other than `Auto`; else None.
+        with "l1" and ``n_nonzero``, or with a weight and a ``solver`` other than `Auto`; else None.
     objective_ : float
         ``−½‖AX‖² + h(X)`` at the components.
     result_ : Result

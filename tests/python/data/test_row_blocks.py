@@ -17,11 +17,11 @@ from orthobcd._internal.solve import Solve
 from orthobcd.sklearn import data as door
 from orthobcd.sklearn.data import (
     as_bytes,
-    filled,
+    concatenate_blocks,
     is_in_memory,
     is_sliced,
-    joined,
     slices_of,
+    tables_of_batches,
     text_of,
 )
 
@@ -43,7 +43,7 @@ X = (RNG.poisson(3.0, (5000, 8)) + 2.0 * RNG.standard_normal((5000, 1))).astype(
 
 def test_batches_without_a_row_are_left_out():
     full = pa.record_batch({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    found = list(filled([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
+    found = list(tables_of_batches([full.slice(0, 0), full, full.slice(1, 1), full.slice(2)]))
     assert [table.num_rows for table in found] == [2, 1]
 
 
@@ -408,11 +408,13 @@ def test_without_a_block_there_is_nothing_to_fit(name, empty):
 def test_joined_blocks_are_sparse_if_all_are():
     dense, thin = X[:30], sparse.csc_array(X[30:50])
     for parts in ([thin, thin], [thin]):
-        assert sparse.issparse(joined(parts))
-        np.testing.assert_array_equal(joined(parts).toarray(), np.vstack([X[30:50]] * len(parts)))
+        assert sparse.issparse(concatenate_blocks(parts))
+        np.testing.assert_array_equal(
+            concatenate_blocks(parts).toarray(), np.vstack([X[30:50]] * len(parts))
+        )
     for parts in ([dense, thin], [thin, dense], [dense, X[30:50]]):
-        assert isinstance(joined(parts), np.ndarray)
-        assert joined(parts).shape == (50, 8)
+        assert isinstance(concatenate_blocks(parts), np.ndarray)
+        assert concatenate_blocks(parts).shape == (50, 8)
 
 
 @short

@@ -233,7 +233,7 @@ def test_weights_of_a_penalty_approach_the_last_in_even_steps(top, share):
 
 def test_a_fitted_estimator_keeps_no_points_of_its_path():
     X = np.random.default_rng(0).standard_normal((30, 40))
-    for options in ({"n_nonzero": 20}, {"alpha": 0.2}):
+    for options in ({"penalty": "l1", "n_nonzero": 20}, {"alpha": 0.2}):
         pca = ob.SparsePCA(3, solver=ob.OBCD(), random_state=0, **options).fit(X)
         path = pca.path_
         assert path.results == ()

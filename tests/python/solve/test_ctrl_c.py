@@ -186,7 +186,6 @@ PARTS = {
     "path": {"solver": ob.OBCD(), "alpha": 1e-3},
     "path of l1": {"solver": ob.OBCD(), "alpha": 1e-3, "penalty": "l1"},
     "path to a count": {"penalty": "l1", "n_nonzero": 9000},
-    "path to the start of a search": {"solver": ob.OBCD(), "alpha": None, "n_nonzero": 9000},
     "continuation": {"solver": ob.Continuation(), "alpha": 1e-3},
 }
 

@@ -48,8 +48,9 @@ def test_it_is_what_a_solve_and_a_certificate_say(smooth, penalty):
         assert abs(getattr(at, name) - getattr(certificate, name)) <= 1e-12 * size
     assert at.feasibility < 1e-11
     assert np.array_equal(at.x, result.x)
-    assert at.n_iterations == at.n_sweeps == at.n_updates == 0 and at.work == 0.0
-    assert at.status is ob.Status.MAX_SWEEPS and not at.converged
+    assert at.n_iterations == at.n_sweeps == at.n_updates == at.work == 0
+    assert at.status is ob.Status.MAX_SWEEPS
+    assert not at.converged
 
 
 @pytest.mark.parametrize("penalty", ["entries", "columns", "signed entries", "rows"])
@@ -74,7 +75,8 @@ def test_mixed_signs():
     problem = ob.JOrthogonalProblem(ob.Quadratic(A.T @ A), np.repeat([1, -1], N // 2))
     x = np.eye(N)
     at = ob.value(problem, x)
-    assert at.objective == pytest.approx(0.5 * np.trace(A.T @ A)) and at.feasibility == 0.0
+    assert at.objective == pytest.approx(0.5 * np.trace(A.T @ A))
+    assert at.feasibility == 0.0
 
 
 @pytest.mark.parametrize(
