@@ -54,29 +54,39 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     };
     let directions = axes.directions(form, work)?;
     let mut best: Option<(f64, Array2<f64>)> = None;
-    let mut count = r;
+    let mut is_lower = |x: Array2<f64>| {
+        let value = oracle.objective(&x);
+        let lower = best.as_ref().is_none_or(|best| value < best.0);
+        if lower {
+            best = Some((value, x));
+        }
+        lower
+    };
+    let (mut count, mut chosen) = (r, r);
     while count <= n * r && !work.expired() {
         model.rules = rules(count)?;
-        let opening = opening::Opening {
-            model: &model,
-            rotated: &basis.rotated,
-            directions: &directions,
-            work,
-        };
-        let powers = Powers {
-            model: &model,
-            work,
-            price: 0.0,
-        };
-        let disjoint = (!model.is_dense()).then(|| powers.point(&directions, true));
-        let disjoint = disjoint.flatten().map(|point| point.dense(n));
-        for x in opening.point(LARGEST).into_iter().chain(disjoint) {
-            let value = oracle.objective(&x);
-            if best.as_ref().is_none_or(|best| value < best.0) {
-                best = Some((value, x));
+        for rotated in [&basis.rotated, &basis.spectral] {
+            let opening = opening::Opening {
+                model: &model,
+                rotated,
+                directions: &directions,
+                work,
+            };
+            if opening.point(LARGEST).is_some_and(&mut is_lower) {
+                chosen = count;
             }
         }
         count *= FACTOR;
+    }
+    // Truncated powers take more work, for one number of nonzeros only.
+    model.rules = rules(chosen.min(n))?;
+    let powers = Powers {
+        model: &model,
+        work,
+        price: 0.0,
+    };
+    if let Some(point) = powers.point(&directions, true) {
+        is_lower(point.dense(n));
     }
     best.map(|best| best.1)
 }

@@ -5,7 +5,7 @@
 //! of the free rows, columns of C, or a perturbed column.
 //!
 //! With −C ≈ FFᵀ, F n×p, the leading directions on free rows S are F u for the leading eigenvectors u of
-//! F_SᵀF_S. For data of m samples, with m at most [`SAMPLES`] and below n, F = Aᵀ is exact; otherwise F is
+//! F_SᵀF_S. For data of m samples, with m at most [`SAMPLES`] and below n, F = Aᵀ is exact (dense, or a copy); otherwise F is
 //! made of approximate eigenvectors.
 
 use std::borrow::Cow;
@@ -28,6 +28,9 @@ use crate::threads::Threads;
 
 /// Most samples of data whose directions are exact: their p×p matrices are decomposed once for each column.
 const SAMPLES: usize = 300;
+
+/// Most entries of a dense copy of sparse data with few samples.
+const COPIED: usize = 1 << 23;
 
 /// Most directions from which a column begins, and for a quick point.
 const DIRECTIONS: usize = 30;
@@ -62,12 +65,25 @@ pub(crate) struct Directions<'a> {
 impl<'a> Directions<'a> {
     /// Returns exact directions for −C = s·AᵀA with few samples; None for any other C.
     fn of_data(form: &'a dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Self> {
-        let (scale, at) = form.factor()?;
-        let (n, m) = at.dim();
+        let (n, factor) = (form.order(), form.factor());
+        let (scale, m) = match factor {
+            Some((scale, at)) => (scale, at.ncols()),
+            None => (form.data_scale()?, form.samples()),
+        };
         if !(scale < 0.0) || m > SAMPLES || m >= n {
             return None;
         }
-        Some(Self::new(at.to_slice()?.into(), m, -scale, work))
+        let f: Cow<'a, [f64]> = match factor {
+            Some((_, at)) => at.to_slice()?.into(),
+            // Sparse data are not multiplied by Aᵀ, but a copy of it serves here.
+            None if n * m <= COPIED => {
+                work.spend(0.5 * form.product_work() * m as f64);
+                let at = form.lifted(Array2::eye(m).view())?;
+                Rows::from(at).into_entries().into()
+            }
+            None => return None,
+        };
+        Some(Self::new(f, m, -scale, work))
     }
 
     /// Returns directions from eigenvectors of C scaled by the roots of their curvatures.
