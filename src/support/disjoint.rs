@@ -683,9 +683,9 @@ impl<'a> Disjoint<'a> {
                 break;
             };
             self.add(&best);
-            for k in 0..r {
-                if k == best.to || adds[k].is_some_and(|add| add.row == best.row) {
-                    adds[k] = self.best_add(k);
+            for (k, add) in adds.iter_mut().enumerate() {
+                if k == best.to || add.is_some_and(|add| add.row == best.row) {
+                    *add = self.best_add(k);
                 }
             }
         }
