@@ -434,7 +434,6 @@ def as_result(
     if returned["status"] == CONTRADICTION:
         error = error or ValueError(WRONG_GRADIENT)
     returned["status"] = _status(returned["status"])
-    returned.pop("starts", None)  # they are in the search
     strategy = returned.pop("strategy", None)
     if (search := returned.pop("search", None)) is not None:
         runs = tuple(SearchRun(*run) for run in search["runs"])

@@ -120,11 +120,6 @@ pub(super) fn auto_dict<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
-    let made = answer.runs.iter().filter(|run| run.heuristic != "polish");
-    let starts: Vec<_> = made
-        .map(|made| (made.strategy(), made.objective, made.seconds + run.door()))
-        .collect();
-    out.set_item("starts", PyList::new(py, starts)?)?;
     out.set_item(
         "search",
         search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?,

@@ -95,7 +95,7 @@ struct Kept {
     entries: Vec<(usize, f64)>,
 }
 
-/// Owners, vectors and images. The owner of a free row is r; a row of owner r + 1 is nobody's for a while.
+/// Owners, vectors and images. The owner of a free row is r, that of a row reserved for a later column r + 1.
 pub(crate) struct Disjoint<'a> {
     p: &'a Covariance<'a>,
     /// Makes P + shift·I positive semidefinite.
