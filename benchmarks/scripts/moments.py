@@ -17,9 +17,7 @@
 - ``file [--rows 1000000] [--features 4000] [--folder .]``: a float32 file of this size, made block
   by block, fitted and deleted. Columns are resident megabytes, processor seconds including the
   reading, and the rate relative to NumPy's product, which is timed on one in 50 blocks
-- ``memory``: fits of the same numbers in several types; a memory map; 1,000 single rows
 - ``order [--data FOLDER]``: bits of exact fits in any order, blocks and containers
-- ``workers``: Dask on one and on two processes
 """
 
 from __future__ import annotations
@@ -354,72 +352,12 @@ def file(options: argparse.Namespace) -> None:
                 # Four blocks, each time with their rows in another order and of another size.
                 stream.write((np.roll(known[k % 4], k, axis=0) * np.float32(1 + k % 7)).tobytes())
         size = path.stat().st_size / 1e9
-        *numbers, share = alone(over, str(path), n)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            *numbers, share = pool.apply(over, (str(path), n))
     print("| shape | GB | peak MB before | with the fit | fit s | share |")
     print("|" + "---|" * 6)
     cells = " | ".join(f"{number:.0f}" for number in numbers)
     print(f"| {m} x {n} | {size:.1f} | {cells} | {share:.0%} |")
-
-
-def alone(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function in a fresh process."""
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(function, arguments)
-
-
-def fit_of_type(dtype: str) -> tuple[float, float]:
-    X = np.random.default_rng(0).integers(0, 256, (20_000, 784)).astype(dtype)
-    with Timed() as fit:
-        ob.SparsePCA(3, n_nonzero=60, random_state=0).fit(X)
-    return fit.seconds, fit.memory
-
-
-def fit_of_map(path: str) -> tuple[float, float]:
-    X = np.load(path, mmap_mode="r")
-    ob.SparsePCA(3, n_nonzero=20, random_state=0).fit(np.asarray(X[:3000]))
-    pca = ob.SparsePCA(3, n_nonzero=20, random_state=0)
-    # RssAnon excludes the pages of the file, which the system can reclaim.
-    before, sizes, ended = megabytes("RssAnon"), [0.0], threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.001):
-            sizes.append(megabytes("RssAnon"))
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    with Timed() as fit:
-        pca.fit(X)
-    ended.set()
-    watcher.join()
-    return fit.seconds, max(sizes) - before
-
-
-def single_rows() -> tuple[float, float]:
-    X = np.random.default_rng(0).standard_normal((1000, 2000))
-    pca = ob.NonnegativePCA(2, random_state=0).partial_fit(X[:3], update=False)
-    with Timed() as fit:
-        for row in X:
-            pca.partial_fit(row[None], update=False)
-    return fit.seconds, fit.memory
-
-
-def memory(_: argparse.Namespace) -> None:
-    """Print seconds and megabytes of fits."""
-    print("| fit | processor s | MB beyond before |")
-    print("|" + "---|" * 3)
-    for dtype in ("float32", "uint8", "float64"):
-        print("| 20,000 x 784 {} | {:.2f} | {:.0f} |".format(dtype, *alone(fit_of_type, dtype)))
-    with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "data.npy")
-        X = np.lib.format.open_memmap(path, "w+", np.float32, (100_000, 400))
-        for k in range(50):
-            rng = np.random.default_rng(k)
-            X[2000 * k : 2000 * (k + 1)] = rng.standard_normal((2000, 400))
-        del X
-        text = "| map of 100,000 x 400 float32 (triangle 0.6 MB) | {:.2f} | {:.0f} |"
-        print(text.format(*alone(fit_of_map, path)))
-    text = "| 1,000 rows one by one, n = 2000 | {:.2f} | {:.0f} |"
-    print(text.format(*alone(single_rows)))
 
 
 def dense(X: Any) -> np.ndarray:
@@ -545,39 +483,9 @@ def fast_beside(makes: Any, wanted: Any, given: Any) -> str:
     return f"{worst:.0e}{'' if supports else ', SUPPORTS DIFFER'}"
 
 
-def workers(options: argparse.Namespace) -> None:
-    """Print seconds of the pass on one and on two processes."""
-    import distributed
-
-    from orthobcd.sklearn.dask import summed
-
-    n, chunk = 2000, 4096
-    print("| workers | wall s | x | processor s of the busiest | x |")
-    print("|" + "---|" * 5)
-    bases = None
-    for count in (1, 2):
-        cluster = distributed.LocalCluster(
-            n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
-        )
-        with cluster, distributed.Client(cluster) as client:
-            X = dask.array.random.default_rng(0).standard_normal(
-                (options.rows, n), chunks=(chunk, n)
-            )
-            X = X.astype(np.float32)
-            summed(X[: 4 * chunk], "fast", None, None, 1, 0)
-            before = client.run(time.process_time)
-            with Timed() as timed:
-                summed(X, "fast", None, None, 1, 0)
-            after = client.run(time.process_time)
-        own = timed.elapsed, max(after[worker] - before[worker] for worker in after)
-        bases = bases or own
-        cells = [f"{own[k]:.1f} | {bases[k] / own[k]:.2f}" for k in range(2)]
-        print(f"| {count} | {' | '.join(cells)} |", flush=True)
-
-
 def main() -> None:
     """Print the table of a part."""
-    parts = {f.__name__: f for f in (beside, file, memory, order, workers)}
+    parts = {f.__name__: f for f in (beside, file, order)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=parts)
     parser.add_argument("--sizes", type=int, nargs="*", default=[400, 2000])

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from ._core import implies_nonnegative
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.gram import Gram, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
@@ -127,6 +128,7 @@ def check_problem(
     if isinstance(penalty, Cardinality):
         penalty.check(n, r)
     elif isinstance(penalty, Separable):
+        implies_nonnegative(penalty)  # The core refuses a penalty that it cannot read.
         for term in penalty.terms if isinstance(penalty, Sum) else (penalty,):
             lam = getattr(term, "lam", None)
             if isinstance(lam, np.ndarray) and lam.shape != (n, r):

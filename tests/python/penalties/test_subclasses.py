@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
-from orthobcd._core import penalty_value
 
 from ..estimators.test_penalty import PENALTIES, data
+
+SIGNS = [1, 1, 1, -1]
 
 
 def subclass(thing: type) -> type:
@@ -67,17 +68,40 @@ def test_a_subclass_may_compute_its_fields_and_have_others():
     assert Named(3, 2).name == "ours"
 
 
-def test_a_penalty_without_pieces_is_refused():
-    class Empty(ob.Separable):
-        pass
-
-    with pytest.raises(TypeError, match="Empty must have breakpoints and pieces"):
-        penalty_value(Empty(), np.ones((2, 1)))
-    with pytest.raises(TypeError, match="penalty"):
-        penalty_value(3.0, np.ones((2, 1)))
+class Empty(ob.Separable):
+    """A penalty without pieces."""
 
 
-SIGNS = [1, 1, 1, -1]
+class Falling(ob.Separable):
+    """A penalty whose breakpoints fall."""
+
+    breakpoints = (1.0, 0.0)
+    pieces = ((0.0, 0.0, 0.0),) * 3
+
+
+@pytest.mark.parametrize(
+    ("penalty", "error", "match"),
+    [
+        (Empty, TypeError, "Empty must have breakpoints and pieces"),
+        (Falling, ValueError, "breakpoints must"),
+        (lambda: ob.L1(1.0) + Empty(), TypeError, "Empty must have breakpoints and pieces"),
+        (lambda: 3.0, TypeError, "penalty"),
+    ],
+)
+@pytest.mark.parametrize(
+    "door",
+    [
+        lambda h: ob.StiefelProblem(ob.Quadratic(np.eye(4)), h, 2),
+        lambda h: ob.StiefelProblem(ob.GramQuadratic(np.eye(4)), h, 2),
+        lambda h: ob.SparsePCAProblem(data(), 2, h),
+        lambda h: ob.SparsePCAProblem(data(), 2, ob.L0(1.0)).with_penalty(h),
+        lambda h: ob.JOrthogonalProblem(ob.Quadratic(np.eye(4)), SIGNS, h),
+        lambda h: ob.SparsePCA(2, penalty=h).fit(data()),
+    ],
+)
+def test_every_door_refuses_a_penalty_that_cannot_be_read(door, penalty, error, match):
+    with pytest.raises(error, match=match):
+        door(penalty())
 
 
 @pytest.mark.parametrize(
