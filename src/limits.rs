@@ -1,4 +1,4 @@
-//! Limits of a method, in seconds or in counted work.
+//! Limits of a solve and of its tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -21,51 +21,24 @@ pub enum Control {
     Stop,
 }
 
-/// The clock of one solve, shared by all its workers.
-///
-/// Limits are in units: seconds or, if work is counted, multiply-adds of a matrix product. Other operations
-/// count as the multiply-adds that take as long. With counted work, results depend neither on the machine's
-/// load nor on the number of threads.
+/// The clock of one solve, shared by all its workers. A time limit ends a computation and decides nothing else.
 #[derive(Debug)]
 pub(crate) struct Clock {
     started: Instant,
     limit: Option<f64>,
-    counted: AtomicBool,
     stop: AtomicBool,
     /// Seconds used by an earlier process that this one continues, as bits.
     ahead: AtomicU64,
 }
 
 impl Clock {
-    /// Creates a clock that counts work if there is no time limit.
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
-        Self::with_unit(started, limit, limit.is_none())
-    }
-
-    /// Creates a clock that counts work, or seconds if not `counted`.
-    pub(crate) fn with_unit(started: Instant, limit: Option<f64>, counted: bool) -> Self {
         Self {
             started,
             limit,
-            counted: AtomicBool::new(counted),
             stop: AtomicBool::new(false),
             ahead: AtomicU64::new(0f64.to_bits()),
         }
-    }
-
-    /// Returns whether the unit is counted work.
-    pub(crate) fn counts(&self) -> bool {
-        self.counted.load(Ordering::Relaxed)
-    }
-
-    /// Sets whether the unit is counted work; allowed between tasks alone.
-    pub(crate) fn set_counts(&self, counts: bool) {
-        self.counted.store(counts, Ordering::Relaxed);
-    }
-
-    /// Returns the multiply-adds of a unit.
-    pub(crate) fn rate(&self) -> f64 {
-        if self.counts() { 1.0 } else { RATE }
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -81,11 +54,6 @@ impl Clock {
 
     pub(crate) fn limit(&self) -> Option<f64> {
         self.limit
-    }
-
-    /// Returns the units of `work` multiply-adds.
-    pub(crate) fn units(&self, work: f64) -> f64 {
-        work / self.rate()
     }
 
     /// Returns the seconds left, if there is a limit.
@@ -108,68 +76,47 @@ impl Clock {
     }
 }
 
-/// Work of one task of a solve, and the share of the time or work limit for this task.
+/// Work of one task of a solve, in multiply-adds of a matrix product, and its slice. Other operations count as the
+/// multiply-adds that take as long.
 ///
-/// Every primitive reports its work. Once the clock has expired, primitives return at once with an unfinished
-/// result: points are checked before they are accepted.
+/// Every primitive reports its work. A task ends by itself when its slice is used. Once the task has expired, primitives
+/// return at once with an unfinished result, which is dropped.
 #[derive(Debug)]
 pub(crate) struct TaskWork<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
-    until: f64,
-    overdue: f64,
-    /// True if the task expires at the end of its share, not only with the clock.
-    strict: bool,
-    /// Units that count as used for every second after `late`, even if less work was done.
-    pace: f64,
-    late: f64,
+    slice: f64,
+    /// Work at which the task expires.
+    end: f64,
 }
 
 impl<'a> TaskWork<'a> {
-    /// Creates the work of a task that may take `units` units of the clock from now on.
-    pub(crate) fn new(clock: &'a Clock, units: f64) -> Self {
-        let now = if clock.counts() { 0.0 } else { clock.seconds() };
+    /// Creates the work of a task that expires with the clock alone.
+    pub(crate) fn new(clock: &'a Clock, slice: f64) -> Self {
+        Self::ending(clock, slice, f64::INFINITY)
+    }
+
+    /// Creates the work of a task that expires at the end of its slice.
+    pub(crate) fn strict(clock: &'a Clock, slice: f64) -> Self {
+        Self::ending(clock, slice, slice)
+    }
+
+    /// Creates the work of a task that expires at `end`.
+    pub(crate) fn ending(clock: &'a Clock, slice: f64, end: f64) -> Self {
         Self {
             clock,
             spent: AtomicU64::new(0),
-            until: now + units,
-            overdue: now + OVERDUE * units,
-            strict: false,
-            pace: 0.0,
-            late: 0.0,
+            slice,
+            end,
         }
     }
 
-    /// If work is counted, the share of the task also ends after this many seconds, so that a slow processor
-    /// does not lose its result to the time limit. Time counts from half of them on: a task that is fast
-    /// enough depends on its work alone.
-    pub(crate) fn within(self, seconds: f64) -> Self {
-        let half = 0.5 * seconds;
-        if !self.clock.counts() || !self.until.is_finite() || !half.is_finite() {
-            return self;
-        }
-        Self {
-            pace: self.until / half.max(f64::MIN_POSITIVE),
-            late: self.clock.seconds() + half,
-            ..self
-        }
-    }
-
-    /// Creates the work of a task that expires at the end of its share.
-    pub(crate) fn strict(clock: &'a Clock, units: f64) -> Self {
-        let work = Self::new(clock, units);
-        Self {
-            overdue: work.until,
-            strict: true,
-            ..work
-        }
-    }
-
-    /// Runs a part of the task, which expires after `units` units, and charges its work.
-    pub(crate) fn part<T>(&self, units: f64, part: impl FnOnce(&TaskWork<'_>) -> T) -> T {
-        let work = TaskWork::strict(self.clock, units);
-        let result = part(&work);
-        self.spend(work.spent());
+    /// Runs a part of the task, which expires after `work` or what is left of the slice, and charges its work.
+    pub(crate) fn part<T>(&self, work: f64, part: impl FnOnce(&TaskWork<'_>) -> T) -> T {
+        let slice = work.min(self.left());
+        let own = TaskWork::ending(self.clock, slice, slice.min(self.end - self.spent()));
+        let result = part(&own);
+        self.spend(own.spent());
         result
     }
 
@@ -183,46 +130,28 @@ impl<'a> TaskWork<'a> {
         self.spent.load(Ordering::Relaxed) as f64
     }
 
-    /// Returns the units that are left.
+    /// Returns what is left of the slice.
     pub(crate) fn left(&self) -> f64 {
-        (self.until - self.now()).max(0.0)
+        (self.slice - self.spent()).max(0.0)
     }
 
-    /// Returns the units of `work` multiply-adds, at most those that are left.
-    pub(crate) fn units(&self, work: f64) -> f64 {
-        self.left().min(self.clock.units(work))
-    }
-
-    /// Returns the multiply-adds that are left, at the [`RATE`] of a common core if the unit is the second.
-    pub(crate) fn left_work(&self) -> f64 {
-        self.left() * self.clock.rate()
-    }
-
-    /// Returns whether the solve has ended, or a [strict](Self::strict) task has used its share.
+    /// Returns whether the solve has ended, or the task has reached its end.
     pub(crate) fn expired(&self) -> bool {
-        self.clock.expired() || (self.strict && self.now() >= self.until)
+        self.clock.expired() || self.spent() >= self.end
     }
 
-    /// Returns whether the task has exceeded its share so much that it must end in the cheapest way.
+    /// Returns whether the task has exceeded its slice so much that it must end in the cheapest way.
     pub(crate) fn overdue(&self) -> bool {
-        self.expired() || self.now() >= self.overdue
+        self.expired() || self.spent() >= OVERDUE * self.slice
     }
 
-    /// Returns the limit of a method that may use `share` of the units left.
+    /// Returns the limit of a method that may use `share` of what is left.
     pub(crate) fn limit(&self, share: f64) -> MethodLimit<'_> {
-        let from = self.now();
+        let from = self.spent();
         MethodLimit {
             work: self,
             from,
-            until: from + share * (self.until - from).max(0.0),
-        }
-    }
-
-    fn now(&self) -> f64 {
-        let seconds = self.clock.seconds();
-        match self.clock.counts() {
-            true => self.spent().max(self.pace * (seconds - self.late)),
-            false => seconds,
+            until: from + share * self.left(),
         }
     }
 }
@@ -242,7 +171,7 @@ impl<'a> MethodLimit<'a> {
             return 1.0;
         }
         let whole = (self.until - self.from).max(1e-6);
-        ((self.work.now() - self.from) / whole).min(1.0)
+        ((self.work.spent() - self.from) / whole).min(1.0)
     }
 
     /// Returns the part of this limit up to progress `share`.
@@ -261,7 +190,7 @@ impl<'a> MethodLimit<'a> {
     /// Returns the limit from now to its end.
     pub(crate) fn rest(&self) -> MethodLimit<'a> {
         MethodLimit {
-            from: self.work.now(),
+            from: self.work.spent(),
             ..*self
         }
     }

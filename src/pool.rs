@@ -13,16 +13,8 @@ use crate::threads::locked;
 /// Pause between two polls of the monitor.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Result that has just arrived.
-pub(crate) struct Arrival<'a, T> {
-    pub(crate) index: usize,
-    pub(crate) value: &'a T,
-    /// True if the clock had time left when the task ended, so that nothing cut the task short.
-    pub(crate) whole: bool,
-}
-
 /// Runs tasks 0..count on `workers` threads and returns the results in order of index. `watch` is called
-/// every few hundredths of a second, with a result that has just arrived, and may stop the clock.
+/// every few hundredths of a second, and with every result in order of index, and may stop the clock.
 /// Tasks that have not begun when the clock expires are dropped.
 pub(crate) fn run<T: Send>(
     count: usize,
@@ -33,34 +25,39 @@ pub(crate) fn run<T: Send>(
 ) -> Vec<Option<T>> {
     let none = (0..count).map(|_| None).collect();
     complete(none, workers, clock, body, |arrival| {
-        watch(arrival.map(|arrival| arrival.value))
+        watch(arrival.map(|(_, value, _)| value))
     })
 }
 
-/// Runs the tasks that have no result yet, as [`run`].
+/// Runs the tasks that have no result yet, as [`run`]. `watch` also gets the index of a result, and whether the clock
+/// had time left when its task ended, so that nothing cut the task short.
 pub(crate) fn complete<T: Send>(
     mut results: Vec<Option<T>>,
     workers: usize,
     clock: &Clock,
     body: impl Fn(usize) -> T + Sync,
-    mut watch: impl FnMut(Option<Arrival<'_, T>>) -> Control,
+    mut watch: impl FnMut(Option<(usize, &T, bool)>) -> Control,
 ) -> Vec<Option<T>> {
     let missing: Vec<usize> = (0..results.len())
         .filter(|&k| results[k].is_none())
         .collect();
     let arrived: Vec<_> = results.iter().map(|_| Mutex::new(None)).collect();
     let task = |index: usize| *locked(&arrived[index]) = Some(body(index));
+    let mut wholes = vec![true; results.len()];
+    let mut next = 0;
     let mut poll = |ended: Option<(usize, bool)>| {
-        let Some((index, whole)) = ended else {
-            return watch(None);
-        };
-        results[index] = locked(&arrived[index]).take();
-        let value = results[index].as_ref();
-        watch(value.map(|value| Arrival {
-            index,
-            value,
-            whole,
-        }))
+        let mut control = watch(None);
+        if let Some((index, whole)) = ended {
+            results[index] = locked(&arrived[index]).take();
+            wholes[index] = whole;
+        }
+        while let Some(Some(value)) = results.get(next)
+            && control == Control::Continue
+        {
+            control = watch(Some((next, value, wholes[next])));
+            next += 1;
+        }
+        control
     };
     work(&missing, workers, clock, &task, &mut poll);
     results
@@ -94,6 +91,9 @@ fn work(
             }));
         }
         drop(sender);
+        if poll(None) == Control::Stop {
+            clock.stop();
+        }
         loop {
             let control = match receiver.recv_timeout(POLL) {
                 Ok(ended) => poll(Some(ended)),

@@ -130,8 +130,7 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     .unwrap();
     assert_eq!(stays.x, x);
     let auto = Auto::default()
-        .with_starts(1)
-        .with_strategies(vec!["given".to_owned()])
+        .with_makers(vec!["given".to_owned()])
         .with_options(options);
     let moves = minimize_auto(
         &problem,
@@ -190,16 +189,6 @@ fn limits_and_stops_return_a_feasible_point() {
     let auto = Auto::default();
     let answer = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut StopAtOnce).unwrap();
     assert_eq!(answer.solution.status, Status::Interrupted);
-    assert!(
-        minimize_auto(
-            &problem,
-            None,
-            &Auto::default().with_starts(0),
-            &Threads::serial(),
-            &mut Unwatched
-        )
-        .is_err()
-    );
 }
 
 #[test]

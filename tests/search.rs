@@ -1,4 +1,4 @@
-//! The search through the public interface: plans, heuristics of one's own, counted work, invariances.
+//! The search through the public interface: makers, heuristics of one's own, counted work, invariances.
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ndarray::{Array2, Axis};
 use orthobcd::heuristic::{Heuristic, Prior, Profile, Task, registry};
 use orthobcd::penalty::Penalty;
-use orthobcd::search::{Entries, From, Phase, Plan, Polish, minimize_with};
+use orthobcd::search::minimize_with;
 use orthobcd::{
     Auto, AutoSolution, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic,
     Signature, Status, Threads, Unwatched, certify, minimize_auto, start,
@@ -141,130 +141,22 @@ impl Heuristic for Idle {
     }
 }
 
+/// A start that more work improves is repeated with more work; one that does not change makes way for other starts.
 #[test]
 fn what_gains_from_more_work_gets_more() {
     let smooth = Quadratic::from_data(data(40, 48, 1).view()).unwrap();
     let signature = Signature::stiefel(48);
     let penalty = Penalty::l0(1e-9);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
-    let heuristics: Vec<Box<dyn Heuristic>> = vec![
-        Box::new(Slow),
-        Box::new(Idle),
-        Box::new(Idle),
-        Box::new(Idle),
-    ];
+    let heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Slow), Box::new(Idle)];
     let auto = counted(20_000_000);
     let threads = Threads::serial();
     let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
     let answer = answer.unwrap();
     let slow = answer.runs.iter().filter(|run| run.heuristic == "slow");
     let work: Vec<f64> = slow.map(|run| run.work).collect();
-    // The race, the longer run, and again because that gained where changes of the best point do not.
-    assert!(
-        work.len() > 2 && work[1] > work[0] && work[2] > 1.2 * work[1],
-        "{work:?}"
-    );
-}
-
-/// The work of the runs after a race between a slow heuristic, which wins it, and an idle one, and what a step counts for.
-fn after_a_race(r: usize, penalty: &Penalty) -> (Vec<(String, f64)>, f64) {
-    let smooth = Quadratic::from_data(data(60, 1000, 3).view()).unwrap();
-    let signature = Signature::stiefel(1000);
-    let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
-    let heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Slow), Box::new(Idle)];
-    let phase = |entries, share| Phase {
-        entries,
-        from: From::Scratch,
-        share,
-        rounds: 1,
-        polish: Polish::Never,
-    };
-    let both = [("slow", 1), ("idle", 1)].map(|(name, runs)| (name.to_owned(), runs));
-    let plan = Plan {
-        phases: vec![
-            phase(Entries::Named(both.to_vec()), 0.2),
-            phase(Entries::Best(2), 0.4),
-        ],
-    };
-    let auto = counted(2_000_000_000).with_plan(plan);
-    let threads = Threads::serial();
-    let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
-    let answer = answer.unwrap();
-    let runs = answer.runs.iter().filter(|run| run.heuristic != "polish");
-    let runs: Vec<(String, f64)> = runs.map(|run| (run.heuristic.clone(), run.work)).collect();
-    assert_eq!((&*runs[0].0, &*runs[1].0), ("slow", "idle"));
-    (runs[2..].to_vec(), answer.profile.unwrap().step)
-}
-
-#[test]
-fn where_the_steps_of_a_count_are_costly_the_best_of_a_race_goes_on_alone() {
-    let names = |runs: &[(String, f64)]| runs.iter().map(|run| run.0.clone()).collect::<Vec<_>>();
-    let (cheap, step) = after_a_race(30, &Penalty::l0(1e-9));
-    assert!(step < 2e7, "{step:e}");
-    assert_eq!(names(&cheap), ["slow", "idle"]);
-    let (costly, step) = after_a_race(34, &Penalty::l0(1e-9));
-    assert!(step >= 2e7, "{step:e}");
-    assert_eq!(names(&costly), ["slow"]);
-    assert!(costly[0].1 > 3.0 * cheap[0].1, "{costly:?} {cheap:?}");
-    // Only for counts.
-    let (other, _) = after_a_race(34, &Penalty::l1(1e-9));
-    assert_eq!(names(&other), ["slow", "idle"]);
-}
-
-/// The first rows, with a name and a prior.
-struct Ranked(&'static str, Prior);
-
-impl Heuristic for Ranked {
-    fn name(&self) -> &'static str {
-        self.0
-    }
-
-    fn fits(&self, _: &Profile, improve: bool) -> Option<Prior> {
-        (!improve).then_some(self.1)
-    }
-
-    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let (n, r) = task.rotated().dim();
-        Some(start::identity(n, r))
-    }
-}
-
-#[test]
-fn if_solutions_are_dense_and_steps_costly_the_most_promising_heuristic_runs_alone() {
-    let smooth = Quadratic::from_data(data(60, 1000, 3).view()).unwrap();
-    let signature = Signature::stiefel(1000);
-    let penalty = Penalty::l1(1e-9);
-    let threads = Threads::serial();
-    let restarts = |r: usize, least: [f64; 3]| {
-        let problem = Problem::new(&smooth, &penalty, &signature, r).unwrap();
-        let success = [0.9, 0.5, 0.2];
-        let ranked = |k: usize| {
-            Ranked(
-                ["first", "second", "third"][k],
-                Prior::new(success[k], least[k]),
-            )
-        };
-        let heuristics: Vec<Box<dyn Heuristic>> = (0..3)
-            .map(|k| Box::new(ranked(k)) as Box<dyn Heuristic>)
-            .collect();
-        let auto = counted(2_000_000_000);
-        let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
-        let answer = answer.unwrap();
-        assert!(answer.profile.unwrap().is_dense());
-        let names = answer.runs.iter().map(|run| run.heuristic.clone());
-        let mut names: Vec<String> = names.filter(|name| name != "polish").collect();
-        names.sort();
-        names
-    };
-    for (r, count) in [(30, 2), (34, 1)] {
-        assert_eq!(restarts(r, [1.0; 3]), ["first", "second"][..count]);
-        // Of two with the same needs the order is that of the priors, whatever the limit.
-        assert_eq!(restarts(r, [1e4; 3]), ["first", "second"][..count]);
-    }
-    // A heuristic that cannot make its iterations comes after one that can.
-    assert_eq!(restarts(34, [1e4, 1.0, 1.0]), ["second"]);
-    assert_eq!(restarts(30, [1e4, 1.0, 1.0]), ["second", "third"]);
-    assert_eq!(restarts(34, [20.0, 20.0, 1.0]), ["first"]);
+    assert!(work.len() > 2, "{work:?}");
+    assert!(work.windows(2).all(|w| w[1] > 1.2 * w[0]), "{work:?}");
 }
 
 /// Takes all the time there is, and comes to nothing.
@@ -306,86 +198,66 @@ fn a_point_that_needs_no_steps_is_found_before_anything_else() {
     assert!(answer.solution.objective < answer.solution.history[0].objective);
 }
 
+/// Only the makers that the caller names run, from new starts and from the incumbent.
 #[test]
-fn a_plan_is_carried_out() {
+fn named_makers_run_alone() {
     let smooth = Quadratic::from_data(data(20, 24, 2).view()).unwrap();
-    let named =
-        |names: &[&str]| Entries::Named(names.iter().map(|n| ((*n).to_owned(), 1)).collect());
-    let phase = |entries, from, rounds, polish| Phase {
-        entries,
-        from,
-        share: 0.5,
-        rounds,
-        polish,
+    let named = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        counted(200_000_000).with_makers(names)
     };
-    let plan = Plan {
-        phases: vec![
-            phase(named(&["varimax", "path"]), From::Scratch, 1, Polish::Never),
-            phase(Entries::Best(1), From::Scratch, 1, Polish::Best(1)),
-            phase(named(&["forward"]), From::Incumbent, 2, Polish::Each),
-        ],
-    };
-    let answer = solve(
-        &smooth,
-        &Penalty::l0(0.05),
-        3,
-        &Auto::default().with_plan(plan),
-        2,
-    );
-    let names: Vec<(&str, bool)> = answer
-        .runs
-        .iter()
-        .map(|run| (&*run.heuristic, run.improve))
-        .collect();
-    assert_eq!(names[..2], [("varimax", false), ("path", false)]);
-    assert!(["varimax", "path"].contains(&names[2].0));
-    assert_eq!(names[3], ("polish", false));
-    assert!(names[4..].contains(&("forward", true)));
-    assert!(
-        names[4..]
-            .iter()
-            .all(|run| *run == ("forward", true) || run.0 == "polish")
-    );
-    let profile = answer.profile.unwrap();
-    assert_eq!((profile.rows, profile.components), (24, 3));
-    // The rest is what the runs begin with: a rough basis, and bounds on the spectrum.
-    let runs: f64 = answer.runs.iter().map(|run| run.work).sum();
-    assert!(0.0 < runs && runs < answer.solution.work);
-    let unknown = Plan {
-        phases: vec![phase(named(&["luck"]), From::Scratch, 1, Polish::Never)],
-    };
+    for makers in [
+        &["varimax", "path"][..],
+        &["forward"],
+        &["supports", "splitting"],
+    ] {
+        let answer = solve(&smooth, &Penalty::l0(0.05), 3, &named(makers), 2);
+        let own = |run: &&orthobcd::search::Run| run.heuristic != "polish";
+        let runs: Vec<_> = answer.runs.iter().filter(own).collect();
+        assert!(
+            runs.iter().all(|run| makers.contains(&&*run.heuristic)),
+            "{makers:?}"
+        );
+        for maker in makers {
+            assert!(runs.iter().any(|run| run.heuristic == *maker), "{maker}");
+        }
+        let profile = answer.profile.unwrap();
+        assert_eq!((profile.rows, profile.components), (24, 3));
+        // The rest is what the runs begin with: a rough basis, and bounds on the spectrum.
+        let runs: f64 = answer.runs.iter().map(|run| run.work).sum();
+        assert!(0.0 < runs && runs < answer.solution.work);
+    }
     let signature = Signature::stiefel(24);
     let problem = Problem::new(&smooth, &Penalty::NONNEGATIVE, &signature, 3).unwrap();
-    let auto = Auto::default().with_plan(unknown);
+    let auto = named(&["luck"]);
     let refused = minimize_auto(&problem, None, &auto, &Threads::serial(), &mut Unwatched);
     assert!(refused.unwrap_err().to_string().contains("luck"));
 }
 
-/// The same bits with one thread and with two, beside threads that keep every core busy.
+/// The runs of a smaller limit are the first ones of a larger limit, and F is never higher.
 #[test]
-fn a_plan_is_carried_out_without_limits_on_many_rows_too() {
-    let smooth = Quadratic::from_data(data(40, 1000, 4).view()).unwrap();
-    let phase = |entries, from| Phase {
-        entries,
-        from,
-        share: 0.3,
-        rounds: usize::MAX,
-        polish: Polish::Never,
-    };
-    let varimax = Entries::Named(vec![("varimax".to_owned(), 1)]);
-    let plan = Plan {
-        phases: vec![
-            phase(varimax, From::Scratch),
-            phase(Entries::Fitting, From::Incumbent),
-        ],
-    };
-    let auto = Auto::default().with_plan(plan);
-    let answer = solve(&smooth, &Penalty::l0(0.05), 5, &auto, 2);
-    let changes = answer.runs.iter().filter(|run| run.improve);
-    let changed: f64 = changes.map(|run| run.work).sum();
-    assert!(changed > 0.1 * answer.solution.work, "{changed:e}");
+fn a_limit_cuts_the_sequence() {
+    let smooth = Quadratic::from_data(data(30, 40, 2).view()).unwrap();
+    for penalty in [Penalty::l0(0.05), Penalty::l1(0.05), Penalty::NONNEGATIVE] {
+        let mut before: Option<AutoSolution> = None;
+        for work in [1_000_000, 10_000_000, 40_000_000, 160_000_000] {
+            let answer = solve(&smooth, &penalty, 3, &counted(work), 1);
+            if let Some(before) = &before {
+                assert!(answer.solution.objective <= before.solution.objective);
+                for (a, b) in before.runs.iter().zip(&answer.runs) {
+                    assert_eq!((&a.heuristic, a.objective), (&b.heuristic, b.objective));
+                }
+            }
+            before = Some(answer);
+        }
+        let last = before.unwrap();
+        let again = solve(&smooth, &penalty, 3, &counted(last.solution.work as u64), 3);
+        assert_eq!(again.solution.x, last.solution.x);
+        assert_eq!(again.solution.work, last.solution.work);
+    }
 }
 
+/// The same bits with one thread and with two, beside threads that keep every core busy.
 #[test]
 fn counted_work_gives_the_same_bits_whatever_the_load() {
     let smooth = Quadratic::from_data(data(30, 60, 3).view()).unwrap();
@@ -425,25 +297,11 @@ fn the_order_of_the_rows_and_a_constant_do_not_matter() {
     let mut shifted = c.clone();
     shifted.diag_mut().mapv_inplace(|v| v + 2.0);
     let permuted = c.select(Axis(0), &order).select(Axis(1), &order);
-    let names = ["path", "splitting", "varimax"].map(str::to_owned).to_vec();
-    let plan = Plan {
-        phases: vec![Phase {
-            entries: Entries::Named(names.into_iter().map(|name| (name, 1)).collect()),
-            from: From::Scratch,
-            share: 0.9,
-            rounds: 1,
-            polish: Polish::Best(2),
-        }],
-    };
+    let names = ["path", "varimax"].map(str::to_owned).to_vec();
+    let auto = counted(20_000_000).with_makers(names);
     let run = |c: &Array2<f64>| {
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
-        solve(
-            &smooth,
-            &Penalty::l0(0.3),
-            3,
-            &Auto::default().with_plan(plan.clone()),
-            1,
-        )
+        solve(&smooth, &Penalty::l0(0.3), 3, &auto, 1)
     };
     let plain = run(&c);
     let size = plain.solution.objective.abs();

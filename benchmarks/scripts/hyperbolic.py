@@ -341,7 +341,7 @@ def nonsmooth(repeats: int, seeds: int = 100, starts: int = 60) -> None:
             ob.solve(
                 problem,
                 ob.hyperbolic.random_j_orthogonal(j, 0.5, 10_000 * (seed + 1) + k),
-                solver=ob.Auto(n_starts=1),
+                solver=ob.Auto(makers=["given"]),
                 max_sweeps=1_000_000,
             ).objective
             for k in range(starts)

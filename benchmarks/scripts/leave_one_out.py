@@ -3,8 +3,8 @@
 ``ORTHOBCD_DATA=<folder> python scripts/leave_one_out.py [--max-work 1] [--seeds 2]
 [--first-seed 0] [--only l0] [--without exchange]``
 solves problems of every kind (real and random data, all penalties, linear terms, D, det X = 1,
-functions, mixed signatures). The plan has short restarts, longer restarts of the best, and
-improvements. The search runs with the heuristics of the default search, and without each in turn.
+functions, mixed signatures). The search runs with the makers of the default search, and without
+each in turn.
 Work is counted, so that objectives do not depend on the load of the machine. The table has a row
 for each heuristic and kind of problem. Columns count the solves without the heuristic, those where
 it found the incumbent, and those that ended higher or lower without it (by more than 1e-6 of |F|).
@@ -22,7 +22,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -120,46 +120,31 @@ def problems(folder: Path) -> Iterator[tuple[str, str, Any]]:
             )
 
 
-def plan(scratch: list[str], improve: list[str]) -> list[ob.Phase]:
-    """Short restarts, longer restarts of the best, improvements of the incumbent."""
-    return [
-        ob.Phase(scratch, share=0.25, polish=2),
-        ob.Phase(best=2, share=0.4, polish=2),
-        ob.Phase(improve, improve=True, share=0.9),
-    ]
-
-
-def taken(problem: Any, work: float) -> tuple[list[str], list[str]]:
-    """The heuristics of the default search: restarts, and improvements."""
+def taken(problem: Any, work: float) -> list[str]:
+    """The makers of the default search."""
     runs = []
     for seed in range(2):
         found = ob.solve(problem, max_work=work, seed=seed, n_threads=1)
         runs += found.search.runs if found.search is not None else []
-    runs = [run for run in runs if run.heuristic not in ("polish", "given")]
-    scratch = list(dict.fromkeys(run.heuristic for run in runs if not run.improve))
-    return scratch, list(dict.fromkeys(run.heuristic for run in runs if run.improve)) or scratch
+    known = get_args(ob.solvers.Maker)
+    return list(dict.fromkeys(run.heuristic for run in runs if run.heuristic in known))
 
 
 def measure(
     problem: Any, work: float, seeds: range, without: list[str] | None
 ) -> Iterator[tuple[str, bool, float]]:
     """Yields a heuristic, whether it found the incumbent, and the relative loss without it."""
-    scratch, improve = taken(problem, work)
+    names = taken(problem, work)
 
-    def solved(scratch: list[str], improve: list[str], seed: int) -> Any:
-        solver = ob.Auto(plan=plan(scratch, improve))
+    def solved(makers: list[str], seed: int) -> Any:
+        solver = ob.Auto(makers=makers)
         return ob.solve(problem, solver=solver, max_work=work, seed=seed, n_threads=1)
 
-    names = list(dict.fromkeys([*scratch, *improve]))
     tried = [name for name in names if without is None or name in without]
     for seed in seeds if len(names) > 1 and tried else ():
-        whole = solved(scratch, improve, seed)
+        whole = solved(names, seed)
         for name in tried:
-            left = [[other for other in some if other != name] for some in (scratch, improve)]
-            if not all(left):
-                left = [some or scratch + improve for some in left]
-                left = [[other for other in some if other != name] for some in left]
-            others = solved(left[0], left[1], seed).objective
+            others = solved([other for other in names if other != name], seed).objective
             finder = (whole.search.strategy or "").startswith(name)
             yield name, finder, relative(whole.objective, others)
 

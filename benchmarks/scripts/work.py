@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import orthobcd as ob
-from orthobcd.solvers import Strategy
+from orthobcd.solvers import Maker
 
 COMPONENTS = 5
 
@@ -61,9 +61,9 @@ def runs(matrix: Any, work: float) -> Iterator[tuple[str, float, float]]:
     }
     for name, penalty in penalties.items():
         problem = ob.StiefelProblem(plain.smooth, penalty, COMPONENTS)
-        alone = () if isinstance(penalty, ob.Cardinality | ob.RowSparse) else get_args(Strategy)
+        alone = () if isinstance(penalty, ob.Cardinality | ob.RowSparse) else get_args(Maker)
         for heuristic in (None, *alone):
-            solver = None if heuristic is None else ob.Auto(strategies=[heuristic])
+            solver = None if heuristic is None else ob.Auto(makers=[heuristic])
             begun = time.process_time()
             try:
                 result = ob.solve(problem, solver=solver, max_work=work, n_threads=1)

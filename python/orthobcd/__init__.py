@@ -52,7 +52,7 @@ from .sklearn import (
     choose_n_components,
     support_stability,
 )
-from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Phase
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation
 from .solving import Progress, solve, value
 
 __all__ = [
@@ -80,7 +80,6 @@ __all__ = [
     "NonnegativePCA",
     "NonnegativePCAProblem",
     "OrthogonalNMF",
-    "Phase",
     "PiecewiseQuadratic",
     "Problem",
     "Progress",

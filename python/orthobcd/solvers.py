@@ -20,7 +20,7 @@ from ._internal.checks import (
     as_optional_int,
 )
 
-__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Phase", "Solver"]
+__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Solver"]
 
 WorkingSet = Literal["random", "cyclic", "wss-sv", "wss-or", "tiled"]
 MixedWorkingSet = Literal["tiled", "random", "cyclic"]
@@ -31,7 +31,7 @@ Update = Literal["gauss-seidel", "jacobi"]
 Curvature = Literal["exact", "scalar"]
 Side = Literal["rows", "columns", "both"]
 StepRule = Literal["bound", "adaptive", "accumulated"]
-Strategy = Literal[
+Maker = Literal[
     "splitting",
     "smoothed",
     "reheated",
@@ -43,9 +43,13 @@ Strategy = Literal[
     "opening",
     "dense",
     "partition",
+    "exchange",
+    "renewed",
+    "cycles",
+    "random",
+    "perturbation",
+    "given",
 ]
-Change = Literal["exchange", "renewed", "cycles"]
-Mixed = Literal["random", "perturbation"]
 
 
 STAGE_TOLERANCE = 1e-5
@@ -241,99 +245,24 @@ def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ..
 
 
 @dataclass(frozen=True)
-class Phase(Checked):
-    """A phase of the search of `Auto`: restarts, or improvements of the incumbent.
-
-    Parameters
-    ----------
-    heuristics : sequence of str, optional
-        Heuristics of the phase (see `Auto`; with a mixed signature "random" and "perturbation"),
-        each run as often as it is named. By default all that fit the problem, as the limits allow.
-        With ``improve`` also "exchange" (adds and drops of single entries; for ℓ0, where C is not
-        available), "renewed" (replaces some columns by random ones; for a `SmoothFunction`) and
-        "cycles" (even permutations of the rows; for ``determinant=1``).
-    best : int, optional
-        Run the `best` heuristics with the lowest objectives in the phase before, instead of
-        ``heuristics``.
-    n_heuristics : int, optional
-        Run the `n_heuristics` heuristics with the highest prior among those that fit the problem,
-        instead of ``heuristics``.
-    improve : bool, default False
-        False: restarts. True: improvements of the incumbent, in rounds; a heuristic is chosen by
-        its gain per work so far.
-    share : float, default 0.5
-        Share, in (0, 1], of the time or work that is left when the phase begins.
-    max_rounds : int, optional
-        Largest number of rounds, with ``improve``.
-    polish : int, optional
-        Number of best points that are polished by exact pairs and tangent steps at the end of the
-        phase. By default every point near the incumbent is polished, at once.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If an option is out of range.
-
-    Examples
-    --------
-    >>> import numpy as np, orthobcd as ob
-    >>> A = np.random.default_rng(0).standard_normal((30, 12))
-    >>> plan = [ob.Phase(("path", "varimax"), polish=1), ob.Phase(improve=True, max_rounds=2)]
-    >>> result = ob.solve(ob.SparsePCAProblem(A, 2, ob.L0(1.0)), solver=ob.Auto(plan=plan))
-    >>> [run.heuristic for run in result.search.runs][:2]
-    ['path', 'varimax']
-    """
-
-    heuristics: Sequence[Strategy | Change | Mixed] | None = None
-    best: int | None = None
-    n_heuristics: int | None = None
-    improve: bool = False
-    share: float = 0.5
-    max_rounds: int | None = None
-    polish: int | None = None
-
-    def __post_init__(self) -> None:
-        self._set(
-            best=as_optional_int("best", self.best, 1),
-            n_heuristics=as_optional_int("n_heuristics", self.n_heuristics, 1),
-            improve=as_bool("improve", self.improve),
-            share=as_float("share", self.share, minimum=0.0),
-            max_rounds=as_optional_int("max_rounds", self.max_rounds, 1),
-            polish=as_optional_int("polish", self.polish, 0),
-        )
-        if not 0.0 < self.share <= 1.0:
-            raise ValueError(f"share must be above 0 and at most 1, got {self.share}")
-        self._set(
-            heuristics=_names(
-                "heuristics",
-                self.heuristics,
-                (*get_args(Strategy), *get_args(Change), *get_args(Mixed)),
-            )
-        )
-
-
-@dataclass(frozen=True)
 class Auto(Checked):
-    """Search by several heuristics: restarts, then improvements of the incumbent; the default.
+    """Search by several makers of points; the default.
 
     Parameters
     ----------
-    n_starts : int, optional
-        Number of restarts; by default one of every heuristic that fits the problem, as the limits
-        allow.
-    strategies : sequence of str, optional
-        Heuristics of the restarts, in this order, instead of those chosen for the problem:
-        "splitting" (annealed ADMM), "smoothed" (gradient descent on a smoothed penalty), "reheated"
-        (the same over a short range of the smoothing, which is raised repeatedly; for ℓ1),
-        "supports" (annealed disjoint supports), "forward" (forward selection on disjoint supports),
-        "path" (decreasing λ from the closed-form optimum),
-        "partition" (for X ≥ 0 alternates between the columns and the assignment of rows to them,
-        else random), "spectral", "varimax", "opening" (the best of disjoint supports and truncated
-        axes with many numbers of nonzeros), "dense" (random).
-    plan : sequence of Phase, optional
-        The phases of the search. By default short restarts of all heuristics that fit the problem,
-        then longer restarts of the best of them, then improvements. Each improvement runs the
-        heuristic with the highest gain per work.
+    makers : sequence of str, optional
+        Makers that run, instead of those chosen for the problem: "splitting" (annealed ADMM),
+        "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same over a short range
+        of the smoothing, which is raised repeatedly; for ℓ1), "supports" (annealed disjoint
+        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
+        closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
+        assignment of rows to them, else random), "spectral", "varimax", "opening" (the best of
+        truncated axes with many numbers of nonzeros), "dense" (random), "given" (the point
+        ``x0``). Improvements of the best point: most of these, "exchange" (adds and drops of single
+        entries; for ℓ0, where C is not available), "renewed" (replaces some columns by random
+        ones; for a `SmoothFunction`) and "cycles" (even permutations of the rows; for
+        ``determinant=1``). With a mixed signature: "random" and "perturbation". Must be None under
+        a limit on nonzeros or rows.
 
     Raises
     ------
@@ -342,9 +271,12 @@ class Auto(Checked):
 
     Notes
     -----
-    Heuristics run in parallel, one per thread. Work is counted: unless ``max_time`` ends a search,
-    the result depends on the seed alone. The work of a search grows with the size of the problem: a
-    second or two up to 1000 rows, at most about ten; ``effort`` of `solve` scales it.
+    A search is a fixed sequence of rounds of jobs, which depends on the problem and the seed alone.
+    ``max_time``, ``max_work`` and Ctrl-C cut it after a job, so that more time or work never gives a
+    higher objective, and ``max_work=result.work`` repeats the search with the same bits. Jobs run in
+    parallel; the number of threads changes nothing else. The search ends by itself: at a known
+    optimum, when different starts have led to the same point, when as much work again has brought
+    nothing, or after some multiple of the work of a step; ``effort`` of `solve` scales this.
     ``max_sweeps`` limits the pair sweeps of all descents together, and excludes improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those
@@ -356,32 +288,22 @@ class Auto(Checked):
     With a mixed signature (`JOrthogonalProblem`) the starts are ``x0`` and ``R @ x0`` for random
     J-orthogonal R. From each start, pairs of rows and columns alternate with tangent
     proximal-gradient steps until neither lowers F: pairs alone stop at kinks that are not critical
-    points. Then the incumbent is perturbed and descends again. ``strategies`` must be None.
+    points. Then the incumbent is perturbed and descends again.
 
     Examples
     --------
     >>> import numpy as np, orthobcd as ob
     >>> A = np.random.default_rng(0).standard_normal((30, 12))
     >>> problem = ob.SparsePCAProblem(A, 2, ob.L0(1.0))
-    >>> result = ob.solve(problem, solver=ob.Auto(strategies=["path", "varimax"]))
-    >>> [run.heuristic for run in result.search.runs if run.heuristic != "polish"][:2]
-    ['path', 'varimax']
+    >>> result = ob.solve(problem, solver=ob.Auto(makers=["path", "varimax"]))
+    >>> {run.heuristic for run in result.search.runs} <= {"path", "varimax", "polish"}
+    True
     """
 
-    n_starts: int | None = None
-    strategies: Sequence[Strategy] | None = None
-    plan: Sequence[Phase] | None = None
+    makers: Sequence[Maker] | None = None
 
     def __post_init__(self) -> None:
-        self._set(
-            n_starts=as_optional_int("n_starts", self.n_starts, 1),
-            strategies=_names("strategies", self.strategies, get_args(Strategy)),
-        )
-        if self.plan is not None:
-            phases = tuple(self.plan)
-            if not phases or not all(isinstance(phase, Phase) for phase in phases):
-                raise TypeError("plan must be a sequence of Phase, with one at least")
-            self._set(plan=phases)
+        self._set(makers=_names("makers", self.makers, get_args(Maker)))
 
 
 @dataclass(frozen=True)

@@ -332,9 +332,8 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
         penalty = type(problem.penalty).__name__
         if not isinstance(solver, Auto):
             raise TypeError(f"solver must be an Auto for a {penalty}, got {type(solver).__name__}")
-        for name in ("n_starts", "strategies", "plan"):
-            if getattr(solver, name) is not None:
-                raise ValueError(f"{name} of Auto must be None for a {penalty}")
+        if solver.makers is not None:
+            raise ValueError(f"makers of Auto must be None for a {penalty}")
         return _core.solve_auto
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver

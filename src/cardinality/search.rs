@@ -287,7 +287,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     monitor: &mut dyn Monitor,
 ) -> AutoSolution {
     let (options, threads) = (limited.options, limited.threads);
-    let clock = &Clock::with_unit(limited.started, options.max_time, true);
+    let clock = &Clock::new(limited.started, options.max_time);
     let limit = limit(options, limited.form, limited.problem.components);
     let mut incumbent = SparseIncumbent::new(limited.problem, clock, options, monitor);
     let mut least = f64::NEG_INFINITY;
@@ -603,7 +603,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             }
             let left = (length - work.spent()).max(0.0);
             let stationary = &mut chain.stationary;
-            let is_stationary = work.part(work.units(OVERDUE * length), |work| {
+            let is_stationary = work.part(OVERDUE * length, |work| {
                 self.space.descend(&mut state, stationary, left, work)
             });
             charge(chain);

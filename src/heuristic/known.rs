@@ -149,7 +149,7 @@ impl<'a> Known<'a> {
         profile.penalty_share =
             problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
-        if let Some((optimum, spent)) = known_optimum(problem, work.left_work(), threads, &go_on) {
+        if let Some((optimum, spent)) = known_optimum(problem, work.left(), threads, &go_on) {
             work.spend(spent);
             profile.optimum = Some(optimum);
         }

@@ -34,8 +34,7 @@ impl Heuristic for Opening {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let oracle = task.oracle;
-        let units = oracle.work.clock.units(WORK);
-        oracle.work.part(units, |work| best_point(task, work))
+        oracle.work.part(WORK, |work| best_point(task, work))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::linalg::inner;
 use crate::manifold::{Manifold, polar};
 use crate::objective::{self, QuadraticForm, value_while};
 use crate::problem::Problem;
-use crate::solver::{Control, Monitor, Options};
+use crate::solver::{Control, Monitor, Options, Status};
 use crate::threads::Threads;
 
 /// Cost of a product in single precision, relative to double precision.
@@ -182,7 +182,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// Returns the work of a product C X, or of a value and gradient.
-    fn product_work(&self) -> f64 {
+    pub(crate) fn product_work(&self) -> f64 {
         objective::gradient_work(self.problem.smooth, self.columns())
     }
 
@@ -244,6 +244,7 @@ impl<'a> Oracle<'a> {
 
     /// Evaluates f anew; None if the time ran out.
     pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> Option<f64> {
+        self.work.spend(self.product_work());
         let go_on = || !self.work.expired();
         match self.form {
             Some(form) => value_while(form, x.view(), &self.threads, &go_on),
@@ -292,6 +293,13 @@ impl<'a> Oracle<'a> {
     /// Returns the [magnitude](Problem::magnitude) of F for values of f and h.
     pub(crate) fn magnitude(&self, smooth: f64, penalty: f64) -> f64 {
         self.problem.magnitude(smooth, penalty, self.mean)
+    }
+
+    /// Stops the solve if a part of the task was cut by the time limit or the monitor.
+    pub(crate) fn end_if_cut(&self, status: Status) {
+        if matches!(status, Status::MaxTime | Status::Interrupted) {
+            self.work.clock.stop();
+        }
     }
 
     /// Limits `options` of pair sweeps to the remaining work and time of the task.

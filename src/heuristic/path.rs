@@ -15,6 +15,9 @@ const RAISE: (f64, f64) = (1.5, 3.0);
 /// Tolerance of the last stage; the search polishes the result.
 const TOLERANCE: f64 = 1e-7;
 
+/// Evaluations of f at the start and the end of a stage.
+const EVALUATIONS: f64 = 3.0;
+
 /// The path from the optimum of a large λ.
 pub(super) struct Path;
 
@@ -60,7 +63,9 @@ impl Heuristic for Path {
             &mut ClockMonitor(clock),
         )
         .ok()?;
-        task.oracle.work.spend(path.solution.work);
+        task.oracle.end_if_cut(path.solution.status);
+        let values = EVALUATIONS * path.path.len() as f64 * task.oracle.product_work();
+        task.oracle.work.spend(path.solution.work + values);
         Some(path.solution.x)
     }
 }

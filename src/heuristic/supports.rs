@@ -82,7 +82,7 @@ impl Heuristic for Forward {
         // With many nonzeros, the columns of C would take more than the remaining work.
         let nonzeros = |x: &Array2<f64>| x.iter().filter(|v| **v != 0.0).count();
         let rows = task.from.map_or(0, nonzeros);
-        if rows as f64 * covariance.first_use() > task.oracle.work.left_work() {
+        if rows as f64 * covariance.first_use() > task.oracle.work.left() {
             return None;
         }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);

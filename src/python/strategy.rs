@@ -14,54 +14,13 @@ use super::{Instance, Returned, StartPoint, solution_dict};
 use crate::certificate::certify_while;
 use crate::continuation::largest_lambda_while;
 use crate::heuristic::Profile;
-use crate::search::{Auto, AutoSolution, Entries, Phase, Plan, Polish, Run, Stages, follow_path};
+use crate::search::{Auto, AutoSolution, Run, Stages, follow_path};
 use crate::{Options, Side};
 
 /// `orthobcd.Auto`.
 #[derive(FromPyObject)]
 pub(super) struct AutoOptions {
-    n_starts: Option<usize>,
-    strategies: Option<Vec<String>>,
-    plan: Option<Vec<PhaseOptions>>,
-}
-
-/// `orthobcd.Phase`.
-#[derive(FromPyObject)]
-struct PhaseOptions {
-    heuristics: Option<Vec<String>>,
-    best: Option<usize>,
-    n_heuristics: Option<usize>,
-    improve: bool,
-    share: f64,
-    max_rounds: Option<usize>,
-    polish: Option<usize>,
-}
-
-impl From<PhaseOptions> for Phase {
-    fn from(given: PhaseOptions) -> Self {
-        Self {
-            entries: match (given.heuristics, given.best.map(Entries::Best)) {
-                (Some(named), _) => {
-                    Entries::Named(named.into_iter().map(|name| (name, 1)).collect())
-                }
-                (None, Some(best)) => best,
-                (None, None) => given
-                    .n_heuristics
-                    .map_or(Entries::Fitting, Entries::HighestPriors),
-            },
-            from: match given.improve {
-                true => crate::search::From::Incumbent,
-                false => crate::search::From::Scratch,
-            },
-            share: given.share,
-            rounds: given.max_rounds.unwrap_or(usize::MAX),
-            polish: match given.polish {
-                Some(0) => Polish::Never,
-                Some(best) => Polish::Best(best),
-                None => Polish::Each,
-            },
-        }
-    }
+    makers: Option<Vec<String>>,
 }
 
 /// Runs the default solver: several starts, the best polished and perturbed.
@@ -82,11 +41,7 @@ pub(super) fn solve_auto<'py>(
         .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
         .transpose()?;
     let auto = Auto {
-        starts: solver.n_starts,
-        strategies: solver.strategies,
-        plan: solver.plan.map(|phases| Plan {
-            phases: phases.into_iter().map(Phase::from).collect(),
-        }),
+        makers: solver.makers,
         options: Options {
             side: if instance.mixed {
                 Side::Both

@@ -1,20 +1,20 @@
 //! The default solver: checks the arguments, prepares the problem, and runs the search.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2, s};
 
-use super::answer;
+use super::answer::{self, first_points};
 use super::incumbent::Incumbent;
 use super::options::Auto;
-use super::phases::{LANES, Search};
-use super::plan::Entries;
 use super::rounds::{COLUMNS, Rounds};
+use super::sequence::Search;
 use crate::cardinality::minimize_limited;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, Prepared, registry};
-use crate::limits::{Clock, RATE, TaskWork};
+use crate::limits::{Clock, TaskWork};
 use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
@@ -23,17 +23,14 @@ use crate::solver::{Monitor, Status, start_within};
 use crate::start;
 use crate::threads::Threads;
 
-/// Speed of the fastest cores, in units of the [`RATE`] of a common one.
-const FASTEST: f64 = 4.0;
-
 /// Minimises F = f + h by a search and returns the incumbent.
 ///
 /// With a mixed signature, `x0` (default: the first r columns of the identity) defines the constraint matrix
-/// XᵀJX, and strategies cannot be chosen.
+/// XᵀJX.
 ///
 /// # Errors
 /// If the problem, the options or the shape of `x0` are invalid, a gradient does not match its f, the
-/// signature is all −1, or strategies are given for a mixed signature or a limit, or are unknown names.
+/// signature is all −1, or makers are given under a limit, or are unknown names.
 pub fn minimize_auto(
     problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
@@ -63,11 +60,7 @@ pub fn minimize_with(
     if let Some(limit) = problem.limit {
         return minimize_limited((problem, limit), x0, &auto.options, threads, monitor);
     }
-    let clock = Clock::with_unit(
-        started,
-        auto.options.max_time,
-        counts(problem, auto, threads),
-    );
+    let clock = Clock::new(started, auto.options.max_time);
     let first = match &x0 {
         Some(x0) => x0.clone(),
         None => {
@@ -81,26 +74,19 @@ pub fn minimize_with(
     if incumbent.status.is_some() || auto.options.max_sweeps == Some(0) {
         return incumbent.finish();
     }
-    if let Some(form) = form
-        && answer::answer(&mut incumbent, form, &clock, threads)
-    {
-        return incumbent.finish();
-    }
-    if let Some(form) = form {
-        answer::first(&mut incumbent, form, threads);
-    }
-    let units = match form {
-        Some(_) => f64::INFINITY,
-        None => {
-            answer::begin(&mut incumbent, threads);
-            answer::PREPARATION * answer::work_left(&incumbent) / clock.rate()
+    let axes = OnceLock::new();
+    let unit = default_work(problem.smooth, problem.components);
+    match form {
+        Some(form) if answer::answer(&mut incumbent, form, unit, threads) => {
+            return incumbent.finish();
         }
-    };
+        Some(form) => first_points(&mut incumbent, (form, &axes), 0..1, threads),
+        None => answer::begin(&mut incumbent, unit, threads),
+    }
     if incumbent.status.is_some() {
         return incumbent.finish();
     }
-    let seconds = answer::TIME * clock.left().unwrap_or(f64::INFINITY);
-    let work = TaskWork::new(&clock, units).within(seconds);
+    let work = TaskWork::ending(&clock, f64::INFINITY, incumbent.end());
     let known = prepared(
         problem,
         (&first, x0.as_ref()),
@@ -108,17 +94,15 @@ pub fn minimize_with(
         &work,
         &mut incumbent,
     );
-    incumbent.prepared = work.spent();
+    let charged = !clock.expired() && incumbent.charge(work.spent());
     match known {
-        Some(known) => {
-            let rounds = Rounds::new(problem, heuristics, &auto.options, (&clock, threads), known);
-            Search::new(rounds, &mut incumbent, auto).run();
+        Some(known) if charged => {
+            let rounds = Rounds::new(problem, heuristics, auto, (&clock, threads), known);
+            Search::new(rounds, &mut incumbent, unit).run(&axes);
         }
         // Preparation fails without a stop if products overflow: no points can be compared.
-        None if incumbent.status.is_none() && !clock.expired() => {
-            incumbent.status = Some(Status::MaxWork);
-        }
-        None => {}
+        None if charged => incumbent.status = incumbent.status.or(Some(Status::MaxWork)),
+        _ => {}
     }
     incumbent.finish()
 }
@@ -165,31 +149,9 @@ fn prepared<'a>(
             }
             (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), work),
         },
-        |_| incumbent.watch(None),
+        |_| incumbent.poll(),
     );
     found.into_iter().flatten().flatten().next()
-}
-
-/// Returns whether work is counted. The clock guides the search, so that every phase gets a share of the time, if the
-/// time limit is too short for a search that ends by itself on the fastest cores; or, without such an end, on common
-/// ones.
-fn counts(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> bool {
-    let options = &auto.options;
-    let Some(limit) = options.max_time else {
-        return true;
-    };
-    if options.max_work.is_some() || options.max_sweeps.is_some() {
-        return true;
-    }
-    if !problem.signature.is_definite() {
-        return options.ends_by_itself();
-    }
-    let work = options.patience() * default_work(problem.smooth, problem.components);
-    let speed = match options.ends_by_itself() {
-        true => FASTEST,
-        false => 1.0,
-    };
-    limit * threads.count().min(LANES) as f64 * speed * RATE >= work
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {
@@ -198,36 +160,18 @@ fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) 
     if !mixed && problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must not be all -1 for Auto"));
     }
-    if mixed && auto.strategies.is_some() {
+    if problem.limit.is_some() && auto.makers.is_some() {
         return Err(Error::invalid(
-            "strategies",
-            "must not be given for a mixed signature",
+            "makers",
+            "must not be given under a limit on nonzeros or rows",
         ));
     }
-    let chosen = auto.starts.is_some() || auto.strategies.is_some() || auto.plan.is_some();
-    if problem.limit.is_some() && chosen {
-        let message = "must not be given, nor a number of starts or a plan, under a limit on nonzeros or rows";
-        return Err(Error::invalid("strategies", message));
-    }
-    if auto.starts == Some(0) {
-        return Err(Error::invalid("n_starts", "must be at least 1, got 0"));
-    }
-    let planned = auto.plan.iter().flat_map(|plan| &plan.phases);
-    let planned = planned.flat_map(|phase| match &phase.entries {
-        Entries::Named(named) => named.iter().map(|(name, _)| name).collect(),
-        _ => Vec::new(),
-    });
     let known = |name: &str| name == "given" || heuristics.iter().any(|h| h.name() == name);
-    let unknown = auto
-        .strategies
-        .iter()
-        .flatten()
-        .chain(planned)
-        .find(|name| !known(name));
+    let unknown = auto.makers.iter().flatten().find(|name| !known(name));
     if let Some(unknown) = unknown {
         let names: Vec<&str> = heuristics.iter().map(|h| h.name()).collect();
         return Err(Error::invalid(
-            "strategies",
+            "makers",
             format!("must be among {}; got {unknown:?}", names.join(", ")),
         ));
     }

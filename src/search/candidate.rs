@@ -203,7 +203,7 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
 /// Returns whether a tangent step fits in the remaining work; with tens of thousands of rows one step takes
 /// seconds.
 fn affordable(oracle: &Oracle<'_>) -> bool {
-    tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.work.left_work()
+    tangent::step_work(oracle.rows(), oracle.columns()) <= oracle.work.left()
 }
 
 /// Alternates exact pairs and tangent steps until neither lowers F. Pairs come first if the signature is
@@ -249,6 +249,7 @@ pub(super) fn polish(
                 break;
             }
         };
+        oracle.end_if_cut(solution.status);
         done += solution.sweeps;
         oracle.work.spend(solution.work);
         best.take(&solution);

@@ -2,18 +2,18 @@
 
 use ndarray::Array2;
 
-use super::candidate::{Candidate, Ran};
+use super::candidate::{Candidate, JobResult, Ran};
 use super::options::Auto;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;
 use crate::manifold::{drift, start_constraint};
 use crate::pair::Recession;
-use crate::pool::Arrival;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::stored::Stored;
+use crate::support::GAIN;
 use crate::threads::Threads;
 
 /// Least seconds between records of an unchanged incumbent, beside the time that recording takes.
@@ -34,8 +34,13 @@ pub(super) struct Incumbent<'a> {
     pub(super) unrecorded: bool,
     pub(super) history: Vec<Record>,
     pub(super) runs: Vec<Run>,
-    /// Work of preparations, in multiply-adds.
-    pub(super) prepared: f64,
+    /// Work of all that was accepted, its limit, and the work at the last decrease of F that is more than rounding.
+    pub(super) spent: f64,
+    limit: f64,
+    pub(super) gained: f64,
+    /// Number of results of the present round that were taken, and which of its results a checkpoint held.
+    pub(super) taken: usize,
+    known: Vec<bool>,
     pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
@@ -77,7 +82,14 @@ impl<'a> Incumbent<'a> {
             unrecorded: false,
             history: Vec::new(),
             runs: Vec::new(),
-            prepared: 0.0,
+            spent: 0.0,
+            limit: auto
+                .options
+                .max_work
+                .map_or(f64::INFINITY, |limit| limit as f64),
+            gained: 0.0,
+            taken: 0,
+            known: Vec::new(),
             profile: None,
             iterations: 0,
             updates: 0,
@@ -96,21 +108,6 @@ impl<'a> Incumbent<'a> {
         incumbent
     }
 
-    /// With a time limit, takes the incumbent of a checkpoint if its F is lower, as the search may differ
-    /// from the one in the file. With counted work it takes nothing, so that the result is reproducible.
-    pub(super) fn take_saved(&mut self) {
-        if self.clock.counts() {
-            return;
-        }
-        let saved = self
-            .monitor
-            .checkpoint()
-            .and_then(|file| file.best(self.best.objective));
-        if let Some(saved) = saved {
-            self.best = saved;
-        }
-    }
-
     /// Begins a round; returns the results of its jobs that a checkpoint holds.
     pub(super) fn recorded(&mut self, jobs: &str, count: usize) -> Vec<Option<Ran>> {
         let mut ran: Vec<Option<Ran>> = (0..count).map(|_| None).collect();
@@ -123,32 +120,60 @@ impl<'a> Incumbent<'a> {
                 ran[index] = Some(run);
             }
         }
-        for (found, _) in ran.iter().flatten() {
-            self.watch(found.as_ref().map(|found| &found.candidate));
-        }
+        self.known = ran.iter().map(Option::is_some).collect();
         ran
     }
 
-    /// Compares a result with the incumbent, and writes it to the checkpoint.
-    pub(super) fn arrive(&mut self, arrival: Option<Arrival<'_, Ran>>) -> Control {
-        let found = arrival.as_ref().and_then(|run| run.value.0.as_ref());
-        let control = self.watch(found.map(|found| &found.candidate));
-        if let Some(Arrival {
-            index,
-            value,
-            whole,
-        }) = arrival
-            && whole
-            && control == Control::Continue
-            && found.is_none_or(|found| found.candidate.is_sound())
+    /// Takes the result of a job of a round, which `report` describes. Results come in their order; the first one that a
+    /// limit cut ends the search.
+    pub(super) fn arrive(
+        &mut self,
+        arrival: Option<(usize, &Ran, bool)>,
+        report: impl Fn(usize, &JobResult) -> Run,
+    ) -> Control {
+        let Some((index, ran, whole)) = arrival else {
+            return self.poll();
+        };
+        if self.status.is_some() || !whole || !self.charge(ran.1) {
+            return Control::Stop;
+        }
+        self.taken = index + 1;
+        let sound = ran
+            .0
+            .as_ref()
+            .is_none_or(|found| found.candidate.is_sound());
+        if sound
+            && !self.known.get(index).is_some_and(|known| *known)
             && let Some(file) = self.monitor.checkpoint()
         {
             let mut payload = (self.clock.seconds(), index).bytes();
-            value.store(&mut payload);
+            ran.store(&mut payload);
             file.add(payload);
         }
-        self.save(false);
-        control
+        match &ran.0 {
+            Some(found) => self.accept(&found.candidate, report(index, found)),
+            None => Control::Continue,
+        }
+    }
+
+    /// Charges the work of a part of the search; false, and the end of the search, if the limit does not allow it.
+    pub(super) fn charge(&mut self, work: f64) -> bool {
+        if self.spent + work > self.limit + 1.0 {
+            self.status = self.status.or(Some(Status::MaxWork));
+            return false;
+        }
+        self.spent += work;
+        true
+    }
+
+    /// Returns the work of a job that [exceeds](Self::charge) the limit.
+    pub(super) fn end(&self) -> f64 {
+        self.limit - self.spent + 2.0
+    }
+
+    /// Returns whether the limit on work is reached.
+    pub(super) fn is_spent(&self) -> bool {
+        self.limit - self.spent < 1.0
     }
 
     /// Writes the checkpoint if it is due or `always` is set.
@@ -182,81 +207,58 @@ impl<'a> Incumbent<'a> {
             .magnitude(self.best.smooth, self.best.penalty, self.constant)
     }
 
-    /// Compares a new point with the incumbent, and polls the monitor.
-    pub(super) fn watch(&mut self, candidate: Option<&Candidate>) -> Control {
-        let mut control = self.monitor.poll();
-        if self.problem.smooth.has_failed() {
-            control = Control::Stop;
-        }
-        if let Some(candidate) = candidate {
-            self.iterations += candidate.iterations;
-            self.updates += candidate.updates;
-            if candidate.objective < self.best.objective {
-                self.best = candidate.clone();
-                self.unrecorded = true;
-            }
-        }
+    /// Polls the monitor, and records the incumbent from time to time.
+    pub(super) fn poll(&mut self) -> Control {
+        let stop = self.monitor.poll() == Control::Stop || self.problem.smooth.has_failed();
         // A slow monitor is called less often, and not at all after the time limit.
         let (recorded, cost) = self.recorded;
         let pause = if self.unrecorded { 0.0 } else { RECORD_SECONDS } + 2.0 * cost;
-        let due = self.clock.seconds() - recorded >= pause;
+        let due = self.clock.seconds() - recorded >= pause && !self.clock.expired();
         // A monitor that has stopped the solve is not called again.
-        if self.status.is_none() && due && !self.clock.expired() && self.record() == Control::Stop {
-            control = Control::Stop;
-        }
-        if control == Control::Stop && self.status.is_none() {
+        if self.status.is_none() && (stop || due && self.record() == Control::Stop) {
             self.status = Some(Status::Interrupted);
         }
-        // With counted work, the target is checked after a round: the order of arrival must not matter.
-        if !self.clock.counts() {
-            self.aim();
-        }
-        if self.status.is_some() {
-            Control::Stop
-        } else {
-            Control::Continue
+        self.save(false);
+        match self.status {
+            Some(_) => Control::Stop,
+            None => Control::Continue,
         }
     }
 
-    /// Stops the search if the target is reached.
-    fn aim(&mut self) {
+    /// Compares a point with the incumbent, and reports the run that made it.
+    pub(super) fn accept(&mut self, candidate: &Candidate, run: Run) -> Control {
+        self.iterations += candidate.iterations;
+        self.updates += candidate.updates;
+        self.runs.push(run);
+        if let Some((status, recession)) = candidate.failed {
+            self.status = self.status.or(Some(status));
+            self.recession = self.recession.or(recession);
+        }
+        if let Some(error) = &candidate.error {
+            self.status = self.status.or(Some(Status::Interrupted));
+            self.error = self.error.take().or(Some(error.clone()));
+        }
+        let as_good = candidate.objective == self.best.objective && candidate.stationary;
+        let lower = candidate.objective < self.best.objective;
+        if lower || as_good && !self.best.stationary {
+            if self.best.objective - candidate.objective > GAIN * self.size() {
+                self.gained = self.spent;
+            }
+            self.best = candidate.clone();
+            self.unrecorded |= lower;
+        }
         let target = self.auto.options.target;
         if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
             self.status = Some(Status::Target);
         }
-    }
-
-    /// Sets the incumbent to the best of `before` and the points of a round. Ties and failures are decided by
-    /// index, not by the order of arrival.
-    pub(super) fn accept_round<'c>(
-        &mut self,
-        before: Candidate,
-        found: impl Iterator<Item = &'c Candidate> + Clone,
-    ) {
-        if let Some((status, recession)) = found.clone().find_map(|found| found.failed) {
-            self.status = self.status.or(Some(status));
-            self.recession = self.recession.or(recession);
-        }
-        if let Some(error) = found.clone().find_map(|found| found.error.clone()) {
-            self.status = self.status.or(Some(Status::Interrupted));
-            self.error = self.error.take().or(Some(error));
-        }
-        self.best = found.fold(before, |best, candidate| {
-            let as_good = candidate.objective == best.objective && candidate.stationary;
-            match candidate.objective < best.objective || (as_good && !best.stationary) {
-                true => candidate.clone(),
-                false => best,
-            }
-        });
-        self.aim();
+        self.poll()
     }
 
     /// # Errors
     /// If a descent found an error in the objective.
     pub(super) fn finish(mut self) -> Result<AutoSolution> {
-        let natural = self.clock.counts()
-            && !self.clock.expired()
-            && self.status.is_some_and(|s| s != Status::Interrupted);
+        let natural =
+            !self.clock.expired() && self.status.is_some_and(|s| s != Status::Interrupted);
         let saved = self.monitor.checkpoint();
         if !natural
             && let Some(saved) = saved.and_then(|file| file.best::<Candidate>(self.best.objective))
@@ -295,7 +297,7 @@ impl<'a> Incumbent<'a> {
                 sweeps: self.iterations / (n * (n - 1) / 2),
                 updates: self.updates,
                 seconds: last.seconds,
-                work: self.prepared + self.runs.iter().map(|run| run.work).sum::<f64>(),
+                work: self.spent,
                 history: self.history,
                 recession: self.recession,
             },

@@ -5,6 +5,7 @@ use ndarray::Array2;
 use super::candidate::{Candidate, JobResult, polish};
 use super::compact::Compact;
 use super::incumbent::Incumbent;
+use super::options::Auto;
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::limits::{Clock, TaskWork};
 use crate::objective::QuadraticForm;
@@ -15,7 +16,7 @@ use crate::solver::Options;
 use crate::threads::Threads;
 
 /// Relative distance from the incumbent within which an improvement is polished.
-const PROMISING: f64 = 1e-2;
+pub(super) const PROMISING: f64 = 1e-2;
 
 /// Work charged for every run, for starting its thread and calling the monitor. With few rows this is most of
 /// a run.
@@ -23,9 +24,6 @@ const RUN: f64 = 5e5;
 
 /// Relative decrease of F after which rows are screened again for X ≥ 0.
 const NEW_ROWS: f64 = 1e-3;
-
-/// Share of the remaining time for a run if work is counted: without the rest its point could not be checked.
-const PUNCTUAL: f64 = 0.9;
 
 /// Share of a run for the heuristic if its point is then polished or completed.
 const HEURISTIC: f64 = 0.7;
@@ -108,6 +106,8 @@ impl Job {
 pub(super) struct Rounds<'a> {
     pub(super) problem: &'a Problem<'a>,
     pub(super) heuristics: &'a [Box<dyn Heuristic>],
+    /// Names of the heuristics that the caller chose.
+    pub(super) makers: &'a Option<Vec<String>>,
     pub(super) options: &'a Options,
     pub(super) clock: &'a Clock,
     pub(super) threads: &'a Threads,
@@ -117,28 +117,21 @@ pub(super) struct Rounds<'a> {
     chosen: Option<(Profile, Basis)>,
     /// F at the point where the rows were screened.
     base: f64,
-    /// Units of the clock used so far, if work is counted.
-    pub(super) spent: f64,
 }
 
 impl<'a> Rounds<'a> {
     pub(super) fn new(
         problem: &'a Problem<'a>,
         heuristics: &'a [Box<dyn Heuristic>],
-        options: &'a Options,
+        auto: &'a Auto,
         (clock, threads): (&'a Clock, &'a Threads),
         (oracle, known, profile): Prepared<'a>,
     ) -> Self {
-        // The work of the preparation counts towards the limit.
-        let spent = if clock.counts() {
-            oracle.work.spent()
-        } else {
-            0.0
-        };
         Self {
             problem,
             heuristics,
-            options,
+            makers: &auto.makers,
+            options: &auto.options,
             clock,
             threads,
             whole: Space {
@@ -149,7 +142,6 @@ impl<'a> Rounds<'a> {
             compact: None,
             chosen: None,
             base: f64::INFINITY,
-            spent,
         }
     }
 
@@ -168,8 +160,8 @@ impl<'a> Rounds<'a> {
             return;
         }
         self.base = value;
-        let work = TaskWork::new(self.clock, f64::INFINITY);
-        let go_on = || !self.clock.expired();
+        let work = TaskWork::ending(self.clock, f64::INFINITY, incumbent.end());
+        let go_on = || !work.expired();
         let (whole, problem, threads) = (&self.whole, self.problem, self.threads);
         let old = &self.compact;
         let made = pool::run(
@@ -189,16 +181,20 @@ impl<'a> Rounds<'a> {
                 let basis = known.basis;
                 Some((compact, (profile, basis)))
             },
-            |_| incumbent.watch(None),
+            |_| incumbent.poll(),
         );
-        incumbent.prepared += work.spent();
-        if self.clock.counts() {
-            self.spent += work.spent();
+        if self.clock.expired() || !incumbent.charge(work.spent()) {
+            return;
         }
         if let Some((compact, chosen)) = made.into_iter().flatten().flatten().next() {
             self.whole.profile.chosen = Some(compact.rows.len());
             (self.compact, self.chosen) = (Some(compact), Some(chosen));
         }
+    }
+
+    /// Returns whether rows are screened.
+    pub(super) fn is_screened(&self) -> bool {
+        self.compact.is_some()
     }
 
     /// Returns whether rows are screened and no other row can matter.
@@ -214,7 +210,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Runs the jobs, each for `slice` units of the clock, and reports them.
+    /// Runs the jobs, each with `slice` of work, and takes their results in order; those after a limit are dropped.
     pub(super) fn run(
         &mut self,
         incumbent: &mut Incumbent<'_>,
@@ -222,9 +218,11 @@ impl<'a> Rounds<'a> {
         from: &[&Array2<f64>],
         slice: f64,
     ) -> Vec<Option<JobResult>> {
-        incumbent.take_saved();
-        let before = incumbent.best.clone();
-        let size = incumbent.size();
+        if jobs.is_empty() || incumbent.status.is_some() {
+            return Vec::new();
+        }
+        let before = incumbent.best.objective;
+        let least = before + PROMISING * incumbent.size();
         let preparation = TaskWork::new(self.clock, f64::INFINITY);
         let small = self
             .compact
@@ -247,22 +245,21 @@ impl<'a> Rounds<'a> {
         let mut names: Vec<&str> = jobs.iter().map(|job| job.label(self.heuristics)).collect();
         names.dedup();
         incumbent.monitor.working(&names.join(", "));
-        let (this, space, best) = (&*self, &space, &before);
+        let (this, space, end) = (&*self, &space, incumbent.end());
         // A single job uses all threads for its products.
         let threads = match jobs.len() {
             1 => self.threads.clone(),
             _ => Threads::serial(),
         };
         let known = incumbent.recorded(&format!("{jobs:?}"), jobs.len());
+        let report = |k: usize, found: &JobResult| jobs[k].report(self.heuristics, found, before);
+        incumbent.taken = 0;
         let found = pool::complete(
             known,
             self.threads.count(),
             self.clock,
             |k| {
-                let following = (jobs.len() - k).div_ceil(this.threads.count()) as f64;
-                let seconds = this.clock.left().unwrap_or(f64::INFINITY);
-                let work = TaskWork::new(this.clock, slice).within(PUNCTUAL * seconds / following);
-                let least = best.objective + PROMISING * size;
+                let work = TaskWork::ending(this.clock, slice, end);
                 let spaces = (space.as_ref(), &threads);
                 let candidate =
                     threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
@@ -275,21 +272,10 @@ impl<'a> Rounds<'a> {
                 });
                 (found, spent)
             },
-            |arrival| incumbent.arrive(arrival),
+            |arrival| incumbent.arrive(arrival, report),
         );
-        if self.clock.counts() {
-            // A failed run also costs work.
-            self.spent += found.iter().flatten().map(|(_, work)| work).sum::<f64>();
-        }
-        let found: Vec<Option<JobResult>> = found.into_iter().map(|run| run?.0).collect();
-        let all = found.iter().flatten();
-        let value = before.objective;
-        incumbent.accept_round(before, all.map(|found| &found.candidate));
-        for (job, found) in jobs.iter().zip(&found) {
-            let report = |found| job.report(self.heuristics, found, value);
-            incumbent.runs.extend(found.as_ref().map(report));
-        }
-        found
+        let taken = found.into_iter().take(incumbent.taken);
+        taken.map(|run| run?.0).collect()
     }
 
     /// Runs one job; the point is returned on all rows. Products may be divided among `threads`.

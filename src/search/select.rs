@@ -3,22 +3,25 @@
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::arms::Arm;
+
 /// Factor by which earlier results are discounted.
 const MEMORY: f64 = 0.7;
 
 /// Probability of choosing a random heuristic.
 const CURIOSITY: f64 = 0.25;
 
-/// Credit of a heuristic.
+/// Credit of an arm.
 #[derive(Debug, Clone)]
 struct Credit {
+    arm: (usize, bool),
     /// Discounted sum of rewards, each from 0 to 1, and of the work, in units of the work per run.
     reward: f64,
     slices: f64,
 }
 
 /// The bandit over the improvement heuristics.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Select {
     credits: Vec<Credit>,
     /// Gain that gets the reward ½.
@@ -26,45 +29,54 @@ pub(super) struct Select {
 }
 
 impl Select {
-    /// Starts every heuristic with its prior as the reward of one run.
-    pub(super) fn new(priors: &[f64]) -> Self {
-        let credits = priors.iter().map(|&prior| Credit {
-            reward: prior,
-            slices: 1.0,
+    /// Returns the credit of an arm; at first its prior is the reward of one run.
+    fn credit(&mut self, arm: &Arm) -> &mut Credit {
+        let key = (arm.heuristic, arm.restricted);
+        let at = self.credits.iter().position(|credit| credit.arm == key);
+        let at = at.unwrap_or_else(|| {
+            self.credits.push(Credit {
+                arm: key,
+                reward: arm.prior.success,
+                slices: 1.0,
+            });
+            self.credits.len() - 1
         });
-        Self {
-            credits: credits.collect(),
-            typical: 0.0,
-        }
+        &mut self.credits[at]
     }
 
-    fn rate(&self, k: usize) -> f64 {
-        self.credits[k].reward / self.credits[k].slices
-    }
-
-    /// Selects `width` heuristics: mostly the best, some at random.
-    pub(super) fn choose(&self, width: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
-        let count = self.credits.len();
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by(|&a, &b| self.rate(b).total_cmp(&self.rate(a)).then(a.cmp(&b)));
-        let best = self.rate(order[0]);
-        let good = order.iter().filter(|&&k| self.rate(k) > 0.5 * best).count();
+    /// Selects `width` arms: mostly the best, some at random.
+    pub(super) fn choose(
+        &mut self,
+        arms: &[Arm],
+        width: usize,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Vec<usize> {
+        let rates: Vec<f64> = (arms.iter())
+            .map(|arm| {
+                let credit = self.credit(arm);
+                credit.reward / credit.slices
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..arms.len()).collect();
+        order.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]).then(a.cmp(&b)));
+        let best = rates[order[0]];
+        let good = order.iter().filter(|&&k| rates[k] > 0.5 * best).count();
         (0..width)
             .map(|w| match rng.random::<f64>() < CURIOSITY {
-                true => rng.random_range(0..count),
+                true => rng.random_range(0..arms.len()),
                 false => order[w % good.max(1)],
             })
             .collect()
     }
 
     /// Records a run that took `slices` times the work per run.
-    pub(super) fn note(&mut self, k: usize, gain: f64, slices: f64) {
+    pub(super) fn note(&mut self, arm: &Arm, gain: f64, slices: f64) {
         let reward = if gain > 0.0 {
             gain / (gain + self.typical)
         } else {
             0.0
         };
-        let credit = &mut self.credits[k];
+        let credit = self.credit(arm);
         credit.reward = MEMORY * credit.reward + reward;
         credit.slices = MEMORY * credit.slices + slices.max(0.05);
     }

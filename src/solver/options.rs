@@ -168,13 +168,9 @@ setters!(Options {
 impl Options {
     /// Limits the work and the time to those that a task has left.
     pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
-        let (max_time, max_work) = match work.clock.counts() {
-            true => (work.clock.left(), Some(work.left() as u64)),
-            false => (Some(work.left()), None),
-        };
         Self {
-            max_time,
-            max_work,
+            max_time: work.clock.left(),
+            max_work: Some(work.left() as u64),
             ..self
         }
     }
@@ -201,16 +197,6 @@ impl Options {
     /// Returns whether a search ends by itself.
     pub(crate) fn ends_by_itself(&self) -> bool {
         self.effort.is_finite()
-    }
-
-    /// Returns the multiple of the default work of a search that ends by itself; 1 for the part of an endless search
-    /// that comes first.
-    pub(crate) fn patience(&self) -> f64 {
-        if self.ends_by_itself() {
-            self.effort
-        } else {
-            1.0
-        }
     }
 
     /// Checks the options of a search with n rows.

@@ -40,9 +40,6 @@ const ADMM_WORK: f64 = 2e9;
 /// Largest work of merging blocks, in multiply-adds.
 const MERGE_WORK: f64 = 1e9;
 
-/// Share of the remaining time for a projection or for ADMM.
-const PATIENCE: f64 = 0.2;
-
 /// Cost of a few eigenvectors of a matrix of more than [`DENSE`] rows, in products with C.
 const KRYLOV: f64 = 60.0;
 
@@ -120,11 +117,12 @@ impl Opening<'_> {
                     price: 0.0,
                 };
                 let point = powers.point(self.directions, true)?;
-                self.within(MERGE_WORK, |work| merged(model, &point, work))
+                self.work
+                    .part(MERGE_WORK, |work| merged(model, &point, work))
             }
             _ if !model.outnumbers_equations() => None,
             _ => {
-                let parts = self.within(2.0 * ADMM_WORK, |work| {
+                let parts = self.work.part(2.0 * ADMM_WORK, |work| {
                     let cut = Cut { model, work };
                     cut.annealed(|| self.rotated.clone(), 0.0, (LEAST_STEPS, ADMM_WORK))
                 });
@@ -152,16 +150,6 @@ impl Opening<'_> {
         rules.keep(&x).then_some(x)
     }
 
-    /// Runs a task within bounded work, or within a share of the remaining time, and charges its work.
-    fn within<T>(&self, work: f64, task: impl FnOnce(&TaskWork<'_>) -> T) -> T {
-        let clock = self.work.clock;
-        let units = match clock.counts() {
-            true => work,
-            false => PATIENCE * clock.left().unwrap_or(f64::INFINITY),
-        };
-        self.work.part(units, task)
-    }
-
     fn cut(&self) -> Cut<'_> {
         Cut {
             model: self.model,
@@ -173,7 +161,7 @@ impl Opening<'_> {
     fn near(&self, parts: Vec<Part>, products: f64) -> Option<Array2<f64>> {
         let (n, r) = self.rotated.dim();
         let work = products * (n * r * (r + 2)) as f64;
-        let x = self.within(work, |work| self.cut().near(parts, work));
+        let x = self.work.part(work, |work| self.cut().near(parts, work));
         x.filter(|x| self.model.rules.keep(x))
     }
 }

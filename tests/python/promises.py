@@ -27,8 +27,8 @@ ARGUMENTS = re.compile(
     r"A|C|D|X|adaptive|alpha|alphas|alpha_scale|batch_size|block_size|callback|center|curvature|effort|"
     r"full_gradient|random_state|"
     r"lam|lams|labels|linear|matchings|matrix|max_epochs|max_sweeps|max_time|mean|n_components|n_nonzero|"
-    r"n_starts|n_threads|penalty|problem|project_x0|proximal|rapidity_bound|ratio|ridge|scale|seed|"
-    r"sense|side|signature|small_batch_size|smooth|solver|step|step_rule|strategies|target|"
+    r"makers|n_starts|n_threads|penalty|problem|project_x0|proximal|rapidity_bound|ratio|ridge|scale|seed|"
+    r"sense|side|signature|small_batch_size|smooth|solver|step|step_rule|target|"
     r"tile_size|tol|update|working_set|x|x0"
 )
 """Argument names with which the message of a refusal begins."""

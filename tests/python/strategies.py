@@ -16,7 +16,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 import orthobcd as ob
-from orthobcd.solvers import Strategy
+from orthobcd.solvers import Maker
 
 from .promises import (
     FEASIBLE,
@@ -296,13 +296,15 @@ class Case:
                 self.say("lams")
             solver = self.obcd() if self.chance(0.5) else ob.OBCD()
             return ob.Continuation(lams=lams, ratio=self.pick(0.6, 0.3, 0.9), solver=solver)
-        strategies = None
+        return self.auto()
+
+    def auto(self) -> ob.Auto:
+        """A search by all makers or by some."""
+        makers = None
         if self.chance(0.6):
-            size = self.integer(1, 4)
-            strategies = tuple(self.pick(*get_args(Strategy)) for _ in range(size))
-        starts = self.pick(None, None, 1, 3)
-        self.say(ob.Auto(n_starts=starts, strategies=strategies))
-        return ob.Auto(n_starts=starts, strategies=strategies)
+            makers = tuple(self.pick(*get_args(Maker)) for _ in range(self.integer(1, 4)))
+        self.say(ob.Auto(makers=makers))
+        return ob.Auto(makers=makers)
 
     def jobcd(self) -> Any:
         """Any solver for mixed signs."""
@@ -310,9 +312,7 @@ class Case:
             self.say("default")
             return None
         if self.chance(0.25):
-            starts = self.pick(None, 1, 2)
-            self.say(f"Auto({starts})")
-            return ob.Auto(n_starts=starts)
+            return self.auto()
         update = self.pick("gauss-seidel", "gauss-seidel", "jacobi", "sampled")
         columns = ["columns"] if update == "gauss-seidel" else []
         side = self.pick("rows", "both", *columns)

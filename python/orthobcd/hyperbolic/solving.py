@@ -107,8 +107,6 @@ def solve_mixed(
     elif isinstance(solver, JOBCD):
         returned, error = _core.solve_pairs(problem, start, False, solver, run, run.watcher)
     else:
-        if solver.strategies is not None:
-            raise ValueError("strategies must be None for a mixed signature")
         returned, error = _core.solve_auto(problem, start, False, solver, run, run.watcher)
     recession = returned.pop("recession", None)
     if recession is not None:

@@ -188,7 +188,7 @@ OBJECTS = [
     *(ob.RowSparse(count=3), ob.RowSparse(lam=0.5)),
     *(ob.OBCD(), ob.OBCD(working_set="wss-sv", side="both", scored_pairs=7), ob.JOBCD()),
     *(ob.Continuation(), ob.Continuation(lams=[2.0, 1.0], solver=ob.OBCD(tile_size=8))),
-    *(ob.Auto(), ob.Auto(plan=[ob.Phase(("path",), polish=1), ob.Phase(improve=True)])),
+    *(ob.Auto(), ob.Auto(makers=["path", "forward"])),
     *(model_selection.KFold(4), model_selection.StratifiedKFold(3, shuffle=True, random_state=5)),
     *(model_selection.ShuffleSplit(3, test_size=0.2), model_selection.LeaveOneOut()),
     *(

@@ -92,7 +92,7 @@ def test_penalised_fits_to_subsamples_have_a_small_work_limit(options, monkeypat
     assert 0.0 <= stability.frequencies.min() <= stability.frequencies.max() <= 1.0
 
 
-@pytest.mark.parametrize("solver", [None, ob.Auto(n_starts=3), ob.OBCD(), ob.Continuation()])
+@pytest.mark.parametrize("solver", [None, ob.Auto(makers=["path"]), ob.OBCD(), ob.Continuation()])
 def test_searches_of_subsamples_start_at_the_components_of_all(solver):
     whole = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(load_wine().data)
     part = prepare_subsample_fit(ob.SparsePCA(2, n_nonzero=6, solver=solver), whole, 0.25)

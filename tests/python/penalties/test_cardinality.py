@@ -230,8 +230,8 @@ def test_limits_and_callback(penalty):
         ),
         (
             ValueError,
-            "strategies",
-            lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.Auto(strategies=["path"])),
+            "makers",
+            lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.Auto(makers=["path"])),
         ),
         (ValueError, "x0", lambda: ob.solve(problem(ob.Cardinality(8)), 2.0 * np.eye(15, 4))),
         (

@@ -51,7 +51,7 @@ def problems() -> dict[str, tuple[object, dict[str, object]]]:
         "nonnegative": (of(A, 3, ob.NonNegative()), {"max_work": 0.05}),
         "no limit": (of(A[:, :12], 2, ob.L0(8.0)), {}),
         "sweeps": (of(A, 3, ob.L1(4.0)), {"max_sweeps": 50}),
-        "named": (of(A, 3, ob.L0(8.0)), {"solver": ob.Auto(strategies=["splitting", "path"])}),
+        "named": (of(A, 3, ob.L0(8.0)), {"solver": ob.Auto(makers=["splitting", "path"])}),
         "entries": (of(A, 3, ob.Cardinality(20)), {"max_work": 0.08}),
         "columns": (of(A, 3, ob.Cardinality([9, 6, 3])), {"max_work": 0.08}),
         "rows": (of(A, 3, ob.RowSparse(8)), {"max_work": 0.08}),
@@ -167,7 +167,7 @@ CHANGES = {
     "tol": lambda: (PROBLEMS["l0"][0], {"tol": 1e-8}),
     "target": lambda: (PROBLEMS["l0"][0], {"target": -1.0}),
     "gap_tol": lambda: (PROBLEMS["l0"][0], {"gap_tol": 0.1}),
-    "solver": lambda: (PROBLEMS["l0"][0], {"solver": ob.Auto(n_starts=2)}),
+    "solver": lambda: (PROBLEMS["l0"][0], {"solver": ob.Auto(makers=["path"])}),
     "x0": lambda: (PROBLEMS["l0"][0], {"x0": "random"}),
 }
 

@@ -193,7 +193,7 @@ def test_a_status_names_the_limit_that_ended_the_solve(name, small, large):
 SOLVERS: dict[str, Any] = {
     "default": None,
     "auto": ob.Auto(),
-    "two starts": ob.Auto(strategies=["splitting", "path"]),
+    "two makers": ob.Auto(makers=["splitting", "path"]),
     "obcd": ob.OBCD(),
     "obcd random": ob.OBCD(working_set="random"),
     "obcd columns": ob.OBCD(side="both"),

@@ -1,9 +1,10 @@
-"""Reports of a search, counted work, plans."""
+"""Reports of a search, counted work, makers."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
+import math
 import multiprocessing
 from typing import get_args
 
@@ -15,11 +16,7 @@ from orthobcd import _core
 
 A = np.random.default_rng(3).standard_normal((40, 60)) * np.linspace(1.0, 3.0, 60)
 PENALTIES = [ob.L0(20.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
-NAMES = {
-    *get_args(ob.solvers.Strategy),
-    *get_args(ob.solvers.Change),
-    *get_args(ob.solvers.Mixed),
-}
+NAMES = {*get_args(ob.solvers.Maker)} - {"given"}
 
 
 def problem(penalty: ob.Penalty) -> ob.StiefelProblem:
@@ -36,7 +33,7 @@ def test_runs_tell_how_the_point_came_about(penalty):
     assert 0.0 < sum(run.work for run in runs) <= result.work
     assert all(run.gain >= 0.0 and run.work >= 0.0 for run in runs)
     assert all(0.0 <= run.seconds <= result.seconds for run in runs)
-    known = {*NAMES, "polish", "given", "powers", "rays"}
+    known = {*NAMES, "polish", "descent", "given", "powers", "rays"}
     assert {run.heuristic for run in runs} <= known
     profile = result.search.profile
     assert (profile["n_rows"], profile["n_components"]) == (60, 5)
@@ -71,13 +68,9 @@ def test_the_names_are_those_of_the_core():
     assert names == NAMES
 
 
-def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str, rounds: int) -> ob.Result:
-    """The start and a critical point of f, and some rounds of one heuristic from there."""
-    plan = [
-        ob.Phase(("varimax",), share=0.1, polish=1),
-        ob.Phase((heuristic,), improve=True, max_rounds=rounds),
-    ]
-    return ob.solve(problem, x0, solver=ob.Auto(plan=plan), max_work=0.4)
+def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str) -> ob.Result:
+    """A search from the start by one maker of improvements alone."""
+    return ob.solve(problem, x0, solver=ob.Auto(makers=["given", heuristic]), max_work=0.4, effort=math.inf)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -90,7 +83,7 @@ def test_exchanges_find_the_best_support(seed):
     values = [0.5 * np.linalg.eigvalsh(C[np.ix_(s, s)])[0] + lam * len(s) for s in supports]
     # The start is the worst row; a pair alone may not leave it, as a second entry costs lam.
     x0 = np.eye(n)[:, [int(np.argmax(np.diag(C)))]]
-    result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange", 4)
+    result = changed(ob.StiefelProblem(smooth, ob.L0(lam), 1), x0, "exchange")
     assert "exchange" in {run.heuristic for run in result.search.runs}
     assert result.objective == pytest.approx(min(values), abs=1e-9)
     assert result.feasibility < 1e-12
@@ -113,7 +106,7 @@ def test_renewed_columns_find_other_directions(penalty):
         return -0.25 * float(np.sum(weights * y**4)), -(Q @ (weights * y**3))
 
     smooth = ob.SmoothFunction(f, n, r)
-    result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed", 12)
+    result = changed(ob.StiefelProblem(smooth, penalty, r), Q[:, :r], "renewed")
     assert result.search.profile["quadratic"] is False
     least = -0.25 * weights[-r:].sum()
     most = 1e-3 * n * r  # largest h, and largest change of the optimum by h
@@ -157,33 +150,7 @@ def test_more_work_is_no_worse_and_is_limited():
         ob.solve(ob.JOrthogonalProblem(loss, [1, 1, 1, -1, -1, -1]), max_work=1.0)
 
 
-def test_plans():
-    plan = [
-        ob.Phase(("varimax", "path"), share=0.5, polish=1),
-        ob.Phase(best=1, share=0.5, polish=0),
-        ob.Phase(("path",), improve=True, max_rounds=1),
-    ]
-    result = ob.solve(problem(ob.L0(20.0)), solver=ob.Auto(plan=plan))
-    runs = [(run.heuristic, run.improve) for run in result.search.runs]
-    assert runs[:3] == [("varimax", False), ("path", False), ("polish", False)]
-    assert runs[3][0] in ("varimax", "path")
-    assert ("path", True) in runs[4:]
-    for error, arguments, message in [
-        (ValueError, {"heuristics": ("luck",)}, "heuristics must be one of"),
-        (TypeError, {"heuristics": "path"}, "heuristics must be a sequence"),
-        (ValueError, {"share": 0.0}, "share must be"),
-        (ValueError, {"share": 1.5}, "share must be"),
-        (ValueError, {"best": 0}, "best must be"),
-    ]:
-        with pytest.raises(error, match=message):
-            ob.Phase(**arguments)
-    with pytest.raises(TypeError, match="plan must be"):
-        ob.Auto(plan=[])
-    with pytest.raises(TypeError, match="plan must be"):
-        ob.Auto(plan=["race"])
-
-
 def test_the_live_line_names_heuristics(capfd):
     ob.solve(problem(ob.L0(20.0)), max_work=0.2, verbose=True)
     shown = capfd.readouterr().err
-    assert any(name in shown for name in get_args(ob.solvers.Strategy))
+    assert any(name in shown for name in NAMES)

@@ -48,8 +48,7 @@ problem: ob.Problem = mixed
 # solvers
 obcd = ob.OBCD(working_set="tiled", block_size=2, update="jacobi", proximal=1e-5)
 way = ob.Continuation(lams=np.array([2.0, 1.0]), ratio=0.6, solver=ob.OBCD())
-auto = ob.Auto(n_starts=2, strategies=["path", "spectral"])
-planned = ob.Auto(plan=[ob.Phase(("path", "forward"), polish=1), ob.Phase(improve=True)])
+auto = ob.Auto(makers=["path", "spectral"])
 sums = ob.VRJOBCD(max_epochs=3, small_batch_size=4)
 
 # solves and certificates

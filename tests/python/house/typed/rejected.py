@@ -15,9 +15,8 @@ ob.OBCD(alpha=1e-5)  # wrong
 ob.JOBCD(update="vr-jacobi")  # wrong
 ob.VRJOBCD(step_rule="adam")  # wrong
 ob.Continuation(solver=ob.Auto())  # wrong
-ob.Auto(strategies=["spectre"])  # wrong
-ob.Phase(("spectre",))  # wrong
-ob.Auto(plan=["path"])  # wrong
+ob.Auto(makers=["spectre"])  # wrong
+ob.Auto(n_starts=3)  # wrong
 ob.MCP("large", 1)  # wrong
 ob.Box("low", 1)  # wrong
 ob.L1(0.1) + ob.Cardinality(3)  # wrong

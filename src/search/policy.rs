@@ -1,0 +1,45 @@
+//! The numbers that decide how a search goes on.
+
+/// The numbers of a search; work is in multiply-adds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Policy {
+    /// Jobs of a round of improvements, whatever the number of threads.
+    pub(super) lanes: usize,
+    /// The first epoch takes at least this part of the work of a default search.
+    pub(super) first: f64,
+    /// Share of a later epoch for new starts, and that where solutions are dense or improvements are not affordable.
+    pub(super) starts: f64,
+    pub(super) alone: f64,
+    /// Share of the work of new starts before their best points are polished, and number of these points.
+    pub(super) raw: f64,
+    pub(super) polished: usize,
+    /// Rounds of improvements in an epoch, and the least work of one improvement in units of n²r.
+    pub(super) rounds: usize,
+    pub(super) improvement: f64,
+    /// Share of an epoch for polishing the incumbent.
+    pub(super) polish: f64,
+    /// Number of different starts that lead to the incumbent before a search ends.
+    pub(super) agreement: usize,
+    /// A search ends if as much work again has brought nothing, and at least this part of the work of a default search.
+    pub(super) idle: f64,
+    /// A first point comes before an epoch of this multiple of the work of the one before it.
+    pub(super) next_point: f64,
+    /// Work of the last polish, as a part of that of a default search.
+    pub(super) last: f64,
+}
+
+pub(super) const POLICY: Policy = Policy {
+    lanes: 4,
+    first: 1.0 / 128.0,
+    starts: 0.5,
+    alone: 0.9,
+    raw: 0.75,
+    polished: 2,
+    rounds: 4,
+    improvement: 20.0,
+    polish: 0.1,
+    agreement: 4,
+    idle: 0.75,
+    next_point: 8.0,
+    last: 0.5,
+};

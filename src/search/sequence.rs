@@ -1,0 +1,673 @@
+//! The sequence of rounds.
+//!
+//! Epochs take work that doubles. In each, new starts come first, of the heuristics that reached the lowest F so far, then
+//! rounds of improvements. What a round does depends on the problem, the seed and the rounds before it alone, so that a
+//! limit on time or work, or Ctrl-C, only cuts the sequence after a job.
+
+use std::sync::OnceLock;
+
+use ndarray::{Array2, ArrayView2};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::answer::first_points;
+use super::arms::{self, Arm, STRETCH};
+use super::candidate::{Candidate, JobResult};
+use super::first::POINTS;
+use super::incumbent::Incumbent;
+use super::policy::POLICY;
+use super::rounds::{Job, PROMISING, Rounds};
+use super::select::Select;
+use crate::heuristic::{Kind, Profile};
+use crate::pool::decorrelated;
+use crate::solver::{Status, WORK_UNIT, solution_work};
+use crate::start;
+use crate::support::{Axes, GAIN};
+
+/// Multiple of the least work of a heuristic from which more work does not make its success more likely.
+const AMPLE: f64 = 4.0;
+
+/// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
+const LONGER: f64 = 1.3;
+
+/// Rounds of improvements without a decrease of F before different starts that agree end a search.
+const IDLE_ROUNDS: usize = 2;
+
+/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch, or at the end of
+/// a search if they take at most this part of a work unit.
+const DESCENT_SWEEPS: f64 = 20.0;
+const DESCENT_UNITS: f64 = 0.1;
+
+/// Mixed signatures: first slice of the descent from the given start, as a part of a work unit, and the number of starts,
+/// with the largest product of that number and n²r for an effort of 1.
+const MIXED_SLICE: f64 = 0.01;
+const MIXED_STARTS: f64 = 4.0;
+const MIXED_WORK: f64 = 64e3;
+
+/// What the present start of a heuristic led to.
+struct Reached {
+    /// Heuristic, and whether on the screened rows.
+    arm: (usize, bool),
+    /// Number of the start; a start that more work does not improve is followed by another one.
+    start: usize,
+    /// Slice of the last run.
+    slice: f64,
+    objective: f64,
+}
+
+/// A search after its preparation.
+pub(super) struct Search<'s, 'a> {
+    rounds: Rounds<'s>,
+    incumbent: &'s mut Incumbent<'a>,
+    /// The point from which the search began.
+    first: Array2<f64>,
+    /// Work of a default search.
+    unit: f64,
+    reached: Vec<Reached>,
+    /// Lowest F of every start: heuristic, number, F.
+    starts: Vec<(usize, usize, f64)>,
+    /// Number of jobs, and of improvements since the last decrease of F.
+    jobs: u64,
+    idle: usize,
+    select: Select,
+    /// Planned work of the epochs so far.
+    planned: f64,
+    /// F of the points of new starts that were polished.
+    polished: Vec<f64>,
+    /// Number of the next first point, and the work of the last one.
+    point: (usize, f64),
+    descended: bool,
+    rng: Xoshiro256PlusPlus,
+}
+
+impl<'s, 'a> Search<'s, 'a> {
+    pub(super) fn new(rounds: Rounds<'s>, incumbent: &'s mut Incumbent<'a>, unit: f64) -> Self {
+        Self {
+            point: (1, incumbent.spent),
+            first: incumbent.best.x.clone(),
+            unit,
+            reached: Vec::new(),
+            starts: Vec::new(),
+            jobs: 0,
+            idle: 0,
+            select: Select::default(),
+            planned: incumbent.spent,
+            polished: Vec::new(),
+            descended: false,
+            rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
+            rounds,
+            incumbent,
+        }
+    }
+
+    /// Runs the sequence until the search ends by itself or a limit cuts it.
+    pub(super) fn run<'f>(mut self, axes: &OnceLock<Option<Axes<'f>>>)
+    where
+        's: 'f,
+    {
+        let mixed = self.rounds.whole.profile.mixed;
+        if self.rounds.makers.is_none() && !mixed {
+            self.free_points();
+        }
+        if self.rounds.whole.profile.optimum.is_none() && !mixed {
+            let rotated = self.rounds.whole.known.basis.rotated.clone();
+            self.rounds.choose(&rotated, f64::MAX, self.incumbent);
+        }
+        self.incumbent.profile = Some(self.rounds.whole.profile.clone());
+        let mut length = match mixed {
+            true => self.descend_given(),
+            false => self.first_length(),
+        };
+        let mut epoch = 0;
+        while !self.has_ended() {
+            let left = self.own() - self.planned;
+            length = length.min(left);
+            self.first_points(axes, length);
+            self.epoch(epoch, length);
+            self.planned += length;
+            if !mixed {
+                length *= 2.0;
+            }
+            epoch += 1;
+        }
+        self.finish();
+    }
+
+    /// Makes the points that need no iterations.
+    fn free_points(&mut self) {
+        let free = arms::free(&self.rounds).into_iter();
+        let named = |k: usize| Job {
+            heuristic: Some(k),
+            ..Job::taken(self.rounds.heuristics[k].name(), false, false)
+        };
+        let jobs: Vec<Job> = free.map(named).collect();
+        let from = self.first.clone();
+        let froms = vec![&from; jobs.len()];
+        self.rounds
+            .run(self.incumbent, &jobs, &froms, f64::INFINITY);
+    }
+
+    /// With a mixed signature: descends from the given start, in slices of doubling work, until the point rests; returns
+    /// the work of an epoch.
+    fn descend_given(&mut self) -> f64 {
+        let begun = self.incumbent.spent;
+        let mut slice = MIXED_SLICE * WORK_UNIT;
+        let mut name = "given";
+        while !self.is_over() && !self.incumbent.best.stationary {
+            let from = self.incumbent.best.x.clone();
+            let job = Job {
+                sweeps: self.sweeps_left(),
+                ..Job::taken(name, true, name != "given")
+            };
+            let found = self.rounds.run(self.incumbent, &[job], &[&from], slice);
+            if found.iter().all(Option::is_none) {
+                break;
+            }
+            name = "polish";
+            slice *= 2.0;
+        }
+        let spent = self.incumbent.spent - begun;
+        4.0 * POLICY.lanes as f64 * spent.max(MIXED_SLICE * WORK_UNIT)
+    }
+
+    /// Returns the work of the first epoch: a default search less a power of two, so that the heuristic of the least
+    /// needs gets what it needs. Others begin in a later epoch.
+    fn first_length(&self) -> f64 {
+        let arms = self.candidates(0, f64::INFINITY);
+        let needs = arms.iter().map(|arm| arm.need(&self.rounds));
+        let slow = self.share() == POLICY.alone || self.is_smooth();
+        let ample = if slow { AMPLE } else { 1.0 };
+        let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
+        let mut length = POLICY.first * self.unit;
+        while length < need && length < self.unit / 4.0 {
+            length *= 2.0;
+        }
+        length
+    }
+
+    /// Returns the work after which the search ends by itself.
+    fn own(&self) -> f64 {
+        match self.rounds.whole.profile.mixed {
+            true => f64::INFINITY,
+            false => self.rounds.options.effort * self.unit,
+        }
+    }
+
+    /// Returns whether a limit was reached or the incumbent is a known optimum.
+    fn is_over(&mut self) -> bool {
+        if self.rounds.clock.expired() {
+            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxTime));
+        }
+        if self.incumbent.is_spent() {
+            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxWork));
+        }
+        if self.sweeps_left() == Some(0) {
+            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxSweeps));
+        }
+        let gap = |optimum| self.incumbent.best.objective - optimum;
+        let optimum = self.rounds.whole.profile.optimum;
+        if optimum.is_some_and(|optimum| gap(optimum) <= GAIN * self.incumbent.size()) {
+            self.incumbent.best.stationary = true;
+            self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
+        }
+        self.incumbent.status.is_some()
+    }
+
+    /// Returns whether the search ends here, by a limit or by itself: many different starts led to the incumbent, or as
+    /// much work again brought nothing, or it has done its work.
+    fn has_ended(&mut self) -> bool {
+        if self.is_over() {
+            return true;
+        }
+        let (options, spent) = (self.rounds.options, self.incumbent.spent);
+        if !options.ends_by_itself() {
+            return false;
+        }
+        if self.rounds.whole.profile.mixed {
+            return self.jobs as f64 + 1.0 >= options.effort * self.mixed_starts();
+        }
+        let gained = self.incumbent.gained.max(POLICY.idle * self.unit);
+        let idle = spent - self.incumbent.gained >= options.effort * gained;
+        // An epoch of little work brings nothing.
+        let done = self.planned >= self.own() - POLICY.first * self.unit;
+        idle || done || self.agrees()
+    }
+
+    /// Returns whether h favours no zeros.
+    fn is_smooth(&self) -> bool {
+        matches!(self.rounds.whole.profile.kind, Kind::Smooth | Kind::Other)
+    }
+
+    /// Returns the number of starts with a mixed signature and an effort of 1.
+    fn mixed_starts(&self) -> f64 {
+        let profile = &self.rounds.whole.profile;
+        let size = (profile.rows * profile.rows * profile.components) as f64;
+        (MIXED_WORK / size).floor().clamp(1.0, MIXED_STARTS)
+    }
+
+    /// Returns whether enough different starts led to the incumbent, and improvements have found nothing since. The first
+    /// starts of all makers count as one. Where optima are sparse, makers can agree on a point that is not the best.
+    fn agrees(&self) -> bool {
+        if !self.is_smooth() {
+            return false;
+        }
+        let level = self.incumbent.best.objective + self.rounds.options.tol * self.incumbent.size();
+        let agreeing = || self.starts.iter().filter(|start| start.2 <= level);
+        let first = usize::from(agreeing().any(|start| start.1 == 0));
+        let others = agreeing().filter(|start| start.1 > 0).count();
+        let improves = !arms::improving(&self.rounds, f64::INFINITY).is_empty();
+        (first + others) as f64 >= self.rounds.options.effort * POLICY.agreement as f64
+            && (self.idle >= IDLE_ROUNDS || !improves)
+            && self.incumbent.best.stationary
+    }
+
+    /// Runs an epoch of `length` work.
+    fn epoch(&mut self, epoch: u32, length: f64) {
+        let rounds = self.affordable((1.0 - self.share()) * length);
+        let share = match (epoch, rounds) {
+            (0, _) => 1.0,
+            (_, (0, _)) => POLICY.alone,
+            _ => self.share(),
+        };
+        let before = self.incumbent.best.objective;
+        self.start(epoch, share * length);
+        if epoch > 0 {
+            self.improve(rounds);
+        }
+        let best = [self.incumbent.best.clone()];
+        if !best[0].stationary && best[0].objective < before {
+            self.polish(&best, POLICY.polish * length, false);
+        }
+        self.descend(0.5 * length);
+    }
+
+    /// Returns the share of an epoch for new starts. Where solutions are dense, optima are close together, and long runs
+    /// bring more than improvements.
+    fn share(&self) -> f64 {
+        let profile = &self.rounds.whole.profile;
+        match profile.kind == Kind::Sparse && profile.is_dense() {
+            true => POLICY.alone,
+            false => POLICY.starts,
+        }
+    }
+
+    /// Makes the next first points, as far as their work is at most half of an epoch of `length`.
+    fn first_points<'f>(&mut self, axes: &OnceLock<Option<Axes<'f>>>, length: f64)
+    where
+        's: 'f,
+    {
+        let Some(form) = self.rounds.problem.smooth.quadratic() else {
+            return;
+        };
+        while self.point.0 < POINTS && POLICY.next_point * self.point.1 <= length && !self.is_over()
+        {
+            let begun = self.incumbent.spent;
+            let numbers = self.point.0..self.point.0 + 1;
+            first_points(self.incumbent, (form, axes), numbers, self.rounds.threads);
+            let spent = self.incumbent.spent - begun;
+            self.point = (self.point.0 + 1, spent.max(self.point.1));
+        }
+    }
+
+    /// Returns the number of rounds of improvements that `work` allows, and the slice of one improvement.
+    fn affordable(&self, work: f64) -> (usize, f64) {
+        let profile = &self.rounds.whole.profile;
+        if self.rounds.options.max_sweeps.is_some() {
+            return (0, 0.0);
+        }
+        let each = work / POLICY.lanes as f64;
+        let least = match profile.mixed {
+            true => 0.0,
+            false => {
+                let size = profile.rows * profile.rows * profile.components;
+                let arms = arms::improving(&self.rounds, f64::INFINITY);
+                let need = arms.first().map_or(0.0, |arm| arm.need(&self.rounds));
+                need.max(POLICY.improvement * size as f64)
+            }
+        };
+        let slice = (each / POLICY.rounds as f64).max(least);
+        ((each / slice) as usize, slice)
+    }
+
+    /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
+    fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
+        let mut arms = arms::starting(&self.rounds, slice);
+        let profile = self.profile(&arms);
+        let few = self.few(profile);
+        if profile.kind == Kind::Sparse && profile.is_dense() {
+            // With few iterations success is less likely.
+            let rank = |arm: &Arm| {
+                let ample = slice / (AMPLE * arm.need(&self.rounds));
+                arm.prior.success * ample.min(1.0)
+            };
+            arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+            arms.truncate(few);
+            return arms;
+        }
+        // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
+        let reached = |arm: &Arm| {
+            let own = self
+                .reached
+                .iter()
+                .find(|r| r.arm == (arm.heuristic, arm.restricted));
+            own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
+        };
+        arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
+        let count = few
+            .max(arms.len().checked_shr(epoch).unwrap_or(0))
+            .min(arms.len());
+        let rest = (1..arms.len()).min_by(|&a, &b| {
+            let slice = |k: usize| reached(&arms[k]).1;
+            slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
+        });
+        if let Some(rest) = rest.filter(|&rest| rest >= count)
+            && epoch % 2 == 0
+        {
+            arms.swap(count.max(2) - 1, rest);
+        }
+        arms.truncate(count.max(2));
+        arms
+    }
+
+    /// Returns the profile of the rows on which arms run.
+    fn profile(&self, arms: &[Arm]) -> &Profile {
+        self.rounds
+            .profile(arms.first().is_some_and(|arm| arm.restricted))
+    }
+
+    /// Returns the least number of arms of an epoch.
+    fn few(&self, profile: &Profile) -> usize {
+        let sparse = matches!(profile.kind, Kind::Count | Kind::Sparse);
+        if sparse && profile.is_costly() { 1 } else { 2 }
+    }
+
+    /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
+    fn start(&mut self, epoch: u32, work: f64) {
+        let mixed = self.rounds.whole.profile.mixed;
+        let few = self.few(&self.rounds.whole.profile) as f64;
+        let mut arms = self.candidates(epoch, POLICY.raw * work / few);
+        if mixed {
+            let left = self.mixed_starts() - 1.0 - self.jobs as f64;
+            let most = match self.rounds.options.effort > 1.0 {
+                true => POLICY.lanes,
+                false => (left as usize).min(POLICY.lanes),
+            };
+            arms = arms.first().map_or(Vec::new(), |arm| vec![*arm; most]);
+        }
+        let slow =
+            matches!(self.profile(&arms).kind, Kind::Sparse) && self.profile(&arms).is_dense();
+        let raw = match arms.len() {
+            1 if slow || few == 1.0 => POLICY.alone,
+            _ => POLICY.raw,
+        };
+        let fits = |arms: &[Arm]| {
+            let most = STRETCH * raw * work / arms.len() as f64;
+            arms.iter().all(|arm| arm.need(&self.rounds) <= most)
+        };
+        while arms.len() > 1 && !slow && !fits(&arms) {
+            let needs = arms.iter().map(|arm| arm.need(&self.rounds));
+            let worst = (needs.enumerate()).max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+            arms.remove(worst.map_or(0, |worst| worst.0));
+        }
+        let given = self.rounds.whole.known.given.clone();
+        let other = !self.rounds.whole.profile.quadratic;
+        let wanted = match &self.rounds.makers {
+            Some(makers) => makers.iter().any(|maker| maker == "given"),
+            None => !mixed,
+        };
+        let taken = epoch == 0 && wanted && given.is_some();
+        let each = self.is_smooth() || mixed || other;
+        let mut jobs: Vec<Job> = Vec::new();
+        if taken {
+            jobs.push(Job::taken(
+                "given",
+                each || self.rounds.makers.is_some(),
+                false,
+            ));
+        }
+        let offset = jobs.len();
+        let share = if each { 1.0 } else { raw };
+        let slice = share * work / (offset + arms.len()) as f64;
+        for arm in &arms {
+            let start = self.number(arm, slice);
+            jobs.push(self.job(*arm, start, each));
+        }
+        if jobs.is_empty() {
+            return;
+        }
+        self.limit_sweeps(&mut jobs);
+        let from = given
+            .filter(|_| taken)
+            .unwrap_or_else(|| self.first.clone());
+        let froms = vec![&from; jobs.len()];
+        let share = if each { 1.0 } else { raw };
+        let found = self.rounds.run(
+            self.incumbent,
+            &jobs,
+            &froms,
+            share * work / jobs.len() as f64,
+        );
+        let mut order: Vec<usize> = (0..found.len()).filter(|&k| found[k].is_some()).collect();
+        let value = |k: usize| {
+            found[k]
+                .as_ref()
+                .map_or(f64::INFINITY, |f| f.candidate.objective)
+        };
+        order.sort_by(|&a, &b| value(a).total_cmp(&value(b)));
+        if !each {
+            let level = self.incumbent.best.objective + PROMISING * self.incumbent.size();
+            let least = GAIN * self.incumbent.size();
+            let known = |k: usize| self.polished.iter().any(|f| (value(k) - f).abs() <= least);
+            let best = order.iter().copied().take(POLICY.polished);
+            let best: Vec<usize> = best.filter(|&k| value(k) <= level && !known(k)).collect();
+            self.polished.extend(best.iter().map(|&k| value(k)));
+            let points: Vec<Candidate> = (best.iter())
+                .filter_map(|&k| found[k].as_ref().map(|f| f.candidate.clone()))
+                .collect();
+            let polished = self.polish(&points, (1.0 - raw) * work, true);
+            for (&k, polished) in best.iter().zip(&polished) {
+                if let (Some(polished), true) = (polished, k >= offset) {
+                    self.note_start(&jobs[k], polished.candidate.objective);
+                }
+            }
+        }
+        for &k in order.iter().filter(|&&k| k >= offset) {
+            self.note_start(&jobs[k], value(k));
+            self.reach(&jobs[k], value(k));
+        }
+    }
+
+    /// Returns the number of the next start of an arm, which gets `slice` of work.
+    fn number(&mut self, arm: &Arm, slice: f64) -> usize {
+        let arm = (arm.heuristic, arm.restricted);
+        match self.reached.iter_mut().find(|r| r.arm == arm) {
+            Some(own) => {
+                own.start += usize::from(slice < LONGER * own.slice);
+                own.slice = slice;
+                own.start
+            }
+            None => {
+                self.reached.push(Reached {
+                    arm,
+                    start: 0,
+                    slice,
+                    objective: f64::INFINITY,
+                });
+                0
+            }
+        }
+    }
+
+    /// Records F of a start.
+    fn note_start(&mut self, job: &Job, objective: f64) {
+        let Some(heuristic) = job.heuristic else {
+            return;
+        };
+        let known = self
+            .starts
+            .iter_mut()
+            .find(|s| (s.0, s.1) == (heuristic, job.run));
+        match known {
+            Some(known) => known.2 = known.2.min(objective),
+            None => self.starts.push((heuristic, job.run, objective)),
+        }
+    }
+
+    /// Records what the present start of a heuristic led to.
+    fn reach(&mut self, job: &Job, objective: f64) {
+        let Some(heuristic) = job.heuristic else {
+            return;
+        };
+        let least = GAIN * self.incumbent.size();
+        let arm = (heuristic, job.restricted);
+        match self.reached.iter_mut().find(|r| r.arm == arm) {
+            Some(own) if objective < own.objective - least => own.objective = objective,
+            Some(own) => own.start += 1,
+            None => {}
+        }
+    }
+
+    fn job(&mut self, arm: Arm, start: usize, polished: bool) -> Job {
+        self.jobs += 1;
+        let stream = (arm.heuristic as u64) << 32 | start as u64;
+        Job {
+            heuristic: Some(arm.heuristic),
+            restricted: arm.restricted,
+            run: start,
+            heat: self.rng.random(),
+            seed: decorrelated(self.rounds.options.seed, stream),
+            ..Job::taken(
+                self.rounds.heuristics[arm.heuristic].name(),
+                polished,
+                false,
+            )
+        }
+    }
+
+    /// Runs rounds of improvements, each of which gets `slice` of work.
+    fn improve(&mut self, (rounds, slice): (usize, f64)) {
+        for _ in 0..rounds {
+            if self.has_ended() {
+                return;
+            }
+            let best = self.incumbent.best.clone();
+            self.rounds.choose(&best.x, best.objective, self.incumbent);
+            let arms = arms::improving(&self.rounds, slice);
+            if arms.is_empty() || self.is_over() {
+                return;
+            }
+            let chosen = self.select.choose(&arms, POLICY.lanes, &mut self.rng);
+            let jobs: Vec<Job> = chosen
+                .iter()
+                .map(|&k| {
+                    let job = self.job(arms[k], 0, true);
+                    Job {
+                        improve: true,
+                        seed: decorrelated(self.rounds.options.seed, self.jobs),
+                        ..job
+                    }
+                })
+                .collect();
+            let froms = vec![&best.x; jobs.len()];
+            let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
+            let least = GAIN * self.incumbent.size();
+            let mut largest = 0.0f64;
+            for (&k, found) in chosen.iter().zip(&found) {
+                let Some(found) = found else { continue };
+                // Where h favours no zeros, most improvements are new starts.
+                self.starts
+                    .push((arms[k].heuristic, usize::MAX, found.candidate.objective));
+                let gain = best.objective - found.candidate.objective;
+                let gain = if gain > least { gain } else { 0.0 };
+                self.select.note(&arms[k], gain, found.work / slice);
+                largest = largest.max(gain);
+            }
+            self.select.end_round(largest);
+            self.idle = if largest > 0.0 { 0 } else { self.idle + 1 };
+        }
+    }
+
+    /// Polishes points, together with `work`; with `enough`, on the screened rows if no other row can matter.
+    fn polish(&mut self, points: &[Candidate], work: f64, enough: bool) -> Vec<Option<JobResult>> {
+        if points.is_empty() || self.is_over() {
+            return Vec::new();
+        }
+        let restricted = enough && self.rounds.is_complete();
+        let mut jobs: Vec<Job> = (points.iter())
+            .map(|point| Job {
+                restricted,
+                ..Job::taken(&point.name, true, true)
+            })
+            .collect();
+        self.limit_sweeps(&mut jobs);
+        let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
+        self.rounds
+            .run(self.incumbent, &jobs, &froms, work / jobs.len() as f64)
+    }
+
+    /// Descends by exact pairs alone, so that no search ends above such a descent, once `work` allows it. For a quadratic
+    /// form the start is a partition if X ≥ 0 and the identity otherwise; the first point of the search replaces a start
+    /// that h forbids.
+    fn descend(&mut self, work: f64) {
+        let problem = self.rounds.problem;
+        let (n, r) = self.first.dim();
+        let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
+        let limited = self.rounds.makers.is_some() || self.rounds.options.max_sweeps.is_some();
+        let mixed = self.rounds.whole.profile.mixed;
+        if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over()
+        {
+            return;
+        }
+        self.descended = true;
+        let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
+        let own = self.rounds.whole.known.given.is_none() && problem.smooth.quadratic().is_some();
+        let start = match problem.penalty.nonnegative() {
+            true => start::partition_within((n, r), self.rounds.options.seed, allowed),
+            false => start::identity(n, r),
+        };
+        let from = match own && allowed(start.view()) {
+            true => start,
+            false => self.first.clone(),
+        };
+        let job = Job {
+            plain: true,
+            ..Job::taken("descent", true, false)
+        };
+        self.rounds.run(self.incumbent, &[job], &[&from], work);
+    }
+
+    /// Divides the sweeps that are left among jobs; if fewer are left, the first jobs have one each.
+    fn limit_sweeps(&self, jobs: &mut [Job]) {
+        let (sweeps, count) = (self.sweeps_left(), jobs.len() as u64);
+        for (k, job) in (0..).zip(jobs) {
+            job.sweeps = sweeps.map(|left| (left / (count + 2)).max(u64::from(k < left)));
+        }
+    }
+
+    /// Returns the sweeps left until their limit is reached.
+    fn sweeps_left(&self) -> Option<u64> {
+        let n = self.first.nrows() as u64;
+        let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
+        let limit = self.rounds.options.max_sweeps;
+        limit.map(|limit| limit.saturating_sub(made))
+    }
+
+    /// Ends a search that no limit has cut: polishes the incumbent a last time and sets the status.
+    fn finish(&mut self) {
+        self.descend(DESCENT_UNITS * WORK_UNIT);
+        if !self.is_over() && !self.incumbent.best.stationary {
+            let best = [self.incumbent.best.clone()];
+            let work = POLICY.last * self.unit.min(WORK_UNIT);
+            self.polish(&best, work, false);
+        }
+        if !self.is_over() {
+            let best = &self.incumbent.best;
+            self.incumbent.status = Some(match (best.stationary, best.noisy) {
+                (true, true) => Status::Noise,
+                (true, false) => Status::Converged,
+                // The polish ran out of work.
+                _ => Status::MaxWork,
+            });
+        }
+    }
+}
