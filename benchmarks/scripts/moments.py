@@ -17,17 +17,13 @@
 - ``file [--rows 1000000] [--features 4000] [--folder .]``: a float32 file of this size, made block
   by block, fitted and deleted. Columns are resident megabytes, processor seconds including the
   reading, and the rate relative to NumPy's product, which is timed on one in 50 blocks
-- ``order [--data FOLDER]``: bits of exact fits in any order, blocks and containers
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
-import signal
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,7 +32,6 @@ from typing import Any, NamedTuple
 import dask
 import dask.array
 import numpy as np
-from scipy import sparse
 from scipy.sparse.linalg import eigsh
 from sklearn.decomposition import IncrementalPCA
 
@@ -360,132 +355,9 @@ def file(options: argparse.Namespace) -> None:
     print(f"| {m} x {n} | {size:.1f} | {cells} | {share:.0%} |")
 
 
-def dense(X: Any) -> np.ndarray:
-    return X.toarray() if sparse.issparse(X) else X
-
-
-def ways(X: Any, folder: str) -> Iterator[tuple[str, Any]]:
-    """Yield names and the same rows in containers, blocks and orders."""
-    m = X.shape[0]
-    order = np.random.default_rng(0).permutation(m)
-    yield "permuted", X[order]
-    for size in (7, 1000):
-        yield f"blocks of {size}", [X[k : k + size] for k in range(0, m, size)]
-    yield "single rows, the first 2,500", [X[k : k + 1] for k in range(min(2500, m))]
-    if not sparse.issparse(X):
-        path = Path(folder) / "data.npy"
-        np.save(path, X)
-        yield "memory map", np.load(path, mmap_mode="r")
-    yield "Dask, threads", dask.array.from_array(dense(X), chunks=(999, X.shape[1]))
-
-
-def order(options: argparse.Namespace) -> None:
-    """Print whether fits have the same bits."""
-    folder = Path(options.data)
-    mnist = np.load(folder / "mnist_train.npz")
-    reuters = sparse.load_npz(folder / "reuters_t10.csr.npz").tocsr()
-    # The 1000 words of most documents: moments of more than 4096 features are not formed.
-    often = np.sort(np.argsort(-np.diff(reuters.tocsc().indptr), kind="stable")[:1000])
-    sets = {"MNIST": next(a for a in mnist.values() if a.ndim == 2), "reuters": reuters[:, often]}
-    makes = {
-        "l0": lambda **k: ob.SparsePCA(3, alpha=0.05, penalty="l0", random_state=0, **k),
-        "nonzeros": lambda **k: ob.SparsePCA(3, n_nonzero=60, random_state=0, **k),
-        "X >= 0": lambda **k: ob.NonnegativePCA(3, random_state=0, **k),
-    }
-    print("| data | given as | sums exact | " + " | ".join(makes) + " | fast, values |")
-    print("|" + "---|" * (4 + len(makes)))
-    for name, X in sets.items():
-        wanted = {k: make(precision="exact").fit(X) for k, make in makes.items()}
-        first = Moments(X.shape[1], "exact")
-        first.add(X)
-        head = Moments(X.shape[1], "exact")
-        head.add(X[:2500])
-        known = {"rows": first.read(True, False)[1], "head": head.read(True, False)[1]}
-        with tempfile.TemporaryDirectory() as kept:
-            for way, given in ways(X, kept):
-                rows = "head" if way.startswith("single") else "rows"
-                same = np.array_equal(sums_of(given), known[rows])
-                cells = ["equal" if same else "DIFFER"] + [""] * (len(makes) + 1)
-                # Equal sums give equal fits; fits are compared if rows come in another order.
-                if way in ("permuted", "Dask, threads"):
-                    for k, (key, make) in enumerate(makes.items()):
-                        got = make(precision="exact").fit(given)
-                        same = np.array_equal(got.components_, wanted[key].components_)
-                        cells[k + 1] = "equal" if same else "DIFFER"
-                    cells[-1] = fast_beside(makes, wanted, given)
-                print(f"| {name} {X.shape} | {way} | {' | '.join(cells)} |", flush=True)
-            for killed in (False, True):
-                sums, count = of_processes(dense(X), killed)
-                same = "equal" if np.array_equal(sums, known["rows"]) else "DIFFER"
-                way = f"Dask, two processes, {'one killed' if killed else 'none killed'}"
-                print(f"| {name} {X.shape} | {way} ({count} chunks made) | {same} | | | | |")
-
-
-def noted(block: np.ndarray, folder: str = "") -> np.ndarray:
-    """Return a chunk and note the process that made it."""
-    with open(Path(folder) / str(os.getpid()), "a") as file:
-        file.write(".")
-    return block
-
-
-def of_processes(X: np.ndarray, killed: bool) -> tuple[np.ndarray, int]:
-    """Return the exact sums by two processes, and the number of chunks that they made."""
-    import distributed
-
-    from orthobcd.sklearn.dask import summed
-
-    def kill(pid: int) -> None:
-        made = Path(folder) / str(pid)
-        while not made.exists() or made.stat().st_size < 10:
-            time.sleep(0.001)
-        os.kill(pid, signal.SIGKILL)
-
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        dask.config.set({"distributed.scheduler.allowed-failures": 10}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as own,
-        distributed.Client(own) as client,
-    ):
-        pids = list(client.run(os.getpid).values())
-        parts = dask.array.from_array(X, chunks=(len(X) // 60, X.shape[1]))
-        parts = parts.map_blocks(noted, folder=folder, dtype=X.dtype, meta=X[:0])
-        killer = threading.Thread(target=kill, args=pids[:1])
-        if killed:
-            killer.start()
-        sums = summed(parts, "exact", None, None, 1, 0)[0].read(True, False)[1]
-        count = sum(path.stat().st_size for path in Path(folder).iterdir())
-        if killed:
-            killer.join()
-    return sums, count
-
-
-def sums_of(given: Any) -> np.ndarray:
-    """Return the exact sums of rows in any container."""
-    if hasattr(given, "dask"):
-        from orthobcd.sklearn.dask import summed
-
-        return summed(given, "exact", None, None, 1, 0)[0].read(True, False)[1]
-    parts = given if isinstance(given, list) else [given]
-    sums = Moments(parts[0].shape[1], "exact")
-    for part in parts:
-        sums.add(part)
-    return sums.read(True, False)[1]
-
-
-def fast_beside(makes: Any, wanted: Any, given: Any) -> str:
-    """Return the largest relative difference of values, and whether supports differ."""
-    worst, supports = 0.0, True
-    for key, make in makes.items():
-        got, exact = make(precision="fast").fit(given), wanted[key]
-        a, b = got.explained_variance_, exact.explained_variance_
-        worst = max(worst, float(np.max(np.abs(a - b) / b)))
-        supports &= np.array_equal(got.components_ != 0.0, exact.components_ != 0.0)
-    return f"{worst:.0e}{'' if supports else ', SUPPORTS DIFFER'}"
-
-
 def main() -> None:
     """Print the table of a part."""
-    parts = {f.__name__: f for f in (beside, file, order)}
+    parts = {f.__name__: f for f in (beside, file)}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", choices=parts)
     parser.add_argument("--sizes", type=int, nargs="*", default=[400, 2000])
@@ -495,7 +367,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20 * 1024)
     parser.add_argument("--features", type=int, default=4000)
     parser.add_argument("--folder", default=".")
-    parser.add_argument("--data", default="../shared/data")
     options = parser.parse_args()
     parts[options.part](options)
 

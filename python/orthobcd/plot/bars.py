@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 
 from .._internal.checks import FloatArray, as_choice, as_float_array, as_int
+from .._internal.drawing import Axes, axes_of
 from .._internal.extras import need
 from .._internal.names import component_names, shortened_names
 from .._internal.names import feature_names as names_of
-from .drawing import Axes, axes_of
 
 __all__ = ["components"]
 

@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from .._internal.checks import FloatArray, as_choice, as_int
+from .._internal.drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
 from .._internal.extras import need
 from ..regularization import RegularizationPath
 from ..result import Result
-from .drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
 
 __all__ = ["convergence", "feasibility", "path", "search"]
 

@@ -9,23 +9,25 @@ from typing import Any
 import numpy as np
 
 from .._internal.checks import FloatArray
+from .._internal.drawing import Axes
 from .._internal.extras import need
-from .drawing import Axes
 
 SIZE = 8.0
 """Font size of labels, in points."""
 
-DISTANCES = (2.0, 7.0, 13.0, 20.0, 28.0, 38.0, 50.0, 65.0, 85.0, 110.0)
-"""Distances of a label from its tip that are tried, in points."""
-
-ANGLES = np.concatenate([[0.0], *(np.array([a, -a]) for a in np.arange(0.2, np.pi, 0.2))])
-"""Angles between a label and its arrow that are tried."""
+OFFSETS = sorted(
+    (
+        (d, a)
+        for d in (2.0, 7.0, 13.0, 20.0, 28.0, 38.0, 50.0, 65.0, 85.0, 110.0)
+        for a in np.arange(-3.0, 3.1, 0.2)
+    ),
+    key=lambda offset: offset[0] + 9.0 * abs(offset[1]),
+)
+"""Distances of a label from its tip, in points, and angles from the direction of its arrow, in the
+order in which they are tried: a radian is worth 9 points."""
 
 LEADER = 9.0
 """Distance from which a line joins label and tip, in points."""
-
-CROSSING, TURNING = 12.0, 9.0
-"""Cost of covering an arrow, and of a radian away from the arrow, in points of distance."""
 
 
 def add_labels(ax: Axes, tips: FloatArray, names: Sequence[str], unnamed: int) -> None:
@@ -88,49 +90,28 @@ def _place(
     origin = ax.transData.transform((0.0, 0.0)) * unit
     frame = ax.get_window_extent(renderer)
     low, high = (np.array(corner) * unit for corner in (frame.min, frame.max))
-    segments = origin + np.linspace(0.0, 1.0, 25)[:, np.newaxis, np.newaxis] * (at - origin)
-    order = np.argsort(-np.linalg.norm(at - origin, axis=1), kind="stable")
     placed = np.zeros((0, 4))
-    for j in map(int, order):
+    for j in np.argsort(-np.linalg.norm(at - origin, axis=1), kind="stable"):
         text, leader = texts[j], leaders[j]
         text.set_visible(True)
         box = text.get_window_extent(renderer)
         half = np.array([box.width, box.height]) * unit / 2.0 + 0.5
-        shifts, costs = _candidates(at[j] - origin, half)
-        boxes = np.concatenate([at[j] + shifts - half, at[j] + shifts + half], axis=1)
-        free = (boxes[:, :2] >= low).all(axis=1) & (boxes[:, 2:] <= high).all(axis=1)
-        free &= ~_overlaps(boxes, placed).any(axis=1)
+        distances, angles = np.transpose(OFFSETS)
+        angles = angles + np.arctan2(*(at[j] - origin)[::-1])
+        turned = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        shifts = turned * (distances + np.abs(turned) @ half)[:, np.newaxis]
+        bottom, top = at[j] + shifts - half, at[j] + shifts + half
+        free = (bottom >= low).all(axis=1) & (top <= high).all(axis=1)
+        for other in placed:
+            free &= (bottom >= other[2:]).any(axis=1) | (top <= other[:2]).any(axis=1)
         text.set_visible(bool(free.any()))
         leader.set_visible(False)
-        if not free.any():
-            continue
-        inside = (
-            (segments > boxes[:, np.newaxis, np.newaxis, :2])
-            & (segments < boxes[:, np.newaxis, np.newaxis, 2:])
-        ).all(axis=3)
-        costs = costs + CROSSING * inside.any(axis=1).sum(axis=1)
-        best = int(np.argmin(np.where(free, costs, np.inf)))
-        placed = np.vstack([placed, boxes[best]])
-        text.set_position(tuple(shifts[best]))
-        nearest = np.clip(0.0, shifts[best] - half, shifts[best] + half)
-        leader.set_position(tuple(nearest))
-        leader.set_visible(bool(np.linalg.norm(nearest) > LEADER))
+        if free.any():
+            first = int(np.argmax(free))
+            placed = np.vstack([placed, np.r_[bottom[first], top[first]]])
+            text.set_position(tuple(shifts[first]))
+            nearest = np.clip(0.0, shifts[first] - half, shifts[first] + half)
+            leader.set_position(tuple(nearest))
+            leader.set_visible(bool(np.linalg.norm(nearest) > LEADER))
     hidden = unnamed + len(texts) - len(placed)
     note.set_text(f"{hidden} shorter arrows without a name" if hidden else "")
-
-
-def _candidates(direction: FloatArray, half: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Offsets of the centre of a label of half size ``half`` from its tip, and their costs."""
-    angle = float(np.arctan2(direction[1], direction[0]))
-    distances, angles = np.meshgrid(DISTANCES, ANGLES)
-    turned = np.stack([np.cos(angle + angles), np.sin(angle + angles)], axis=-1).reshape(-1, 2)
-    reach = distances.reshape(-1, 1) + np.abs(turned) @ half[:, np.newaxis]
-    return reach * turned, distances.ravel() + TURNING * np.abs(angles).ravel()
-
-
-def _overlaps(boxes: FloatArray, placed: FloatArray) -> FloatArray:
-    """A matrix of bool: True where box i overlaps placed box j."""
-    apart = (boxes[:, np.newaxis, :2] >= placed[np.newaxis, :, 2:]) | (
-        boxes[:, np.newaxis, 2:] <= placed[np.newaxis, :, :2]
-    )
-    return np.asarray(~apart.any(axis=2))

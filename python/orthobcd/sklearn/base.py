@@ -6,12 +6,13 @@ import numbers
 import os
 import sys
 from collections.abc import Collection, Iterator, Set
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._core import DATA
@@ -20,7 +21,6 @@ from .._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
-    as_choice,
     as_float,
     as_float_array,
     as_int,
@@ -99,6 +99,19 @@ class Estimator(
 ):
     """Base class of all estimators: options of the solves, checks of data, tags."""
 
+    # Parameters that need no data to be checked; the others are checked by `_check`.
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "solver": [Auto, OBCD, None],
+        "center": ["boolean"],
+        "scale": ["boolean"],
+        "uncorrelated": ["boolean"],
+        "warm_start": ["boolean"],
+        "verbose": ["boolean"],
+        "certify": ["boolean"],
+        "missing": [StrOptions({"em"}), None],
+        "precision": [StrOptions(set(get_args(PrecisionName)))],
+    }
+
     # The constructors of the subclasses set these.
     n_components: int | None
     solver: Auto | Continuation | OBCD | None
@@ -116,7 +129,8 @@ class Estimator(
     def _run(
         self, checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60.0
     ) -> Solve:
-        """The context of a fit, whose time starts now."""
+        """The context of a fit with valid parameters, whose time starts now."""
+        self._validate_params()
         if checkpoint is not None:
             check_seeded(self.random_state)
         threads = 1 if self.n_jobs is None else as_int("n_jobs", self.n_jobs, -sys.maxsize)
@@ -129,7 +143,7 @@ class Estimator(
             tol=as_float("tol", self.tol, minimum=0.0),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_threads=threads if threads > 0 else None,
-            verbose=bool(self.verbose),
+            verbose=self.verbose,
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             ctrl_c="keep",
@@ -264,7 +278,6 @@ class OrthonormalPCA(Estimator):
             weights = None if sample_weight is None else as_weights(sample_weight, data)
             r = self._checked(*data.shape)
             run.show("second moments")
-            center, scale = bool(self.center), bool(self.scale)
             model: Gaussian | None = None
             if self.missing is not None and not is_sparse(data):
                 values = data.astype(np.float64, copy=False)
@@ -275,11 +288,12 @@ class OrthonormalPCA(Estimator):
                         raise ValueError(
                             "precision must be 'auto' or 'fast' for data with missing values"
                         )
-                    model, gram = gram_by_em(values, r, center, scale, run)
+                    model, gram = gram_by_em(values, r, self.center, self.scale, run)
                     return self._fit_gram(run, gram, r, model=model)
                 if weights is None:
                     model = gaussian_of(values, r, deadline=run)
-            gram = gram_of(data, self.precision, center, scale, weights, run.n_threads)
+            how = self.precision, self.center, self.scale
+            gram = gram_of(data, *how, weights, run.n_threads)
             return self._fit_gram(run, gram, r, model=model)
 
     def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
@@ -325,9 +339,8 @@ class OrthonormalPCA(Estimator):
 
     def _fit_sums(self, run: Solve, sums: Sums, m: int, *, keep: bool) -> Self:
         r = self._checked(m, sums.n_features)
-        center, scale, kept = bool(self.center), bool(self.scale), sums if keep else None
-        gram = gram_of_sums(sums, center, scale, run.n_threads, keep=keep)
-        return self._fit_gram(run, gram, r, kept)
+        gram = gram_of_sums(sums, self.center, self.scale, run.n_threads, keep=keep)
+        return self._fit_gram(run, gram, r, sums if keep else None)
 
     def _summed(
         self, run: Solve, X: Any, blocks: Blocks | None, before: Sums | None, weights: Any
@@ -469,13 +482,11 @@ class OrthonormalPCA(Estimator):
             validate_data(self, S, skip_check_array=True)
             r = self._checked(n, n)
             matrix *= weight - 1.0
-            center, scale = bool(self.center), bool(self.scale)
-            gram = Gram.of_covariance(matrix, middle, weight, center, scale)
+            gram = Gram.of_covariance(matrix, middle, weight, self.center, self.scale)
             return self._fit_gram(run, gram, r)
 
     def _checked(self, m: int, n: int) -> int:
         """Checks all parameters; returns the number of components for m samples, n features."""
-        as_choice("precision", self.precision, get_args(PrecisionName))
         r = count_of(self.n_components, m, n)
         self._check(n, r)
         return r
@@ -596,8 +607,6 @@ class OrthonormalPCA(Estimator):
 
     def _data(self, X: Any, **options: Any) -> Any:
         """X after the checks of every door for data."""
-        if self.missing not in (None, "em"):
-            raise ValueError(f"missing must be None or 'em', got {self.missing!r}")
         data = self._samples(X, **options)
         if is_sparse(data):
             check_complete(data, "give dense data with some to SparsePCA(missing='em')")

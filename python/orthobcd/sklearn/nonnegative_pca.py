@@ -135,8 +135,6 @@ class NonnegativePCA(OrthonormalPCA):
         self.max_memory = max_memory
 
     def _check(self, n: int, r: int) -> None:
-        if self.solver is not None and not isinstance(self.solver, (Auto, OBCD)):
-            raise TypeError(f"solver must be an Auto or OBCD, got {type(self.solver).__name__}")
         self._limit = None
         if self.n_nonzero is not None:
             self._limit = self._cardinality(n, r, nonnegative=True)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import StrOptions
 
 from .._core import penalty_value
 from .._internal.checks import (
     FloatArray,
     IntArray,
     Integers,
-    as_bool,
-    as_choice,
     as_int,
     as_optional_float,
     warn,
@@ -245,6 +244,13 @@ class SparsePCA(OrthonormalPCA):
     (1797, 2)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OrthonormalPCA._parameter_constraints,
+        "penalty": [StrOptions(set(get_args(PenaltyName))), Separable, Cardinality, RowSparse],
+        "alpha_scale": [StrOptions(set(get_args(AlphaScale)))],
+        "solver": [Auto, Continuation, OBCD, None],
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -317,33 +323,21 @@ class SparsePCA(OrthonormalPCA):
         return x
 
     def _check(self, n: int, r: int) -> None:
-        given = isinstance(self.penalty, (Separable, Cardinality, RowSparse))
-        if not given and not isinstance(self.penalty, str):
-            raise TypeError(
-                "penalty must be 'l0', 'l1' or a penalty such as MCP, got "
-                f"{type(self.penalty).__name__}"
-            )
-        if not given:
-            as_choice("penalty", self.penalty, ("l0", "l1"))
-        as_choice("alpha_scale", self.alpha_scale, ("relative", "absolute"))
-        for name in ("alpha", "n_nonzero", "n_features") if given else ():
+        given = () if isinstance(self.penalty, str) else ("alpha", "n_nonzero", "n_features")
+        for name in given:
             if getattr(self, name) is not None:
                 raise ValueError(f"{name} must be None with {self.penalty!r}, which replaces it")
         if self.uncorrelated and self.penalty != "l0":
             raise ValueError("uncorrelated must be False for a penalty other than 'l0'")
         if self.uncorrelated and not (self.include is None and self.exclude is None):
             raise ValueError("uncorrelated must be False with include or exclude")
-        if self.solver is not None and not isinstance(self.solver, (Auto, Continuation, OBCD)):
-            raise TypeError(
-                f"solver must be an Auto, Continuation or OBCD, got {type(self.solver).__name__}"
-            )
         as_optional_float("alpha", self.alpha, minimum=0.0)
         for name in ("n_nonzero", "n_features"):
             if self.alpha is not None and (count := getattr(self, name)) is not None:
                 raise ValueError(
                     f"alpha must be None with {name}, got alpha={self.alpha!r} and {name}={count!r}"
                 )
-        if as_bool("certify", self.certify) and self.n_features is not None:
+        if self.certify and self.n_features is not None:
             raise ValueError("certify must be False with n_features")
         self._limit = self._counted(n, r)
         if self._limit is None and self.n_nonzero is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from math import lgamma
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._core import default_work
@@ -16,7 +17,6 @@ from .._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
-    as_choice,
     as_float_array,
     as_int,
     is_sparse,
@@ -148,6 +148,13 @@ n_features_in_, feature_names_in_
     uncorrelated = warm_start = certify = False
     precision = "auto"
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **SparsePCA._parameter_constraints,
+        "penalty": [StrOptions(set(get_args(PenaltyName)))],
+        "criterion": [StrOptions(set(get_args(Criterion)))],
+        "rule": [StrOptions(set(get_args(Rule)))],
+    }
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -230,8 +237,8 @@ n_features_in_, feature_names_in_
                 self._cross_validate(
                     run, data, y, r, lambda name: open_checkpoint(path_of(name), checkpoint_every)
                 )
-            center, scale = bool(self.center), bool(self.scale)
-            gram = gram_of(data, self.precision, center, scale, None, run.n_threads)
+            how = self.precision, self.center, self.scale
+            gram = gram_of(data, *how, None, run.n_threads)
             return self._fit_gram(run, gram, r)
 
     def fit_covariance(
@@ -289,9 +296,6 @@ n_features_in_, feature_names_in_
         return True
 
     def _check(self, n: int, r: int) -> None:
-        as_choice("penalty", self.penalty, ("l0", "l1"))
-        as_choice("criterion", self.criterion, ("cv", "bic", "ebic"))
-        as_choice("rule", self.rule, ("one_se", "best"))
         if n == 1:
             raise ValueError("n_features=1: there is nothing to choose, at least 2 are needed")
         self._limit = None
@@ -330,7 +334,7 @@ n_features_in_, feature_names_in_
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
             inside, outside = (data[part] for part in folds[k])
-            gram = gram_of(inside, self.precision, bool(self.center), bool(self.scale))
+            gram = gram_of(inside, self.precision, self.center, self.scale)
             total = max(squares(outside, gram.mean, gram.scale), np.finfo(np.float64).tiny)
 
             def score(x: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""Tables of pandas, polars, Arrow and DuckDB, in and out."""
+"""Tables of pandas, polars, Arrow and DuckDB; a `LazyFrame`, dataset or relation by batches."""
 
 from __future__ import annotations
 

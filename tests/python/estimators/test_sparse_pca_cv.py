@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_wine
 
 import orthobcd as ob
 from orthobcd.sklearn import sparse_pca_cv
@@ -157,20 +157,6 @@ def test_one_standard_error_is_no_denser_than_the_best():
     np.testing.assert_array_equal(parallel.scores_, fits["one_se"].scores_)
     S = sparse.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
     assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"criterion": "aic"}, "criterion"),
-        ({"rule": "two"}, "rule"),
-        ({"alphas": [-1.0]}, "alphas"),
-        ({"penalty": "l2"}, "penalty"),
-    ],
-)
-def test_choices_at_the_door(options, words):
-    with pytest.raises(ValueError, match=words):
-        ob.SparsePCACV(2, **options).fit(load_iris().data)
 
 
 @pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])

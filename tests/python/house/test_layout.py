@@ -37,7 +37,7 @@ ROOMS = (
 )
 """The modules of the package in order: each imports only modules before it."""
 
-STATIONS, FUNCTIONS = 15, 125
+STATIONS, FUNCTIONS = 14, 118
 """Largest numbers of files and functions of the package that `SparsePCA.fit` passes."""
 
 FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
