@@ -106,7 +106,7 @@ def arrays_of(estimator: Saved) -> dict[str, Any]:
     kind, parameters = type(estimator).__name__, estimator.get_params(deep=False)
     fitted = {name: v for name, v in vars(estimator).items() if name not in parameters}
     arrays: dict[str, Any] = {}
-    classes = _classes()
+    classes = saved_classes()
     try:
         header = {
             "kind": kind,
@@ -140,7 +140,7 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
         header, arrays = read_arrays(path, "Saved")
     except (OSError, ValueError):
         return None
-    found = _classes().get(str(header.get("kind")), object)
+    found = saved_classes().get(str(header.get("kind")), object)
     name = found.__name__ if issubclass(found, Saved) else "an estimator"
     with errors_as(lambda error: not_saved_by(path, name, error)):
         if not issubclass(found, Saved):
@@ -155,7 +155,7 @@ def _made(cls: type[Any], header: dict[str, Any], arrays: dict[str, Any]) -> Any
     if header["format"] > FORMAT:
         raise ValueError("a later version of orthobcd wrote it")
     parameters, fitted = (
-        unpacked(header[part], arrays, _classes()) for part in ("parameters", "fitted")
+        unpacked(header[part], arrays, saved_classes()) for part in ("parameters", "fitted")
     )
     estimator = cls(**parameters)
     for name in fitted:
@@ -187,7 +187,7 @@ def _check(fitted: dict[str, Any]) -> None:
 
 
 @cache
-def _classes() -> dict[str, type]:
+def saved_classes() -> dict[str, type]:
     """Classes of parameters and fitted attributes, by name."""
     found: list[type] = [Moments, np.random.RandomState, Gaussian, *_below(Saved)]
     for module in (penalties, solvers, result, regularization):

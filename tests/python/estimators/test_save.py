@@ -212,11 +212,11 @@ OBJECTS = [
 @pytest.mark.parametrize("value", OBJECTS, ids=repr)
 def test_objects_survive(value, tmp_path):
     arrays: dict[str, Any] = {}
-    text = json.dumps(packed(value, arrays, "value", saving._classes()))
+    text = json.dumps(packed(value, arrays, "value", saving.saved_classes()))
     np.savez(tmp_path / "a.npz", **arrays)
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
         kept = dict(archive)
-    assert_same(unpacked(json.loads(text), kept, saving._classes()), value)
+    assert_same(unpacked(json.loads(text), kept, saving.saved_classes()), value)
 
 
 @short
