@@ -272,11 +272,12 @@ class Auto(Checked):
     Notes
     -----
     A search is a fixed sequence of rounds of jobs, which depends on the problem and the seed alone.
-    ``max_time``, ``max_work`` and Ctrl-C cut it after a job, so that more time or work never gives a
-    higher objective, and ``max_work=result.work`` repeats the search with the same bits. Jobs run in
+    ``max_time``, ``max_work`` and Ctrl-C cut it after a job: more time or work never gives a higher
+    objective, and ``max_work=result.work`` repeats the search with the same bits. Jobs run in
     parallel; the number of threads changes nothing else. The search ends by itself: at a known
-    optimum, when different starts have led to the same point, when as much work again has brought
-    nothing, or after some multiple of the work of a step; ``effort`` of `solve` scales this.
+    optimum, without a penalty that favours zeros when different starts have led to the same point,
+    when as much work again has brought nothing, or after some multiple of the work of a step;
+    ``effort`` of `solve` scales this.
     ``max_sweeps`` limits the pair sweeps of all descents together, and excludes improvements.
 
     With thousands of rows the search begins on the screened rows: those that can matter, or those

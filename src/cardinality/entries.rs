@@ -181,6 +181,15 @@ impl<'a> EntrySets<'a> {
         })
     }
 
+    fn opening<'s>(&'s self, model: &'s ColumnModel<'a>, work: &'s TaskWork<'s>) -> Opening<'s> {
+        Opening {
+            model,
+            rotated: &self.material.rotated,
+            directions: &self.directions,
+            work,
+        }
+    }
+
     fn maker<'s>(&'s self, seed: u64, work: &'s TaskWork<'s>) -> Maker<'s> {
         Maker::new(self.mover(work), (&self.material, &self.directions), seed)
     }
@@ -211,19 +220,22 @@ impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
 
-    const POINTS: usize = 2 + (1 + SMALLER as usize) * opening::POINTS;
+    const POINTS: usize = 3 + (1 + SMALLER as usize) * opening::POINTS;
 
-    /// Returns the point of truncated power iterations, then points for the limit and for smaller limits, so that
-    /// similar limits share points, and a doubled limit has those of its half. Only the limit rounded down and its
+    /// Returns the principal axes if the limit allows them, the points of truncated power iterations, then points for the
+    /// limit and for smaller limits, so that similar limits share points, and a doubled limit has those of its half. Only the limit rounded down and its
     /// half have points by ADMM.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        let Some(number) = number.checked_sub(2) else {
+        if number == 0 {
+            return self.opening(&self.model, work).point(opening::PRINCIPAL);
+        }
+        let Some(number) = number.checked_sub(3) else {
             let model = match self.model.is_dense() {
                 true => self.disjoint.as_ref()?,
                 false => &self.model,
             };
             // A small problem has no need of a quick point.
-            if number == 0 && QUICK * self.product_work() < FIRST_ROUND {
+            if number == 1 && QUICK * self.product_work() < FIRST_ROUND {
                 return None;
             }
             let powers = Powers {
@@ -231,7 +243,7 @@ impl SearchSpace for EntrySets<'_> {
                 work,
                 price: 0.0,
             };
-            let point = powers.point(&self.directions, number == 0)?;
+            let point = powers.point(&self.directions, number == 1)?;
             let x = point.dense(model.order());
             return self.model.rules.keep(&x).then_some(x);
         };
@@ -245,18 +257,13 @@ impl SearchSpace for EntrySets<'_> {
         let all = match kind {
             opening::ADMM => by_admm,
             opening::MERGED => limit == 0,
+            opening::PRINCIPAL => !known && limit > 0,
             _ => !known,
         };
         if !all {
             return None;
         }
-        let opening = Opening {
-            model,
-            rotated: &self.material.rotated,
-            directions: &self.directions,
-            work,
-        };
-        opening.point(kind)
+        self.opening(model, work).point(kind)
     }
 
     fn matrix(&self, point: &Array2<f64>) -> Array2<f64> {

@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::profile::{Kind, Profile};
 use super::sharpen::TANGENT_STEPS;
-use super::{Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY, tangent};
+use super::{Heuristic, LEAST, POSSIBLE, Prior, Task, tangent};
 use crate::linalg::polar_factor;
 use crate::objective::QuadraticForm;
 use crate::start;
@@ -18,11 +18,7 @@ impl Heuristic for Spectral {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match profile.kind {
-            Kind::Smooth | Kind::Other => LIKELY,
-            _ => 0.0,
-        };
-        (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
+        (!profile.mixed && !improve).then(|| Prior::new(0.0, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
@@ -43,13 +39,7 @@ impl Heuristic for Varimax {
     }
 
     fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match profile.kind {
-            Kind::Smooth | Kind::Nonnegative => 0.0,
-            Kind::Other => LIKELY,
-            Kind::Sparse if profile.is_dense() => 0.0,
-            _ => UNLIKELY,
-        };
-        (!profile.mixed && !improve).then(|| Prior::new(success, 0.0))
+        (!profile.mixed && !improve).then(|| Prior::new(0.0, 0.0))
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {

@@ -30,12 +30,10 @@ fn fitting(rounds: &Rounds<'_>, improve: bool, restricted: bool) -> Vec<Arm> {
         Some(makers) => makers.iter().any(|maker| maker == name),
         None => false,
     };
-    // Points that need no iterations come once, at the beginning.
-    let again = |prior: &Prior| improve || prior.least > 0.0 || rounds.whole.profile.mixed;
     let mut arms = Vec::new();
     for (heuristic, h) in rounds.heuristics.iter().enumerate() {
         if let Some(prior) = h.fits(rounds.profile(restricted), improve)
-            && (chosen(h.name()) || rounds.makers.is_none() && prior.success > 0.0 && again(&prior))
+            && (chosen(h.name()) || rounds.makers.is_none() && prior.success > 0.0)
         {
             arms.push(Arm {
                 heuristic,

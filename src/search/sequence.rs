@@ -64,8 +64,8 @@ pub(super) struct Search<'s, 'a> {
     /// Work of a default search.
     unit: f64,
     reached: Vec<Reached>,
-    /// Lowest F of every start: heuristic, number, F.
-    starts: Vec<(usize, usize, f64)>,
+    /// Number of every start of a maker, and F of its point.
+    starts: Vec<(usize, f64)>,
     /// Number of jobs, and of improvements since the last decrease of F.
     jobs: u64,
     idle: usize,
@@ -175,7 +175,7 @@ impl<'s, 'a> Search<'s, 'a> {
     fn first_length(&self) -> f64 {
         let arms = self.candidates(0, f64::INFINITY);
         let needs = arms.iter().map(|arm| arm.need(&self.rounds));
-        let slow = self.share() == POLICY.alone || self.is_smooth();
+        let slow = self.rounds.whole.profile.is_slow() || self.is_smooth();
         let ample = if slow { AMPLE } else { 1.0 };
         let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
         let mut length = POLICY.first * self.unit;
@@ -252,9 +252,9 @@ impl<'s, 'a> Search<'s, 'a> {
             return false;
         }
         let level = self.incumbent.best.objective + self.rounds.options.tol * self.incumbent.size();
-        let agreeing = || self.starts.iter().filter(|start| start.2 <= level);
-        let first = usize::from(agreeing().any(|start| start.1 == 0));
-        let others = agreeing().filter(|start| start.1 > 0).count();
+        let agreeing = || self.starts.iter().filter(|start| start.1 <= level);
+        let first = usize::from(agreeing().any(|start| start.0 == 0));
+        let others = agreeing().filter(|start| start.0 > 0).count();
         let improves = !arms::improving(&self.rounds, f64::INFINITY).is_empty();
         (first + others) as f64 >= self.rounds.options.effort * POLICY.agreement as f64
             && (self.idle >= IDLE_ROUNDS || !improves)
@@ -281,11 +281,10 @@ impl<'s, 'a> Search<'s, 'a> {
         self.descend(0.5 * length);
     }
 
-    /// Returns the share of an epoch for new starts. Where solutions are dense, optima are close together, and long runs
-    /// bring more than improvements.
+    /// Returns the share of an epoch for new starts.
     fn share(&self) -> f64 {
         let profile = &self.rounds.whole.profile;
-        match profile.kind == Kind::Sparse && profile.is_dense() {
+        match profile.is_slow() {
             true => POLICY.alone,
             false => POLICY.starts,
         }
@@ -334,7 +333,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut arms = arms::starting(&self.rounds, slice);
         let profile = self.profile(&arms);
         let few = self.few(profile);
-        if profile.kind == Kind::Sparse && profile.is_dense() {
+        if profile.is_slow() {
             // With few iterations success is less likely.
             let rank = |arm: &Arm| {
                 let ample = slice / (AMPLE * arm.need(&self.rounds));
@@ -381,12 +380,13 @@ impl<'s, 'a> Search<'s, 'a> {
         if sparse && profile.is_costly() { 1 } else { 2 }
     }
 
-    /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
-    fn start(&mut self, epoch: u32, work: f64) {
-        let mixed = self.rounds.whole.profile.mixed;
-        let few = self.few(&self.rounds.whole.profile) as f64;
+    /// Returns the arms of the new starts of an epoch, of which each gets the least work that it needs, and the share of the
+    /// work before their best points are polished.
+    fn arms_within(&self, epoch: u32, work: f64) -> (Vec<Arm>, f64) {
+        let profile = &self.rounds.whole.profile;
+        let few = self.few(profile) as f64;
         let mut arms = self.candidates(epoch, POLICY.raw * work / few);
-        if mixed {
+        if profile.mixed {
             let left = self.mixed_starts() - 1.0 - self.jobs as f64;
             let most = match self.rounds.options.effort > 1.0 {
                 true => POLICY.lanes,
@@ -394,8 +394,7 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             arms = arms.first().map_or(Vec::new(), |arm| vec![*arm; most]);
         }
-        let slow =
-            matches!(self.profile(&arms).kind, Kind::Sparse) && self.profile(&arms).is_dense();
+        let slow = self.profile(&arms).is_slow();
         let raw = match arms.len() {
             1 if slow || few == 1.0 => POLICY.alone,
             _ => POLICY.raw,
@@ -409,72 +408,66 @@ impl<'s, 'a> Search<'s, 'a> {
             let worst = (needs.enumerate()).max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
             arms.remove(worst.map_or(0, |worst| worst.0));
         }
-        let given = self.rounds.whole.known.given.clone();
-        let other = !self.rounds.whole.profile.quadratic;
+        (arms, raw)
+    }
+
+    /// Returns the start of the caller if the first epoch takes it.
+    fn given(&self, epoch: u32) -> Option<Array2<f64>> {
         let wanted = match &self.rounds.makers {
             Some(makers) => makers.iter().any(|maker| maker == "given"),
-            None => !mixed,
+            None => !self.rounds.whole.profile.mixed,
         };
-        let taken = epoch == 0 && wanted && given.is_some();
-        let each = self.is_smooth() || mixed || other;
-        let mut jobs: Vec<Job> = Vec::new();
-        if taken {
-            jobs.push(Job::taken(
-                "given",
-                each || self.rounds.makers.is_some(),
-                false,
-            ));
-        }
-        let offset = jobs.len();
+        let given = self.rounds.whole.known.given.as_ref();
+        given.filter(|_| epoch == 0 && wanted).cloned()
+    }
+
+    /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
+    fn start(&mut self, epoch: u32, work: f64) {
+        let (arms, raw) = self.arms_within(epoch, work);
+        let profile = &self.rounds.whole.profile;
+        let each = self.is_smooth() || profile.mixed || !profile.quadratic;
+        let given = self.given(epoch);
+        let offset = usize::from(given.is_some());
         let share = if each { 1.0 } else { raw };
-        let slice = share * work / (offset + arms.len()) as f64;
+        let slice = share * work / (offset + arms.len()).max(1) as f64;
+        let mut jobs: Vec<Job> = Vec::new();
+        if given.is_some() {
+            let polished = each || self.rounds.makers.is_some();
+            jobs.push(Job::taken("given", polished, false));
+        }
         for arm in &arms {
             let start = self.number(arm, slice);
             jobs.push(self.job(*arm, start, each));
         }
-        if jobs.is_empty() {
-            return;
-        }
         self.limit_sweeps(&mut jobs);
-        let from = given
-            .filter(|_| taken)
-            .unwrap_or_else(|| self.first.clone());
+        let from = given.unwrap_or_else(|| self.first.clone());
         let froms = vec![&from; jobs.len()];
-        let share = if each { 1.0 } else { raw };
-        let found = self.rounds.run(
-            self.incumbent,
-            &jobs,
-            &froms,
-            share * work / jobs.len() as f64,
-        );
-        let mut order: Vec<usize> = (0..found.len()).filter(|&k| found[k].is_some()).collect();
-        let value = |k: usize| {
-            found[k]
-                .as_ref()
-                .map_or(f64::INFINITY, |f| f.candidate.objective)
-        };
-        order.sort_by(|&a, &b| value(a).total_cmp(&value(b)));
+        let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
+        let made = jobs.iter().zip(&found).skip(offset);
+        for (job, found) in made.filter_map(|(job, found)| Some((job, found.as_ref()?))) {
+            self.reach(job, found.candidate.objective);
+        }
         if !each {
-            let level = self.incumbent.best.objective + PROMISING * self.incumbent.size();
-            let least = GAIN * self.incumbent.size();
-            let known = |k: usize| self.polished.iter().any(|f| (value(k) - f).abs() <= least);
-            let best = order.iter().copied().take(POLICY.polished);
-            let best: Vec<usize> = best.filter(|&k| value(k) <= level && !known(k)).collect();
-            self.polished.extend(best.iter().map(|&k| value(k)));
-            let points: Vec<Candidate> = (best.iter())
-                .filter_map(|&k| found[k].as_ref().map(|f| f.candidate.clone()))
-                .collect();
-            let polished = self.polish(&points, (1.0 - raw) * work, true);
-            for (&k, polished) in best.iter().zip(&polished) {
-                if let (Some(polished), true) = (polished, k >= offset) {
-                    self.note_start(&jobs[k], polished.candidate.objective);
-                }
-            }
+            self.polish_best(found.into_iter().flatten().collect(), (1.0 - raw) * work);
         }
-        for &k in order.iter().filter(|&&k| k >= offset) {
-            self.note_start(&jobs[k], value(k));
-            self.reach(&jobs[k], value(k));
-        }
+    }
+
+    /// Polishes the best of the points of new starts, unless they are far from the incumbent or were polished before.
+    fn polish_best(&mut self, mut found: Vec<JobResult>, work: f64) {
+        found.sort_by(|a, b| a.candidate.objective.total_cmp(&b.candidate.objective));
+        let size = self.incumbent.size();
+        let level = self.incumbent.best.objective + PROMISING * size;
+        let points: Vec<Candidate> = (found.into_iter())
+            .take(POLICY.polished)
+            .map(|found| found.candidate)
+            .filter(|point| {
+                let known = |f: &f64| (point.objective - f).abs() <= GAIN * size;
+                point.objective <= level && !self.polished.iter().any(known)
+            })
+            .collect();
+        self.polished
+            .extend(points.iter().map(|point| point.objective));
+        self.polish(&points, work, true);
     }
 
     /// Returns the number of the next start of an arm, which gets `slice` of work.
@@ -498,26 +491,12 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Records F of a start.
-    fn note_start(&mut self, job: &Job, objective: f64) {
-        let Some(heuristic) = job.heuristic else {
-            return;
-        };
-        let known = self
-            .starts
-            .iter_mut()
-            .find(|s| (s.0, s.1) == (heuristic, job.run));
-        match known {
-            Some(known) => known.2 = known.2.min(objective),
-            None => self.starts.push((heuristic, job.run, objective)),
-        }
-    }
-
-    /// Records what the present start of a heuristic led to.
+    /// Records what a start led to.
     fn reach(&mut self, job: &Job, objective: f64) {
         let Some(heuristic) = job.heuristic else {
             return;
         };
+        self.starts.push((job.run, objective));
         let least = GAIN * self.incumbent.size();
         let arm = (heuristic, job.restricted);
         match self.reached.iter_mut().find(|r| r.arm == arm) {
@@ -575,8 +554,7 @@ impl<'s, 'a> Search<'s, 'a> {
             for (&k, found) in chosen.iter().zip(&found) {
                 let Some(found) = found else { continue };
                 // Where h favours no zeros, most improvements are new starts.
-                self.starts
-                    .push((arms[k].heuristic, usize::MAX, found.candidate.objective));
+                self.starts.push((usize::MAX, found.candidate.objective));
                 let gain = best.objective - found.candidate.objective;
                 let gain = if gain > least { gain } else { 0.0 };
                 self.select.note(&arms[k], gain, found.work / slice);

@@ -24,7 +24,7 @@ use crate::threads::Threads;
 /// Number of points, and their indices: the principal axes, the largest entries of the rotated ones, the end of ADMM, and
 /// merged blocks.
 pub(crate) const POINTS: usize = 4;
-const PRINCIPAL: usize = 0;
+pub(crate) const PRINCIPAL: usize = 0;
 pub(crate) const LARGEST: usize = 1;
 pub(crate) const ADMM: usize = 2;
 pub(crate) const MERGED: usize = 3;

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 
 import orthobcd as ob
 
-
 SIZES = [(2, 1), (3, 3), (6, 2), (17, 4), (40, 5), (90, 12)]
 WIDE = [(700, 3), (2500, 2)]
 PENALTIES: dict[str, Callable[[float], ob.Penalty]] = {
@@ -29,7 +28,9 @@ PENALTIES: dict[str, Callable[[float], ob.Penalty]] = {
 FORMS = ["stored", "data", "sparse", "linear", "function", "mixed", "rotation"]
 
 
-def problem(form: str, kind: str, n: int, r: int) -> ob.StiefelProblem | ob.JOrthogonalProblem | None:
+def problem(
+    form: str, kind: str, n: int, r: int
+) -> ob.StiefelProblem | ob.JOrthogonalProblem | None:
     """The problem of a cell; None if there is none."""
     random = np.random.default_rng([n, r, len(kind)])
     A = random.standard_normal((max(3, n // 2), n)) * np.exp(-np.arange(n) / n)

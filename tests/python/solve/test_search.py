@@ -70,7 +70,9 @@ def test_the_names_are_those_of_the_core():
 
 def changed(problem: ob.StiefelProblem, x0: np.ndarray, heuristic: str) -> ob.Result:
     """A search from the start by one maker of improvements alone."""
-    return ob.solve(problem, x0, solver=ob.Auto(makers=["given", heuristic]), max_work=0.4, effort=math.inf)
+    return ob.solve(
+        problem, x0, solver=ob.Auto(makers=["given", heuristic]), max_work=0.4, effort=math.inf
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
