@@ -111,10 +111,9 @@ impl<'a> TaskWork<'a> {
         }
     }
 
-    /// Runs a part of the task, which expires after `work` or what is left of the slice, and charges its work.
+    /// Runs a part of the task, which expires after `work` or at the end of the task, and charges its work.
     pub(crate) fn part<T>(&self, work: f64, part: impl FnOnce(&TaskWork<'_>) -> T) -> T {
-        let slice = work.min(self.left());
-        let own = TaskWork::ending(self.clock, slice, slice.min(self.end - self.spent()));
+        let own = TaskWork::ending(self.clock, work, work.min(self.end - self.spent()));
         let result = part(&own);
         self.spend(own.spent());
         result

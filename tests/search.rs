@@ -149,14 +149,15 @@ fn what_gains_from_more_work_gets_more() {
     let penalty = Penalty::l0(1e-9);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Slow), Box::new(Idle)];
-    let auto = counted(20_000_000);
+    let auto = counted(200_000_000);
     let threads = Threads::serial();
     let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
     let answer = answer.unwrap();
     let slow = answer.runs.iter().filter(|run| run.heuristic == "slow");
     let work: Vec<f64> = slow.map(|run| run.work).collect();
-    assert!(work.len() > 2, "{work:?}");
-    assert!(work.windows(2).all(|w| w[1] > 1.2 * w[0]), "{work:?}");
+    // The first run is that of the points that need no steps.
+    assert!(work.len() > 4, "{work:?}");
+    assert!(work[1..].windows(2).all(|w| w[1] > 1.2 * w[0]), "{work:?}");
 }
 
 /// Takes all the time there is, and comes to nothing.

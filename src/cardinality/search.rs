@@ -24,7 +24,7 @@ use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
-use crate::solver::{Monitor, Options, Status};
+use crate::solver::{Control, Monitor, Options, Status};
 use crate::stored::{Stored, stored};
 use crate::support::GAIN;
 use crate::threads::{Threads, locked};
@@ -332,7 +332,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
         limit,
     };
     let (status, spent) = search.run(&mut incumbent, work.spent());
-    incumbent.finish(status, spent)
+    // What the limit cut does not count.
+    incumbent.finish(status, spent.min(limit.max(work.spent())))
 }
 
 /// Returns the work limit: the given one, or the work after which a search ends by itself if that is less.
@@ -430,10 +431,14 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let (chains, same) = (&progress.chains, self.same());
         let left = self.limit - progress.spent;
         incumbent.rounds += 1;
-        self.round(chains, (progress.length, left), incumbent);
+        let whole = self.round(chains, (progress.length, left), incumbent);
         let mut best: Option<W::State> = None;
-        for chain in chains {
+        for (k, chain) in chains.iter().enumerate().take(whole + 1) {
             let mut chain = locked(chain);
+            if k == whole {
+                // The clock cut this chain after its last improved point.
+                chain.spent = chain.found.last().map_or(0.0, |found| found.0);
+            }
             for (at, state) in std::mem::take(&mut chain.found) {
                 let lower = best
                     .as_ref()
@@ -491,13 +496,14 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     }
 
     /// Continues every chain for about `length` of work, and for at most `left`. A chain is skipped if the
-    /// chains before it have used up the limit, as none of its points would count.
+    /// chains before it have used up the limit, as none of its points would count. Returns the number of chains, in their
+    /// order, that the clock did not cut.
     fn round(
         &self,
         chains: &[Mutex<Chain<W::State>>],
         (length, left): (f64, f64),
         incumbent: &mut SparseIncumbent<'_>,
-    ) {
+    ) -> usize {
         let share = patience(self.space.choice()).div_ceil(CHAINS);
         let perturbations = match incumbent.rounds {
             1 => 0,
@@ -510,8 +516,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 .map(|work| work.load(Ordering::Relaxed) as f64);
             works.sum::<f64>()
         };
-        pool::run(
-            chains.len(),
+        let mut whole = 0;
+        pool::complete(
+            chains.iter().map(|_| None).collect(),
             self.threads.count(),
             self.clock,
             |k| {
@@ -521,8 +528,16 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                     done[k].store(chain.spent as u64, Ordering::Relaxed);
                 }
             },
-            |_| incumbent.poll(),
+            |arrival| match arrival {
+                Some((_, (), false)) => Control::Stop,
+                Some((k, (), true)) => {
+                    whole = k + 1;
+                    Control::Continue
+                }
+                None => incumbent.poll(),
+            },
         );
+        whole
     }
 
     /// Returns the difference of two values that counts as equal.

@@ -64,12 +64,11 @@ fn a_task_spends_its_share() {
         7
     });
     assert_eq!((found, whole.spent()), (7, 25.0));
-    // A part has no more than its task has left, of its slice or until its end.
-    whole.part(1000.0, |part| assert_eq!(part.left(), 75.0));
+    // The end of a task is that of its parts.
     let ending = TaskWork::ending(&clock, 100.0, 30.0);
     ending.part(1000.0, |part| {
         part.spend(29.0);
-        assert!(!part.expired() && part.left() == 71.0);
+        assert!(!part.expired() && part.left() == 971.0);
         part.spend(1.0);
         assert!(part.expired());
     });

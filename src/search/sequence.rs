@@ -143,8 +143,8 @@ impl<'s, 'a> Search<'s, 'a> {
         let jobs: Vec<Job> = free.map(named).collect();
         let from = self.first.clone();
         let froms = vec![&from; jobs.len()];
-        self.rounds
-            .run(self.incumbent, &jobs, &froms, f64::INFINITY);
+        let slice = POLICY.first * self.unit;
+        self.rounds.run(self.incumbent, &jobs, &froms, slice);
     }
 
     /// With a mixed signature: descends from the given start, in slices of doubling work, until the point rests; returns

@@ -124,7 +124,7 @@ checkpoint, checkpoint_every
         self.n_threads = as_threads(n_threads)
         self._given_work = max_work
         work = as_optional_float("max_work", max_work, minimum=0.0)
-        self.max_work = None if work is None else int(min(work * WORK_UNIT, MOST_WORK))
+        self.max_work = None if work is None else round(min(work * WORK_UNIT, MOST_WORK))
         self.effort = as_effort(effort, max_time is not None or max_work is not None)
         self.checkpoint = open_checkpoint(checkpoint, checkpoint_every)
         self.verbose = as_bool("verbose", verbose)
