@@ -50,7 +50,7 @@ const AT_ONCE: usize = 300;
 /// First slice of a descent as a part of the work of a default search, and largest part of that work for the descent of a
 /// nonquadratic f from the first point.
 const SLICE: f64 = 1.0 / 128.0;
-const DESCENT: f64 = 0.25;
+const DESCENT: f64 = 0.05;
 
 /// Solves a problem without penalty on the Stiefel manifold or of a definite pencil, or with a known minimiser; returns
 /// whether the solve is over.
@@ -254,7 +254,7 @@ fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, th
         let own = &incumbent.auto.options;
         let options = Options {
             max_time: incumbent.clock.left(),
-            max_work: Some(slice.min(incumbent.end()) as u64),
+            max_work: Some(slice.min(most - spent).min(incumbent.end()) as u64),
             verify: verify && pairs <= VERIFIED * most,
             side: match problem.signature.is_definite() {
                 true => own.side,
@@ -284,7 +284,8 @@ fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, th
         candidate.noisy = solution.status == Status::Noise;
         candidate.stationary = candidate.noisy || solution.status == Status::Converged;
         let cut = matches!(solution.status, Status::MaxTime | Status::Interrupted);
-        if cut || incumbent.clock.expired() {
+        // The point before an error of f is kept: no search repeats this one.
+        if (cut || incumbent.clock.expired()) && !problem.smooth.has_failed() {
             incumbent.clock.stop();
             incumbent.poll();
             break;

@@ -321,7 +321,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 let size = profile.rows * profile.rows * profile.components;
                 let arms = arms::improving(&self.rounds, f64::INFINITY);
                 let need = arms.first().map_or(0.0, |arm| arm.need(&self.rounds));
-                need.max(POLICY.improvement * size as f64)
+                (need / STRETCH).max(POLICY.improvement * size as f64)
             }
         };
         let slice = (each / POLICY.rounds as f64).max(least);
