@@ -286,7 +286,8 @@ fn moved(c: &Array2<f64>, factor: f64, shift: f64) -> Quadratic<'static> {
 fn found(smooth: &Quadratic, penalty: &Penalty) -> orthobcd::Solution {
     let signature = Signature::stiefel(24);
     let problem = Problem::new(smooth, penalty, &signature, 3).unwrap();
-    solve(&problem, Options::default(), 1).solution
+    // Patient enough to end at the optimum, whatever the rounding.
+    solve(&problem, Options::default().with_effort(4.0), 1).solution
 }
 
 /// The same bits for F·2^k, about the same point for any factor and for C + cI.

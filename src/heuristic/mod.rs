@@ -54,7 +54,7 @@ pub(crate) use sharpen::TANGENT_STEPS;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
     /// Expected success from 0 to 1; heuristics run in descending order of `success`. With 0, a heuristic runs
-    /// only if the plan names it, or at the beginning if it needs no iterations.
+    /// only if the caller names it, or at the beginning if it needs no iterations.
     pub success: f64,
     /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,
@@ -85,7 +85,7 @@ pub struct Task<'a> {
     pub from: Option<&'a Array2<f64>>,
     /// Size of the perturbation of the incumbent, from 0 to 1.
     pub heat: f64,
-    /// Number of earlier restarts of the heuristic.
+    /// Number of the new start of the heuristic.
     pub run: usize,
     /// Seed of the random numbers.
     pub seed: u64,
@@ -133,7 +133,7 @@ impl Task<'_> {
 
 /// A method that makes a point.
 pub trait Heuristic: Sync {
-    /// Returns the name in plans and reports.
+    /// Returns the name in reports.
     fn name(&self) -> &'static str;
 
     /// Returns the prior for a restart (`improve` false) or an improvement; None if the heuristic does not

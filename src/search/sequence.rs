@@ -120,11 +120,15 @@ impl<'s, 'a> Search<'s, 'a> {
         };
         let mut epoch = 0;
         while !self.has_ended() {
-            let left = self.own() - self.planned;
+            let (left, begun) = (self.own() - self.planned, self.incumbent.spent);
             length = length.min(left);
             self.first_points(axes, length);
             self.epoch(epoch, length);
             self.planned += length;
+            if self.incumbent.spent == begun {
+                // No maker fits, and the incumbent rests.
+                break;
+            }
             if !mixed {
                 length *= 2.0;
             }
