@@ -364,7 +364,7 @@ impl<'s, 'a> Search<'s, 'a> {
             slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
         });
         if let Some(rest) = rest.filter(|&rest| rest >= count)
-            && epoch % 2 == 0
+            && epoch.is_multiple_of(2)
         {
             arms.swap(count.max(2) - 1, rest);
         }
