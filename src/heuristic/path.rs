@@ -16,7 +16,7 @@ const RAISE: (f64, f64) = (1.5, 3.0);
 const TOLERANCE: f64 = 1e-7;
 
 /// Evaluations of f at the start and the end of a stage.
-const EVALUATIONS: f64 = 3.0;
+const EVALUATIONS: f64 = 5.0;
 
 /// The path from the optimum of a large λ.
 pub(super) struct Path;

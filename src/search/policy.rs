@@ -30,7 +30,7 @@ pub(super) struct Policy {
 
 pub(super) const POLICY: Policy = Policy {
     lanes: 4,
-    first: 1.0 / 128.0,
+    first: 1.0 / 64.0,
     starts: 0.5,
     alone: 0.9,
     raw: 0.75,

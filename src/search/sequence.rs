@@ -125,7 +125,10 @@ impl<'s, 'a> Search<'s, 'a> {
             self.first_points(axes, length);
             self.epoch(epoch, length);
             self.planned += length;
-            if self.incumbent.spent == begun {
+            let fits = |arms: Vec<Arm>| !arms.is_empty();
+            let goes_on = fits(arms::starting(&self.rounds, f64::INFINITY))
+                || fits(arms::improving(&self.rounds, f64::INFINITY));
+            if self.incumbent.spent == begun && !goes_on {
                 // No maker fits, and the incumbent rests.
                 break;
             }
