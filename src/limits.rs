@@ -129,7 +129,7 @@ impl<'a> TaskWork<'a> {
         self.spent.load(Ordering::Relaxed) as f64
     }
 
-    /// Returns what is left of the slice.
+    /// Returns the multiply-adds left of the slice.
     pub(crate) fn left(&self) -> f64 {
         (self.slice - self.spent()).max(0.0)
     }
@@ -144,7 +144,7 @@ impl<'a> TaskWork<'a> {
         self.expired() || self.spent() >= OVERDUE * self.slice
     }
 
-    /// Returns the limit of a method that may use `share` of what is left.
+    /// Returns the limit of a method that may use `share` of the work left.
     pub(crate) fn limit(&self, share: f64) -> MethodLimit<'_> {
         let from = self.spent();
         MethodLimit {

@@ -7,7 +7,6 @@
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 
-use std::ops::Range;
 use std::sync::OnceLock;
 
 use ndarray::Array2;
@@ -157,37 +156,31 @@ fn answer_pencil(
     true
 }
 
-/// Takes [first points](first_point) of a quadratic form, unless the caller chose the makers.
-pub(super) fn first_points<'f>(
+/// Takes a [first point](first_point) of a quadratic form, unless the caller chose the makers.
+pub(super) fn take_first_point<'f>(
     incumbent: &mut Incumbent<'_>,
     (form, axes): (&'f dyn QuadraticForm, &OnceLock<Option<Axes<'f>>>),
-    numbers: Range<usize>,
+    number: usize,
     threads: &Threads,
 ) {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
-    if is_chosen(incumbent.auto) {
+    if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
         return;
     }
     let own = profile(problem);
-    for number in numbers {
-        if incumbent.status.is_some() || clock.expired() {
-            return;
+    let work = TaskWork::ending(clock, f64::INFINITY, incumbent.end());
+    let best = incumbent.best.x.clone();
+    let made = |_: usize| first_point(problem, (form, &own, axes), (number, &best), threads, &work);
+    let found = pool::run(1, 1, clock, made, |_| incumbent.poll());
+    if clock.expired() {
+        return;
+    }
+    match found.into_iter().flatten().flatten().next() {
+        Some((name, x)) if !work.expired() => {
+            take(incumbent, x, (name, work.spent()), false);
         }
-        let work = TaskWork::ending(clock, f64::INFINITY, incumbent.end());
-        let best = incumbent.best.x.clone();
-        let made =
-            |_: usize| first_point(problem, (form, &own, axes), (number, &best), threads, &work);
-        let found = pool::run(1, 1, clock, made, |_| incumbent.poll());
-        if clock.expired() {
-            return;
-        }
-        match found.into_iter().flatten().flatten().next() {
-            Some((name, x)) if !work.expired() => {
-                take(incumbent, x, (name, work.spent()), false);
-            }
-            _ => {
-                incumbent.charge(work.spent());
-            }
+        _ => {
+            incumbent.charge(work.spent());
         }
     }
 }

@@ -18,6 +18,11 @@ pub(super) struct Arm {
 }
 
 impl Arm {
+    /// Returns the heuristic, and whether the arm runs on the screened rows.
+    pub(super) fn key(&self) -> (usize, bool) {
+        (self.heuristic, self.restricted)
+    }
+
     /// Returns the least work that the arm needs.
     pub(super) fn need(&self, rounds: &Rounds<'_>) -> f64 {
         self.prior.least * rounds.profile(self.restricted).step
@@ -79,7 +84,7 @@ pub(super) fn improving(rounds: &Rounds<'_>, slice: f64) -> Vec<Arm> {
     arms
 }
 
-/// Returns the names of the heuristics that need no iterations.
+/// Returns the indices of the heuristics that need no iterations.
 pub(super) fn free(rounds: &Rounds<'_>) -> Vec<usize> {
     let profile = rounds.profile(false);
     let free = |k: &usize| {

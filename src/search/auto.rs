@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2, s};
 
-use super::answer::{self, first_points};
+use super::answer::{self, take_first_point};
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::rounds::{COLUMNS, Rounds};
@@ -80,7 +80,7 @@ pub fn minimize_with(
         Some(form) if answer::answer(&mut incumbent, form, unit, threads) => {
             return incumbent.finish();
         }
-        Some(form) => first_points(&mut incumbent, (form, &axes), 0..1, threads),
+        Some(form) => take_first_point(&mut incumbent, (form, &axes), 0, threads),
         None => answer::begin(&mut incumbent, unit, threads),
     }
     if incumbent.status.is_some() {

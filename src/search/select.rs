@@ -31,7 +31,7 @@ pub(super) struct Select {
 impl Select {
     /// Returns the credit of an arm; at first its prior is the reward of one run.
     fn credit(&mut self, arm: &Arm) -> &mut Credit {
-        let key = (arm.heuristic, arm.restricted);
+        let key = arm.key();
         let at = self.credits.iter().position(|credit| credit.arm == key);
         let at = at.unwrap_or_else(|| {
             self.credits.push(Credit {

@@ -10,7 +10,7 @@ use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::answer::first_points;
+use super::answer::take_first_point;
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
 use super::first::POINTS;
@@ -125,11 +125,11 @@ impl<'s, 'a> Search<'s, 'a> {
             self.first_points(axes, length);
             self.epoch(epoch, length);
             self.planned += length;
-            let fits = |arms: Vec<Arm>| !arms.is_empty();
-            let goes_on = fits(arms::starting(&self.rounds, f64::INFINITY))
-                || fits(arms::improving(&self.rounds, f64::INFINITY));
-            if self.incumbent.spent == begun && !goes_on {
-                // No maker fits, and the incumbent rests.
+            // No maker fits, and the incumbent rests.
+            if self.incumbent.spent == begun
+                && arms::starting(&self.rounds, f64::INFINITY).is_empty()
+                && arms::improving(&self.rounds, f64::INFINITY).is_empty()
+            {
                 break;
             }
             if !mixed {
@@ -308,8 +308,12 @@ impl<'s, 'a> Search<'s, 'a> {
         while self.point.0 < POINTS && POLICY.next_point * self.point.1 <= length && !self.is_over()
         {
             let begun = self.incumbent.spent;
-            let numbers = self.point.0..self.point.0 + 1;
-            first_points(self.incumbent, (form, axes), numbers, self.rounds.threads);
+            take_first_point(
+                self.incumbent,
+                (form, axes),
+                self.point.0,
+                self.rounds.threads,
+            );
             let spent = self.incumbent.spent - begun;
             self.point = (self.point.0 + 1, spent.max(self.point.1));
         }
@@ -339,7 +343,6 @@ impl<'s, 'a> Search<'s, 'a> {
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds, slice);
         let profile = self.profile(&arms);
-        let few = self.few(profile);
         if profile.is_slow() {
             // With few iterations success is less likely.
             let rank = |arm: &Arm| {
@@ -347,21 +350,16 @@ impl<'s, 'a> Search<'s, 'a> {
                 arm.prior.success * ample.min(1.0)
             };
             arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-            arms.truncate(few);
+            arms.truncate(self.few(profile));
             return arms;
         }
         // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
         let reached = |arm: &Arm| {
-            let own = self
-                .reached
-                .iter()
-                .find(|r| r.arm == (arm.heuristic, arm.restricted));
+            let own = self.reached.iter().find(|r| r.arm == arm.key());
             own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
         };
         arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
-        let count = few
-            .max(arms.len().checked_shr(epoch).unwrap_or(0))
-            .min(arms.len());
+        let count = arms.len().checked_shr(epoch).unwrap_or(0).max(2);
         let rest = (1..arms.len()).min_by(|&a, &b| {
             let slice = |k: usize| reached(&arms[k]).1;
             slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
@@ -369,9 +367,9 @@ impl<'s, 'a> Search<'s, 'a> {
         if let Some(rest) = rest.filter(|&rest| rest >= count)
             && epoch.is_multiple_of(2)
         {
-            arms.swap(count.max(2) - 1, rest);
+            arms.swap(count - 1, rest);
         }
-        arms.truncate(count.max(2));
+        arms.truncate(count);
         arms
     }
 
@@ -479,7 +477,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the number of the next start of an arm, which gets `slice` of work.
     fn number(&mut self, arm: &Arm, slice: f64) -> usize {
-        let arm = (arm.heuristic, arm.restricted);
+        let arm = arm.key();
         match self.reached.iter_mut().find(|r| r.arm == arm) {
             Some(own) => {
                 own.start += usize::from(slice < LONGER * own.slice);
@@ -573,9 +571,9 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Polishes points, together with `work`; with `enough`, on the screened rows if no other row can matter.
-    fn polish(&mut self, points: &[Candidate], work: f64, enough: bool) -> Vec<Option<JobResult>> {
+    fn polish(&mut self, points: &[Candidate], work: f64, enough: bool) {
         if points.is_empty() || self.is_over() {
-            return Vec::new();
+            return;
         }
         let restricted = enough && self.rounds.is_complete();
         let mut jobs: Vec<Job> = (points.iter())
@@ -586,8 +584,8 @@ impl<'s, 'a> Search<'s, 'a> {
             .collect();
         self.limit_sweeps(&mut jobs);
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
-        self.rounds
-            .run(self.incumbent, &jobs, &froms, work / jobs.len() as f64)
+        let slice = work / jobs.len() as f64;
+        self.rounds.run(self.incumbent, &jobs, &froms, slice);
     }
 
     /// Descends by exact pairs alone, so that no search ends above such a descent, once `work` allows it. For a quadratic

@@ -24,7 +24,7 @@ OFFSETS = sorted(
     key=lambda offset: offset[0] + 9.0 * abs(offset[1]),
 )
 """Distances of a label from its tip, in points, and angles from the direction of its arrow, in the
-order in which they are tried: a radian is worth 9 points."""
+order of their sums; a radian of the angle counts as 9 points of the distance."""
 
 LEADER = 9.0
 """Distance from which a line joins label and tip, in points."""
