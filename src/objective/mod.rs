@@ -145,6 +145,12 @@ pub trait Objective: Send + Sync {
         0.0
     }
 
+    /// Returns whether only one call can run at a time. A search then runs its jobs one after another, so that those that
+    /// time allows end early.
+    fn is_serial(&self) -> bool {
+        false
+    }
+
     /// Returns whether f can no longer be evaluated. The solve then ends at its incumbent.
     fn has_failed(&self) -> bool {
         false

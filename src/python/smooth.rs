@@ -177,6 +177,10 @@ impl Objective for Function {
         CALL
     }
 
+    fn is_serial(&self) -> bool {
+        true
+    }
+
     fn curvature_matrix(&self) -> Option<ArrayView2<'_, f64>> {
         self.curvature.as_ref().map(|c| c.view())
     }

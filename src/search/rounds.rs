@@ -247,16 +247,16 @@ impl<'a> Rounds<'a> {
         incumbent.monitor.working(&names.join(", "));
         let (this, space, end) = (&*self, &space, incumbent.end());
         // A single job uses all threads for its products.
-        let threads = match jobs.len() {
-            1 => self.threads.clone(),
-            _ => Threads::serial(),
+        let (workers, threads) = match jobs.len() > 1 && !self.problem.smooth.is_serial() {
+            true => (self.threads.count(), Threads::serial()),
+            false => (1, self.threads.clone()),
         };
         let known = incumbent.recorded(&format!("{jobs:?}"), jobs.len());
         let report = |k: usize, found: &JobResult| jobs[k].report(self.heuristics, found, before);
         incumbent.taken = 0;
         let found = pool::complete(
             known,
-            self.threads.count(),
+            workers,
             self.clock,
             |k| {
                 let work = TaskWork::ending(this.clock, slice, end);

@@ -177,19 +177,17 @@ impl<'s, 'a> Search<'s, 'a> {
         4.0 * POLICY.lanes as f64 * spent.max(MIXED_SLICE * WORK_UNIT)
     }
 
-    /// Returns the work of the first epoch: a default search less a power of two, so that the heuristic of the least
-    /// needs gets what it needs. Others begin in a later epoch.
+    /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others begin in a
+    /// later epoch.
     fn first_length(&self) -> f64 {
         let arms = self.candidates(0, f64::INFINITY);
         let needs = arms.iter().map(|arm| arm.need(&self.rounds));
-        let slow = self.rounds.whole.profile.is_slow() || self.is_smooth();
-        let ample = if slow { AMPLE } else { 1.0 };
+        let profile = &self.rounds.whole.profile;
+        // The seconds of an evaluation of a function are not known: its first results come early.
+        let long = profile.quadratic && (profile.is_slow() || self.is_smooth());
+        let ample = if long { AMPLE } else { 1.0 };
         let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
-        let mut length = POLICY.first * self.unit;
-        while length < need && length < self.unit / 4.0 {
-            length *= 2.0;
-        }
-        length
+        (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
     }
 
     /// Returns the work after which the search ends by itself.
