@@ -194,6 +194,37 @@ impl<'a> EntrySets<'a> {
         Maker::new(self.mover(work), (&self.material, &self.directions), seed)
     }
 
+    /// Returns the point of a kind for the limit (0) or a smaller one; None if another point is the same.
+    fn opened(&self, limit: usize, kind: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        let model = match limit.checked_sub(1) {
+            None => &self.model,
+            Some(limit) => self.smaller.get(limit)?,
+        };
+        let known = limit == 1 && model.rules.cardinality == self.model.rules.cardinality;
+        let wanted = match kind {
+            opening::ADMM => limit == 1 || limit == 2 || limit == 0 && self.smaller.is_empty(),
+            _ => !known,
+        };
+        wanted
+            .then(|| self.opening(model, work).point(kind))
+            .flatten()
+    }
+
+    /// Returns a point of truncated power iterations, on disjoint supports if those of the limit must overlap.
+    fn powered(&self, quick: bool, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        let model = match self.model.is_dense() {
+            true => self.disjoint.as_ref()?,
+            false => &self.model,
+        };
+        let powers = Powers {
+            model,
+            work,
+            price: 0.0,
+        };
+        let x = powers.point(&self.directions, quick)?.dense(model.order());
+        self.model.rules.keep(&x).then_some(x)
+    }
+
     /// Returns the point with as many nonzeros as the limit allows; None if it has them, or they cost too much.
     fn filled(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<State> {
         let (counts, rules) = (self.model.rules.used(x), &self.model.rules);
@@ -220,50 +251,29 @@ impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
 
-    const POINTS: usize = 3 + (1 + SMALLER as usize) * opening::POINTS;
+    /// The principal axes, two points of truncated power iterations, and the others of every limit.
+    const POINTS: usize = 3 + (1 + SMALLER as usize) * (opening::POINTS - 1);
 
-    /// Returns the principal axes if the limit allows them, the points of truncated power iterations, then points for the
-    /// limit and for smaller limits, so that similar limits share points, and a doubled limit has those of its half. Only the limit rounded down and its
-    /// half have points by ADMM.
+    /// Returns the principal axes if the limit allows them, points that cost little, and points of truncated power
+    /// iterations. Those for smaller limits are shared by similar limits, and a doubled limit has those of its half. Only
+    /// the limit rounded down and its half have points by ADMM.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        if number == 0 {
+        let limits = 1 + SMALLER as usize;
+        let Some(number) = number.checked_sub(1) else {
             return self.opening(&self.model, work).point(opening::PRINCIPAL);
+        };
+        if number < limits {
+            return self.opened(number, opening::LARGEST, work);
         }
-        let Some(number) = number.checked_sub(3) else {
-            let model = match self.model.is_dense() {
-                true => self.disjoint.as_ref()?,
-                false => &self.model,
-            };
+        match number - limits {
             // A small problem has no need of a quick point.
-            if number == 1 && QUICK * self.product_work() < FIRST_ROUND {
-                return None;
-            }
-            let powers = Powers {
-                model,
-                work,
-                price: 0.0,
-            };
-            let point = powers.point(&self.directions, number == 1)?;
-            let x = point.dense(model.order());
-            return self.model.rules.keep(&x).then_some(x);
-        };
-        let (limit, kind) = (number / opening::POINTS, number % opening::POINTS);
-        let model = match limit.checked_sub(1) {
-            None => &self.model,
-            Some(limit) => self.smaller.get(limit)?,
-        };
-        let known = limit == 1 && model.rules.cardinality == self.model.rules.cardinality;
-        let by_admm = limit == 1 || limit == 2 || limit == 0 && self.smaller.is_empty();
-        let all = match kind {
-            opening::ADMM => by_admm,
-            opening::MERGED => limit == 0,
-            opening::PRINCIPAL => !known && limit > 0,
-            _ => !known,
-        };
-        if !all {
-            return None;
+            0 if QUICK * self.product_work() < FIRST_ROUND => None,
+            0 => self.powered(true, work),
+            1 => self.opened(0, opening::MERGED, work),
+            k if k < 2 + limits => self.opened(k - 2, opening::ADMM, work),
+            k if k < 1 + 2 * limits => self.opened(k - 1 - limits, opening::PRINCIPAL, work),
+            _ => self.powered(false, work),
         }
-        self.opening(model, work).point(kind)
     }
 
     fn matrix(&self, point: &Array2<f64>) -> Array2<f64> {

@@ -74,7 +74,7 @@ pub(super) trait SearchSpace: Sync {
     /// Number of points that need no search.
     const POINTS: usize;
 
-    /// Returns point `number` below [`POINTS`](Self::POINTS); None if there is none.
+    /// Returns point `number` below [`POINTS`](Self::POINTS), in the order of their cost; None if there is none.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Self::Point>;
 
     /// Returns X of a point that needs no search.
@@ -314,12 +314,14 @@ pub(super) fn searched<W: SearchSpace + Send>(
         threads.count(),
         clock,
         |k| space.point(k, &work),
-        |_| incumbent.poll(),
+        |arrived| {
+            if let Some(point) = arrived.and_then(|point| point.as_ref()) {
+                incumbent.accept(space.matrix(point), 0.0);
+            }
+            incumbent.poll()
+        },
     );
     let points: Vec<W::Point> = points.into_iter().flatten().flatten().collect();
-    for point in &points {
-        incumbent.accept(space.matrix(point), 0.0);
-    }
     if let Some(best) = space.begin_from(points, &work) {
         incumbent.accept(best, 0.0);
     }
