@@ -42,13 +42,11 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def digits(keep: tuple[str, ...] = ()) -> str:
+def digits() -> str:
     """Variance on the digits at equal nonzeros, by orthonormal components with as many nonzeros."""
     _, rows = next(tables("digits"))
     lines = []
     for row in rows:
-        if keep and row[0] not in keep:
-            continue
         others = {"scikit-learn `SparsePCA`": number(row[4]), "PCA, cut": number(row[7])}
         name = max(others, key=others.__getitem__)
         ratio = number(row[1]) / others[name]
@@ -76,6 +74,32 @@ def loadings() -> str:
         )
     header = ["data", "components", "loadings each", "orthobcd (default), %"]
     return table([*header, "best competitor, %", "ratio"], lines)
+
+
+def front() -> str:
+    """Ours beside each competitor at equal loadings: counts of rows, and the range of the ratio."""
+    _, matrices = next(tables("loadings"))
+    _, wide = next(tables("wide"))
+    _, images = next(tables("digits"))
+    on_matrices = {
+        name: [number(row[3]) / number(row[k]) for row in matrices]
+        for name, k in (("nsprcomp", 4 + 2), ("msPCA", 4), ("elasticnet", 4 + 4))
+    }
+    ratios = {
+        "truncated power iterations, in half of our time": [1.0 + number(row[6]) for row in wide],
+        **{f"{name}, not orthonormal": found for name, found in on_matrices.items()},
+        "scikit-learn `SparsePCA`, made orthonormal": [
+            number(row[1]) / number(row[4]) for row in images
+        ],
+    }
+    lines = []
+    for name, found in ratios.items():
+        more = sum(ratio > 1.0 + TIE for ratio in found)
+        less = sum(ratio < 1.0 - TIE for ratio in found)
+        counts = [str(more), str(len(found) - more - less), str(less)]
+        lines.append([name, *counts, f"{min(found):.2f} to {max(found):.2f}"])
+    header = ["competitor", "ours explains more", "equal", "less", "ratio"]
+    return table(header, lines)
 
 
 def objectives() -> str:
@@ -108,7 +132,7 @@ def objectives() -> str:
 
 TABLES = {
     "digits": digits,
-    "digits-short": lambda: digits(("198", "97", "49", "20")),
+    "front": front,
     "loadings": loadings,
     "objectives": objectives,
 }

@@ -35,8 +35,8 @@ assert found == {frozenset(np.flatnonzero(column)) for column in V.T}
 fixed = ob.SparsePCA(n_components=3, n_nonzero=15, random_state=0)
 stability = ob.support_stability(fixed, X, n_subsamples=30, random_state=0)
 chosen = stability.components != 0
-print(f"chosen features: in {stability.frequencies[chosen].min():.0%} of the halves or more")
-print(f"others: in {stability.frequencies[~chosen].max():.0%} or less")
+print(f"least frequent of the fit: in {stability.frequencies[chosen].min():.0%} of the halves")
+print(f"most frequent of the others: in {stability.frequencies[~chosen].max():.0%} of the halves")
 stability_ax = stability.plot()
 # [end:stability]
 

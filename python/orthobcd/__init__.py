@@ -1,8 +1,8 @@
 """Exactly orthonormal sparse and nonnegative components, by block coordinate descent.
 
 ``orthobcd`` minimises ``f(X) + h(X)`` over matrices X with ``XᵀJX`` fixed, ``J = diag(±1)``. A step
-changes two rows and solves their problem to global optimality: every iterate is feasible and the
-objective never rises.
+changes two rows and solves their problem to global optimality: every iterate is feasible, and
+the reported objective never rises.
 """
 
 from . import anndata as anndata

@@ -85,7 +85,9 @@ def solve(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: float = 60.0,
 ) -> Result:
-    """Minimise F = f + h from a feasible start; every iterate is feasible and F never rises.
+    """Minimise F = f + h from a feasible start; every iterate is feasible.
+
+    The returned point has the lowest F that the solve met.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def solve(
     effort : float, default 1
         Patience of a search (`Auto`): multiple of the work after which the search ends by itself.
         With ``math.inf``, which needs ``max_time`` or ``max_work``, the search goes on until a
-        limit, unless the point is proved optimal or many improvement rounds in a row have no gain.
+        limit, unless the point is known to be optimal.
         Other solvers end at a point that no pair improves, whatever the effort.
     tol : float, optional
         The solve has converged when no pair lowers F by more than `tol` times the magnitude of F,

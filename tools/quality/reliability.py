@@ -1,4 +1,4 @@
-"""Load, time limits and too little memory: tables of docs/results/reliability.md.
+"""Load, time limits and too little memory: tables of benchmarks/results/reliability.md.
 
 ``python tools/quality/reliability.py --part load,time,memory`` (needs the installed
 package, scikit-learn, and the test dependencies) prints

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import enum
 import importlib
 import importlib.util
 import inspect
+import io
 import re
 from pathlib import Path
 
@@ -15,11 +17,13 @@ import pytest
 import orthobcd
 
 from ..conftest import ROOT
+from .printed import check_printed
 
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 
 
-def blocks(name: str) -> list[str]:
+def blocks(name: str) -> list[tuple[str, str]]:
+    """Code, and the output that the page shows below it."""
     return BLOCK.findall((ROOT / name).read_text(encoding="utf-8"))
 
 
@@ -38,16 +42,15 @@ def test_pages_with_code_are_found():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_pages(page, tmp_path, monkeypatch, request):
+def test_pages(page, tmp_path, monkeypatch):
     """The blocks of a page run one after the other; they may use what earlier ones define.
 
-    Estimators search as long as users let them in the README alone. No page tests its numbers.
+    Each prints what the page shows below it, and nothing where the page shows nothing. Numbers
+    are compared up to 5 % or one unit of the last digit that is shown, counts exactly.
     """
-    if page != "README.md":
-        request.getfixturevalue("short_searches")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for index, block in enumerate(blocks(page)):
+    for index, (block, shown) in enumerate(blocks(page)):
         missing = [
             name
             for name in re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)
@@ -55,7 +58,9 @@ def test_pages(page, tmp_path, monkeypatch, request):
         ]
         if missing == ["torch"]:  # the tests do not install torch
             continue
-        exec(compile(block, f"{page} block {index}", "exec"), names)
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(block, f"{page} block {index}", "exec"), names)
+        check_printed(out.getvalue(), shown)
 
 
 PACKAGE = Path(orthobcd.__file__).parent

@@ -105,7 +105,7 @@ def linked(page: str) -> set[str]:
 
 
 QUESTIONS = (
-    *("how-many-loadings", "own-objective", "bounds", "large-data", "large-features"),
+    *("how-many-loadings", "own-objective", "bounds", "data", "start", "reading"),
     *("how-it-works", "citing", "install", "choosing", "migrating", "hyperbolic", "faq"),
     *("knowledge-graphs", "command-line", "symbols", "guarantees", "benchmarks", "papers"),
     *("theory", "architecture", "contributing", "changelog", "releasing", "search"),
@@ -128,8 +128,11 @@ def test_every_page_is_reachable_and_every_link_leads_to_a_page():
     assert reached == pages
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in (ROOT / "docs/results").glob("*.md")))
-def test_measured_tables_have_a_date_and_a_command(name):
-    text = (ROOT / f"docs/results/{name}.md").read_text("utf-8")
+MEASURED = sorted([*ROOT.glob("docs/results/*.md"), *ROOT.glob("benchmarks/results/*.md")])
+
+
+@pytest.mark.parametrize("path", MEASURED, ids=[path.stem for path in MEASURED])
+def test_measured_tables_have_a_date_and_a_command(path):
+    text = path.read_text("utf-8")
     assert re.search(r"^Measured 20\d\d-\d\d-\d\d\b", text, re.MULTILINE)
     assert re.search(r"^ *(python|Rscript|cargo|orthobcd-bench) .", text, re.MULTILINE)

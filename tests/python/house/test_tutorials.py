@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import re
 
 import pytest
 
 from ..conftest import ROOT
+from .printed import check_printed
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 
@@ -24,28 +24,8 @@ REAL = {
 """Tutorials on data that scikit-learn does not ship, with the files that they need."""
 
 
-NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]\d+)?")
-
-ROUNDING = 1e-12
-"""Largest magnitude of rounding errors, whose size is not compared."""
-
-
 SPREAD = {"knowledge_graph": (0.3, 0.05), "structural_probe": (0.2, 0.0)}
 """Relative and absolute tolerance of tutorials whose training depends on the last bits."""
-
-
-def check_printed(found: str, shown: str, spread: tuple[float, float] = (0.05, 0.0)) -> None:
-    """The same text; counts equal, other numbers within a spread or one unit of the last digit."""
-    assert NUMBER.sub("#", found) == NUMBER.sub("#", shown)
-    for mine, page in zip(NUMBER.findall(found), NUMBER.findall(shown), strict=True):
-        if page.isdigit():
-            assert mine == page, found
-        elif float(page) < ROUNDING:
-            assert float(mine) < ROUNDING, found
-        else:
-            unit = 0.0 if "e" in page else 10.0 ** -len(page.partition(".")[2])
-            allowed = max(1.01 * unit, spread[1], spread[0] * abs(float(page)))
-            assert abs(float(mine) - float(page)) <= allowed, found
 
 
 def run(name: str, tmp_path) -> None:
