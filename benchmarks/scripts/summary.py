@@ -54,28 +54,6 @@ def digits() -> str:
     return table(["nonzeros", "orthobcd (default), %", "best competitor, %", "ratio"], lines)
 
 
-def loadings() -> str:
-    """Variance with k loadings in each component; a star where the competitor is not orthogonal."""
-    _, rows = next(tables("loadings"))
-    lines = []
-    for row in rows:
-        data, r, k, ours = row[:4]
-        others = {"msPCA": row[4], "nsprcomp": row[6], "elasticnet": row[8]}
-        name = max(others, key=lambda name: number(others[name]))
-        overlap = float(others[name].rsplit(", ", 1)[1])
-        star = " *" if overlap > 1e-8 else ""
-        best = number(others[name])
-        ours_value = number(ours)
-        lines.append(
-            [
-                *(data, r, k, f"**{ours_value:.2f}**"),
-                *(f"{best:.2f}{star} ({name})", f"{ours_value / best:.2f}"),
-            ]
-        )
-    header = ["data", "components", "loadings each", "orthobcd (default), %"]
-    return table([*header, "best competitor, %", "ratio"], lines)
-
-
 def front() -> str:
     """Ours beside each competitor at equal loadings: counts of rows, and the range of the ratio."""
     _, matrices = next(tables("loadings"))
@@ -133,7 +111,6 @@ def objectives() -> str:
 TABLES = {
     "digits": digits,
     "front": front,
-    "loadings": loadings,
     "objectives": objectives,
 }
 

@@ -23,10 +23,11 @@ struct EpsilonSchedule {
     first: f64,
     last: f64,
     stages: usize,
-    /// For a race: the stages after which descents are compared (the ranks are then close to the final ones),
-    /// the most steps of these stages, and the cost of the later stages relative to these.
+    /// Number of stages after which a race compares the descents; their ranks are then close to the final ones.
     early: usize,
+    /// Most steps of these stages.
     early_steps: usize,
+    /// Cost of the later stages of a race, relative to the cost of the stages before the comparison.
     late: f64,
 }
 
@@ -134,10 +135,13 @@ impl EpsilonSchedule {
 /// Gradient norm, relative to the Lipschitz constant, at which a stage ends.
 const STAGE_TOLERANCE: f64 = 1e-6;
 
-/// For a race: the largest share of the limit for one descent before the comparison, the number of descents
-/// per descent that continues, and the most descents.
+/// Largest share of the limit of a race for one descent before the comparison.
 const EARLY: f64 = 0.3;
+
+/// Number of descents of a race for each descent that continues after the comparison.
 const PLACES: usize = 5;
+
+/// Most descents of a race.
 const ENTRIES: usize = 64;
 
 /// Returns the unit of ε.
@@ -160,8 +164,10 @@ fn smoothed(oracle: &Oracle<'_>, x: &Array2<f64>, epsilon: f64) -> (f64, Array2<
     (value + smoothed_penalty, gradient)
 }
 
-/// Most step lengths tried, each this fraction of the one before.
+/// Most step lengths that are tried.
 const TRIALS: usize = 25;
+
+/// Ratio of a step length to the one tried before.
 const SHORTER: f64 = 0.3;
 
 /// Gradient descent that keeps its step length from one ε to the next.

@@ -20,11 +20,13 @@ use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
 
-/// Cosines of half a period, a quarter turn or half a turn, and a little more: at larger cosines there is a gap.
+/// Cosine of half a quarter turn, rounded up: at larger cosines there is a gap between periods of a quarter turn.
 const HALF_OF_QUARTER: f64 = 0.708;
+
+/// Cosine of half of half a turn, rounded up: at larger cosines there is a gap between periods of half a turn.
 const HALF_OF_HALF: f64 = 0.001;
 
-/// Relative size of the rounding of F, by which the gap is narrower.
+/// Rounding of F relative to its magnitude, by which the gap is narrower.
 pub(super) const ROUNDING: f64 = 64.0 * f64::EPSILON;
 
 /// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.

@@ -14,18 +14,21 @@ use crate::objective;
 const CRITICAL: f64 = 0.1;
 const SHARE: f64 = 1e-3;
 
-/// Rounding of F, in units of the precision of f: relative to the magnitude of F, and to the constant of a
-/// quadratic form, which is subtracted after a product with C.
+/// Rounding of F relative to the magnitude of F, in units of the precision of f.
 const ROUNDING: f64 = 64.0;
+
+/// Rounding of F relative to the constant of a quadratic form, in the same units: the constant is subtracted
+/// after a product with C.
 const CANCELLED: f64 = 4.0;
 
 /// Decreases of more than this multiple of the rounding are resolved.
 pub(super) const RESOLVED: f64 = 1e4;
 
-/// For a gradient of Lipschitz constant M, `|f(Y) − f(X) − ½⟨∇f(X) + ∇f(Y), Y − X⟩| ≤ ½M‖Y − X‖²`. Values and
-/// gradients contradict each other after this number of successive trials that exceed `EXCESS` times this
-/// bound, M being the largest secant met, and the rounding of f.
+/// Number of successive trials above `EXCESS` after which values and gradients of f contradict each other.
 const EXCESSES: u32 = 5;
+
+/// Factor on the bound ½M‖Y − X‖² of `|f(Y) − f(X) − ½⟨∇f(X) + ∇f(Y), Y − X⟩|`, plus the rounding of f; M is the
+/// largest secant of the gradient so far.
 const EXCESS: f64 = 100.0;
 
 /// Returns the work of one value and gradient.

@@ -18,18 +18,25 @@ use crate::riemann::trust;
 /// f is of the order of its square.
 const STATIONARY: f64 = 1e-9;
 
-/// Most Newton steps, conjugate-gradient iterations per step, and Newton steps of a retraction.
+/// Most Newton steps.
 const STEPS: usize = 60;
+
+/// Most conjugate-gradient iterations per Newton step.
 const GRADIENTS: usize = 60;
+
+/// Most Newton steps of a retraction.
 const RETRACTION: usize = 12;
 
-/// Iterations after which an unpromising trial is stopped. A trial is unpromising if `HOPE` more decreases
-/// like the last one would not reach the goal.
+/// Iterations after which an unpromising trial is stopped.
 const PROBE: usize = 3;
+
+/// Factor on the last decrease: a trial is unpromising if a decrease of this size would not reach the goal.
 const HOPE: f64 = 4.0;
 
-/// Entry-wise violation of XᵀX = I that counts as rounding, and above which Newton's method is not tried.
+/// Largest entry-wise violation of XᵀX = I that counts as rounding.
 const FEASIBLE: f64 = 1e-15;
+
+/// Entry-wise violation of XᵀX = I above which Newton's method is not tried.
 const FAR: f64 = 0.9;
 
 /// Violation above which a retraction has failed.

@@ -18,11 +18,13 @@ pub(crate) struct Rules {
     pub(crate) included: Vec<Vec<usize>>,
 }
 
-/// Number of values of a rounded cardinality between two powers of two, times two.
+/// Twice the number of values that a rounded cardinality can take between two powers of two.
 const DIGITS: usize = 32;
 
-/// Costs of an entry that is not included, and of a forbidden one, in an assignment with gains of at most 1.
+/// Cost of an entry that is not included, in an assignment with gains of at most 1.
 const OUTSIDE: f64 = 4.0;
+
+/// Cost of a forbidden entry in the same assignment.
 const FORBIDDEN: f64 = 1e9;
 
 impl Rules {

@@ -85,7 +85,7 @@ pub(crate) fn blocks(n: usize, k: usize) -> Option<u64> {
 }
 
 /// Default number of partners of a random row that a greedy rule scores, at most n − 1: the table of greedy rules
-/// in `docs/results`. (The papers state p = min(n, 200) random pairs, which come to a standstill.)
+/// in `docs/results`. (The papers state p = min(n, 200) random pairs, whose sweeps can stop making progress.)
 pub(crate) const SCORED_PAIRS: usize = 20;
 
 /// Scores of pairs at the current point, for the greedy rules.
@@ -159,8 +159,8 @@ impl Visit {
 /// Up to this number of nonzero rows form one block in passes without zero rows.
 const SUPPORT_BLOCK: usize = 384;
 
-/// Groups of rows for each of the inner tiles that are swept side by side: a tile has two, so that about an eighth of the
-/// rows is swept without knowing of the other moves.
+/// Number of groups of rows for each inner tile of a set that is swept at once. A tile has two groups, so one set has about
+/// an eighth of the rows.
 const GROUPS_PER_TILE: usize = 16;
 
 /// Most inner tiles of a tile that have no row in common: at 64 rows each, C of a tile takes 8 MB.

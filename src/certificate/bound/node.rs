@@ -37,9 +37,10 @@ const FIRST_EFFORT: f64 = 1.0 / 64.0;
 /// Share of the gap that the sparse maxima may miss.
 const MISSED: f64 = 0.25;
 
-/// Share of the difference between its value and `closed` at which a node's own gap is small enough to split
-/// the node; and that of a root, smaller because all nodes inherit its bound.
+/// Largest own gap at which a node is split, as a share of the difference between the node's value and `closed`.
 const SPLIT_EARLY: f64 = 0.5;
+
+/// The same for a root: smaller, because all nodes inherit the bound of the root.
 const ROOT_SPLIT: f64 = 0.1;
 
 /// Gap of a node, relative to its value, at which its relaxation is solved.
