@@ -7,7 +7,7 @@ use super::{Heuristic, LEAST, Prior, Task};
 use crate::limits::TaskWork;
 use crate::problem::{Cardinality, Sparsity};
 use crate::support::opening::{self, LARGEST};
-use crate::support::{Axes, ColumnModel, Powers, Rules, weights};
+use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, weights};
 
 /// Factor between numbers of nonzeros, and the work after which no further number is tried.
 const FACTOR: usize = 2;
@@ -84,7 +84,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         work,
         price: 0.0,
     };
-    if let Some(point) = powers.point(&directions, true) {
+    if let Some(point) = powers.point(&directions, STAGES[0], None) {
         is_lower(point.dense(n));
     }
     best.map(|best| best.1)

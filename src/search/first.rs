@@ -11,7 +11,7 @@ use crate::objective::{QuadraticForm, gradient_work};
 use crate::problem::Problem;
 use crate::problem::{Cardinality, Sparsity};
 use crate::start;
-use crate::support::{Axes, ColumnModel, EXACT, Powers, Rules, rays};
+use crate::support::{Axes, ColumnModel, EXACT, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 
 /// Number of points, each better and at more work than the one before.
@@ -38,7 +38,7 @@ pub(super) fn first_point<'a>(
             if number > 0 && many {
                 return None;
             }
-            let x = powers(problem, (form, axes()?), number == 0, work)?;
+            let x = powers(problem, (form, axes()?), STAGES[2 * number], work)?;
             Some(("powers", x))
         }
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
@@ -65,11 +65,11 @@ fn outward(mut y: Array2<f64>) -> Array2<f64> {
     y
 }
 
-/// Returns a point of truncated power iterations with the penalty of a nonzero; a quick one has few runs.
+/// Returns a point of truncated power iterations with the penalty of a nonzero.
 fn powers(
     problem: &Problem<'_>,
     (form, axes): (&dyn QuadraticForm, &Axes<'_>),
-    quick: bool,
+    stage: (usize, usize),
     work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = (form.order(), problem.components);
@@ -84,5 +84,5 @@ fn powers(
         work,
         price,
     };
-    Some(powers.point(&directions, quick)?.dense(n))
+    Some(powers.point(&directions, stage, None)?.dense(n))
 }

@@ -29,6 +29,6 @@ pub(crate) use moves::{AT_ONCE, GAIN, TRIALS};
 pub(crate) use pattern::{
     Part, SCALAR, dense, entry, gain, largest_rows, nonzero_rows, on_rows, without,
 };
-pub(crate) use power::{Axes, Directions, EXACT, Powers, free_rows};
+pub(crate) use power::{Axes, Directions, EXACT, Powers, STAGES, free_rows};
 pub(crate) use rays::rays;
 pub(crate) use rules::Rules;

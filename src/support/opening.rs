@@ -13,7 +13,7 @@ use super::blocks::{columns_by_count, merged, rows_within, triangular};
 use super::cut::{Cut, LEAST_STEPS};
 use super::model::ColumnModel;
 use super::pattern::Part;
-use super::power::{Directions, Powers, share};
+use super::power::{Directions, Powers, STAGES, share};
 use super::rules::Rules;
 use crate::limits::TaskWork;
 use crate::linalg::{symmetric, symmetric_eigen};
@@ -116,7 +116,7 @@ impl Opening<'_> {
                     work: self.work,
                     price: 0.0,
                 };
-                let point = powers.point(self.directions, true)?;
+                let point = powers.point(self.directions, STAGES[0], None)?;
                 self.work
                     .part(MERGE_WORK, |work| merged(model, &point, work))
             }

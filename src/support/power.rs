@@ -32,17 +32,18 @@ const SAMPLES: usize = 300;
 /// Most entries of a dense copy of sparse data with few samples.
 const COPIED: usize = 1 << 23;
 
-/// Most directions from which a column begins, and for a quick point.
+/// Most directions from which a column begins.
 const DIRECTIONS: usize = 30;
-const QUICK: usize = 2;
+
+/// Most passes over all columns, and directions from which a column begins, of a quick, a short and a long run.
+pub(crate) const STAGES: [(usize, usize); 3] = [(1, 2), (3, 6), (3, DIRECTIONS)];
 
 /// Cost of leading axes, in products with C, and largest work of axes to rounding, in multiply-adds; beyond, the axes
 /// are approximate.
 const AXES: f64 = 10.0;
 const AXES_WORK: f64 = 3e8;
 
-/// Most passes over all columns, and most steps of a run.
-const PASSES: usize = 3;
+/// Most steps of a run.
 const STEPS: usize = 30;
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
@@ -414,45 +415,46 @@ impl Powers<'_> {
     }
 
     /// Returns a point with disjoint supports, one column after the other from leading directions; later
-    /// passes begin each column also at its present values. None if there is no such point. A quick point has one pass
-    /// from the few directions of [`QUICK`].
-    pub(crate) fn point(&self, directions: &Directions<'_>, quick: bool) -> Option<SparsePoint> {
+    /// passes, and those from a given point, begin each column also at its present values. None if there is no such point.
+    pub(crate) fn point(
+        &self,
+        directions: &Directions<'_>,
+        (passes, count): (usize, usize),
+        from: Option<&SparsePoint>,
+    ) -> Option<SparsePoint> {
         let rules = &self.model.rules;
         let r = rules.included.len();
-        let mut parts = vec![Part::default(); r];
+        let mut parts = from.map_or_else(|| vec![Part::default(); r], |from| from.parts.clone());
         let total = |parts: &[Part]| parts.iter().map(|part| self.cost(part)).sum::<f64>();
-        let (passes, first) = match quick {
-            true => (1, QUICK),
-            false => (PASSES, DIRECTIONS),
-        };
         for pass in 0..passes {
+            let is_new = pass == 0 && from.is_none();
             let before = total(&parts);
             for t in 0..r {
                 let free = free_rows(rules, &parts, t);
-                let mut from = directions.leading(&free, first, self.work);
+                let mut from = directions.leading(&free, count, self.work);
                 if rules.nonnegative {
                     // An axis has two signs.
                     let opposite = |y: &Vec<f64>| y.iter().map(|v| -v).collect();
                     from.extend(from.iter().map(opposite).collect::<Vec<_>>());
                 }
-                if pass > 0 {
+                if !is_new {
                     let gradient = self.model.gradient(&parts[t], t, self.work);
                     from.push(self.ascent(t, &parts[t], gradient));
                 }
                 let found = self.column(t, share(rules, t), &free, from);
                 match found {
-                    Some(part) if pass == 0 || self.cost(&part) < self.cost(&parts[t]) => {
+                    Some(part) if is_new || self.cost(&part) < self.cost(&parts[t]) => {
                         parts[t] = part;
                     }
-                    None if pass == 0 => return None,
+                    None if is_new => return None,
                     _ => {}
                 }
-                if self.work.expired() && pass == 0 && t + 1 < r {
+                if self.work.expired() && is_new && t + 1 < r {
                     return None;
                 }
             }
             let fell = total(&parts) < before - GAIN * self.model.scale;
-            if self.work.expired() || pass > 0 && !fell {
+            if self.work.expired() || !is_new && !fell {
                 break;
             }
         }
