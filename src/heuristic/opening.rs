@@ -9,8 +9,10 @@ use crate::problem::{Cardinality, Sparsity};
 use crate::support::opening::{self, LARGEST};
 use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, weights};
 
-/// Factor between numbers of nonzeros, and the work after which no further number is tried.
+/// Factor between one number of nonzeros and the next.
 const FACTOR: usize = 2;
+
+/// Work, in multiply-adds, after which no further number of nonzeros is tried.
 const WORK: f64 = 2e8;
 
 /// The best opening over a ladder of numbers of nonzeros.

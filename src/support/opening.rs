@@ -21,17 +21,26 @@ use crate::objective::{QuadraticForm, eigen_work, gradient_work};
 use crate::start::{self, DENSE};
 use crate::threads::Threads;
 
-/// Number of points, and their indices: the principal axes, the largest entries of the rotated ones, the end of ADMM, and
-/// merged blocks.
+/// Number of points.
 pub(crate) const POINTS: usize = 4;
+
+/// Index of the point of the principal axes.
 pub(crate) const PRINCIPAL: usize = 0;
+
+/// Index of the point of the largest entries of the rotated axes.
 pub(crate) const LARGEST: usize = 1;
+
+/// Index of the end of ADMM.
 pub(crate) const ADMM: usize = 2;
+
+/// Index of the point of merged blocks.
 pub(crate) const MERGED: usize = 3;
 
-/// Largest work of a projection onto a support, and onto that of ADMM, in products of n×r with r×r matrices.
-/// A projection takes up to 2000 products if XᵀX = I has almost as many equations as X has nonzeros.
+/// Largest work of a projection onto a support, in products of n×r with r×r matrices. A projection takes up to
+/// 2000 products if XᵀX = I has almost as many equations as X has nonzeros.
 const PRODUCTS: f64 = 500.0;
+
+/// Largest work of a projection onto the support of the end of ADMM, in the same products.
 const ADMM_PRODUCTS: f64 = 8000.0;
 
 /// Largest work of ADMM, in multiply-adds.
