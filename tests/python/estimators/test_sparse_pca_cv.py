@@ -159,12 +159,22 @@ def test_one_standard_error_is_no_denser_than_the_best():
     assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
 
 
-@pytest.mark.parametrize(("sparser", "chosen"), [(0.45, 0), (0.40, 1)])
-def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one(sparser, chosen):
-    cv = ob.SparsePCACV(2, criterion="cv", rule="one_se")
-    # The standard error of the best mean is 0.577, with 4 or 2 degrees of freedom 0.5 or 0.707.
-    cv.scores_ = np.array([[sparser] * 4, [0.0, 2.0, 0.0, 2.0]])
-    assert cv._best() == chosen
+def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one():
+    """By data on which the rule with three or with one degree of freedom chooses another weight."""
+    others = set()
+    for seed in range(8):
+        X, _ = planted(noise=2.0, seed=seed)
+        cv = ob.SparsePCACV(2, n_alphas=15, cv=3, rule="one_se", random_state=0).fit(X)
+        mean = cv.scores_.mean(axis=1)
+        best = int(np.argmax(mean))
+        squares = np.sum((cv.scores_[best] - mean[best]) ** 2)
+        chosen = {
+            freedom: int(np.flatnonzero(mean >= mean[best] - np.sqrt(squares / freedom / 3))[0])
+            for freedom in (1, 2, 3)
+        }
+        assert cv.best_index_ == chosen[2]
+        others |= {freedom for freedom in (1, 3) if chosen[freedom] != chosen[2]}
+    assert others == {1, 3}
 
 
 def test_a_weight_of_zero_is_allowed_and_none_below():

@@ -40,6 +40,27 @@ ROOMS = (
 STATIONS, FUNCTIONS = 14, 118
 """Largest numbers of files and functions of the package that `SparsePCA.fit` passes."""
 
+WITHOUT_PUBLIC_NAME = {
+    "_core": "the compiled core, which tests replace or call for a part of it",
+    "Gram": "second moments before a fit",
+    "column_means": "means of columns to the last bit",
+    "coordinates": "products with arrays of other libraries",
+    "explained_squares": "products with arrays of other libraries",
+    "replacing": "a file that is half written",
+    "write_text": "a file that is half written",
+    "HOST": "names of temporary files",
+    "LONGEST": "longest names of files, and of features in pictures",
+    "packed": "values of a saved estimator",
+    "unpacked": "values of a saved estimator",
+    "shortened": "names in pictures",
+    "shortened_names": "names in pictures",
+    "Solve": "time that a part of a fit has left",
+    "AHEAD": "calls side by side",
+    "run_in_threads": "calls side by side",
+    "_evaluate": "precision that the core reads of a function",
+}
+"""Private names of the package that tests use, and what no public name shows."""
+
 FILES = sorted([f for p in PACKAGES for f in p.rglob("*.py")])
 
 
@@ -121,6 +142,34 @@ def test_no_module_uses_private_names_of_another(path: Path):
             # The core reads these names of every function.
             known |= node.attr in ("_evaluate", "_product")
             assert known, (node.lineno, node.attr)
+
+
+def private_uses(tree: ast.Module) -> set[str]:
+    """Private names of the package that a test imports, reads of an object or replaces.
+
+    Names with an underscore at the end are those of Jupyter.
+    """
+    names, imported = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("orthobcd"):
+            own = {alias.name for alias in node.names}
+            imported |= own if "_internal" in node.module else set(filter(private, own))
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("attr"):
+            names |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
+    others = set().union(*DEFINED.values()) - defined(tree)
+    return imported | {n for n in names & others if private(n) and not n.endswith("_")}
+
+
+def test_tests_use_public_names():
+    """So that the package can change inside without a change of its tests."""
+    used = set()
+    for path in (ROOT / "tests" / "python").rglob("*.py"):
+        found = private_uses(ast.parse(path.read_text(encoding="utf-8")))
+        assert found <= set(WITHOUT_PUBLIC_NAME), (path, found - set(WITHOUT_PUBLIC_NAME))
+        used |= found
+    assert used == set(WITHOUT_PUBLIC_NAME)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())

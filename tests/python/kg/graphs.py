@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 
 import orthobcd as ob
@@ -31,3 +34,27 @@ def model(**options):
     defaults = {"n_negatives": 6, "batch_size": 16, "max_epochs": 6, "valid_every": 2}
     defaults |= {"signature": [1] * 4 + [-1] * 4, "radius": 1.0, "loss": "logistic"}
     return ob.kg.UltraE(N_ENTITIES, N_RELATIONS, DIM, **(defaults | options))
+
+
+def arrays_of(estimator):
+    """The arrays of the file of a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.npz")
+        estimator.save(path)
+        with np.load(path) as archive:
+            return dict(archive)
+
+
+def state_of(estimator, name="state"):
+    """Rows of entities, relation matrices and the memory of their updates ("state" or "best")."""
+    arrays = arrays_of(estimator)
+    return tuple(arrays[f"{name}_{k}"] for k in range(3))
+
+
+def with_state(estimator, state):
+    """The model of a file with another state."""
+    changed = {f"best_{k}": array for k, array in enumerate(state)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.npz")
+        np.savez(path, **{**arrays_of(estimator), **changed})
+        return ob.kg.UltraE.load(path)

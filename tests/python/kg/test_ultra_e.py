@@ -20,7 +20,7 @@ from orthobcd import _core
 from orthobcd.hyperbolic import distance
 
 from ..conftest import ROOT
-from .graphs import DIM, N_ENTITIES, N_RELATIONS, TRAIN, VALID, model
+from .graphs import DIM, N_ENTITIES, N_RELATIONS, TRAIN, VALID, model, state_of, with_state
 
 
 @pytest.fixture(scope="module")
@@ -151,15 +151,15 @@ def test_ranks_by_hand(fitted):
 
 def test_equal_scores_count_half():
     estimator = model(max_epochs=0).fit(TRAIN)
-    points, matrices, memories = estimator._training.state
+    points, *others = state_of(estimator)
     points[:] = points[0]
-    estimator._training.best = (points, matrices, memories)
+    estimator = with_state(estimator, (points, *others))
     assert (estimator.rank(VALID, filtered=False).ranks == 1 + (N_ENTITIES - 1) / 2).all()
 
 
 def batch(loss):
     estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
-    state = tuple(a.copy() for a in estimator._training.state)
+    state = state_of(estimator)
     for k in range(N_RELATIONS):
         state[1][k] = ob.hyperbolic.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
     return estimator, state, TRAIN[:9], list(range(1, N_ENTITIES, 4))
@@ -187,7 +187,7 @@ LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
 def test_the_loss_is_that_of_the_scores(loss):
     estimator, state, triples, drawn = batch(loss)
     value = loss_and_gradient(estimator, state, triples, drawn)[0]
-    estimator._training.best = state
+    estimator = with_state(estimator, state)
     candidates = np.union1d(triples[:, [0, 2]], drawn)
     probability = sampled(triples, drawn)[candidates]
     total = 0.0
@@ -220,7 +220,7 @@ def test_batches_estimate_the_loss_over_all_entities_without_bias():
             for drawn in range(N_ENTITIES)
         ]
     )
-    estimator._training.best = state
+    estimator = with_state(estimator, state)
     total = 0.0
     for triple in triples:
         for place in (0, 2):
@@ -264,7 +264,7 @@ def test_steps_are_those_of_adam_with_decoupled_decay():
     options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
     options |= {"learning_rate": 0.03, "rate_decay": 0.5, "moment_decay": 0.6, "weight_decay": 4.0}
     estimator = model(max_epochs=0, **options).fit(TRAIN)
-    state = estimator._training.state
+    state = state_of(estimator)
     rows = state[0].copy()
     columns = np.r_[:DIM, 3 * DIM : 3 * DIM + 2]
     first = second = np.zeros((N_ENTITIES, DIM + 2))
@@ -279,7 +279,7 @@ def test_steps_are_those_of_adam_with_decoupled_decay():
         rows[:, columns] -= rate * mean / (np.sqrt(square) + 1e-8)
         rows[:, np.r_[:DIM][j_of(estimator) > 0]] *= 1 - 4.0 * rate
         rows[:, 3 * DIM : 3 * DIM + 2] *= 1 - 4.0 * rate
-    learned = model(max_epochs=3, **options).fit(TRAIN)._training.state[0]
+    learned = state_of(model(max_epochs=3, **options).fit(TRAIN))[0]
     np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
 
 
@@ -375,7 +375,7 @@ def test_relations_of_a_file_are_isometries(rule, tmp_path):
                 with pytest.raises(ValueError, match=rf"{name}.*J-orthogonal.*relation"):
                     ob.kg.UltraE.load(path)
                 continue
-            R = getattr(ob.kg.UltraE.load(path)._training, name.removesuffix("_1"))[1]
+            R = state_of(ob.kg.UltraE.load(path), name.removesuffix("_1"))[1]
             if share == 0.0:
                 np.testing.assert_array_equal(R, matrices)
             assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
@@ -461,8 +461,8 @@ def test_ctrl_c_outside_the_core(where, default_sigint, monkeypatch, caplog, tmp
         monkeypatch.setattr(log, "handlers", [handler])
         caplog.set_level(logging.INFO, "orthobcd")
     elif where == "validation":
-        rank = ob.kg.UltraE._rank
-        monkeypatch.setattr(ob.kg.UltraE, "_rank", lambda self, *a: (press(), rank(self, *a))[1])
+        rank = _core.ultra_e_ranks
+        monkeypatch.setattr(_core, "ultra_e_ranks", lambda *a: (press(), rank(*a))[1])
     estimator.fit(TRAIN, VALID, checkpoint=path, callback=press if where == "callback" else None)
     assert estimator.status_ is ob.Status.INTERRUPTED
     assert estimator.n_epochs_ == 2

@@ -41,7 +41,7 @@ def test_a_subclass_may_compute_its_fields_and_have_others():
     class Share(ob.L1):
         def __init__(self, share):
             super().__init__(10.0 * share)
-            self._set(share=share)
+            object.__setattr__(self, "share", share)
 
     @dataclass(frozen=True, repr=False)
     class Named(ob.MCP):
