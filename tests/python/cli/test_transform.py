@@ -1,4 +1,7 @@
-"""Saved components carry mean, scale, names and settings; ``orthobcd transform`` applies them."""
+"""Saved components carry mean, scale, names and settings; ``orthobcd transform`` applies them.
+
+`SavedComponents`, `load_components`.
+"""
 
 from __future__ import annotations
 

@@ -119,9 +119,6 @@ def test_limits_of_components():
     assert pca.alpha_ is None
     equal = ob.SparsePCA(3, n_nonzero=[4, 4, 4], random_state=0).fit(A)
     assert np.all(np.diff(equal.explained_variance_) <= 0.0)
-    parts = ob.NonnegativePCA(3, n_nonzero=[5, 3, 3], random_state=0).fit(A)
-    assert np.all(np.count_nonzero(parts.components_, axis=1) <= [5, 3, 3])
-    assert parts.components_.min() >= 0.0
 
 
 def test_features_by_name():

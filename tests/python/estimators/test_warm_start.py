@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits
 
 import orthobcd as ob
 
@@ -18,14 +18,3 @@ def test_warm_start_keeps_the_components():
     pca.fit(X)
     assert pca.path_ is None
     np.testing.assert_allclose(pca.components_, first, atol=1e-4)
-
-
-def test_a_warm_start_is_improved_without_a_search():
-    X = load_iris().data
-    pca = ob.NonnegativePCA(2, random_state=0, warm_start=True).fit(X)
-    first, components = pca.objective_, pca.components_
-    assert pca.result_.search is not None
-    for solver in (None, ob.OBCD()):
-        assert pca.set_params(solver=solver).fit(X).result_.search is None
-        assert pca.objective_ <= first + 1e-9 * abs(first)
-        np.testing.assert_allclose(pca.components_, components, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Files are written as a whole or not at all."""
+"""Files are written as a whole or not at all, by `write_components` too."""
 
 from __future__ import annotations
 

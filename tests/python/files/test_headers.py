@@ -1,4 +1,4 @@
-"""What is taken for a header, an index, a comment or a missing value in a table, by a grid."""
+"""Headers, indices, comments and missing values of tables, and the `FileNote` of a guess."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Common forms of tables, from files, pipes and archives."""
+"""Tables by `read_matrix`, from files, pipes and archives; others are an `UnreadableFile`."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -125,6 +127,10 @@ def defined(tree: ast.Module) -> set[str]:
 
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 DEFINED = {path: defined(tree) for path, tree in TREES.items()}
+TESTS = {
+    path: ast.parse(path.read_text(encoding="utf-8"))
+    for path in (ROOT / "tests" / "python").rglob("*.py")
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -165,11 +171,25 @@ def private_uses(tree: ast.Module) -> set[str]:
 def test_tests_use_public_names():
     """So that the package can change inside without a change of its tests."""
     used = set()
-    for path in (ROOT / "tests" / "python").rglob("*.py"):
-        found = private_uses(ast.parse(path.read_text(encoding="utf-8")))
+    for path, tree in TESTS.items():
+        found = private_uses(tree)
         assert found <= set(WITHOUT_PUBLIC_NAME), (path, found - set(WITHOUT_PUBLIC_NAME))
         used |= found
     assert used == set(WITHOUT_PUBLIC_NAME)
+
+
+def test_each_public_name_has_a_file_of_tests():
+    """The docstring of a file has the names that are tested there."""
+    found = set()
+    for path, tree in TESTS.items():
+        if path.name.startswith("test_"):
+            said = re.findall(r"`([\w.]+)`", ast.get_docstring(tree) or "")
+            used = {getattr(n, "attr", getattr(n, "id", "")) for n in ast.walk(tree)}
+            used |= {n.name for n in ast.walk(tree) if isinstance(n, ast.alias)}
+            found |= used & {name.rpartition(".")[2] for name in said}
+    for module in ("", ".hyperbolic", ".io", ".kg", ".plot"):
+        names = set(importlib.import_module(f"orthobcd{module}").__all__) - {"plot", "Problem"}
+        assert names <= found, (module, names - found)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())

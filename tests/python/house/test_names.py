@@ -1,4 +1,4 @@
-"""Names and counting in tables, reprs and the package's namespace."""
+"""Names and counting in tables, reprs and the package's namespace; the protocol `Problem`."""
 
 from __future__ import annotations
 

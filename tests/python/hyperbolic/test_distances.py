@@ -1,4 +1,8 @@
-"""Points and distances of the pseudo-hyperboloid, against NumPy."""
+"""Points and distances of the pseudo-hyperboloid, against NumPy.
+
+`inner`, `distance`, `distance_gradient`, `double_projection`, `double_projection_gradient`,
+`inverse_double_projection` and `DISTANCE_EPSILON`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hyperbolic QR, indefinite least squares and polar factors, against their definitions."""
+"""`hyperbolic_qr`, `hyperbolic_cs`, `indefinite_polar` and `indefinite_least_squares`."""
 
 from __future__ import annotations
 

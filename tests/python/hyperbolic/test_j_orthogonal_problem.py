@@ -1,4 +1,7 @@
-"""`JOrthogonalProblem` and its eigenvalue problems, against NumPy and SciPy."""
+"""Problems of mixed signature, against NumPy and SciPy.
+
+`JOrthogonalProblem`, `HyperbolicPCAProblem`, `HyperbolicEigenvalueProblem`; their solver `JOBCD`.
+"""
 
 import itertools
 from dataclasses import replace

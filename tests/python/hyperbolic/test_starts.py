@@ -1,4 +1,4 @@
-"""Starts of mixed signature: XᵀJX is J for accepted ones, and others are refused."""
+"""Starts of mixed signature, as those of `random_j_orthogonal`; others are refused."""
 
 from __future__ import annotations
 

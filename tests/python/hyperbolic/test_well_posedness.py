@@ -1,4 +1,4 @@
-"""`well_posedness`: whether there is a minimum, and what a solve without one says."""
+"""`well_posedness` and `WellPosedness`: whether a minimum exists, and solves without one."""
 
 import numpy as np
 import pytest

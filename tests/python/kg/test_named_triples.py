@@ -1,4 +1,4 @@
-"""Triples by name: fits, ranks, sizes, saved models and parameters."""
+"""Triples by name, and `TripleFiles`: fits, ranks, sizes, saved models and parameters."""
 
 from __future__ import annotations
 

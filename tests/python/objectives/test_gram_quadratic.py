@@ -1,4 +1,4 @@
-"""`GramQuadratic`: AᵀA formed or not, dense, sparse and centred, is one function."""
+"""`GramQuadratic`: AᵀA formed or not is one function, that of `Quadratic`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Newton's method for a smooth f that gives products with its Hessian."""
+"""Newton's method for a smooth f with products with its Hessian, and `check_hessian`."""
 
 from __future__ import annotations
 

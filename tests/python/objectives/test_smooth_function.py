@@ -1,4 +1,4 @@
-"""Any smooth f: objectives that solves reach, and errors of the function."""
+"""`SmoothFunction`, any smooth f: objectives that solves reach, errors, `check_gradient`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems without penalty: eigenvectors in closed form, gradient and Newton steps elsewhere."""
+"""`NoPenalty`: eigenvectors in closed form, gradient and Newton steps elsewhere."""
 
 from __future__ import annotations
 

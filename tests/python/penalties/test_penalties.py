@@ -1,4 +1,7 @@
-"""The separable penalties: values, sums, exact pairs on both constraints, starts, bad input."""
+"""Separable penalties: values, sums, exact pairs on both constraints, starts, bad input.
+
+`L0`, `L1`, `MCP`, `SCAD`, `CappedL1`, `Box`, `NonNegative` and `PiecewiseQuadratic`.
+"""
 
 from __future__ import annotations
 

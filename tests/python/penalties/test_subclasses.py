@@ -1,4 +1,4 @@
-"""Subclasses of penalties, objectives, problems and solvers."""
+"""Subclasses of penalties (`Separable`), objectives, problems and solvers."""
 
 from __future__ import annotations
 

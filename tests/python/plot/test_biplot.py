@@ -1,4 +1,4 @@
-"""Biplot, scores, scree and correlation circle draw the right data; labels do not overlap."""
+"""`biplot`, `scores`, `scree` and `correlation_circle`; labels do not overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plots draw the right data into the given axes, and refuse invalid arguments."""
+"""Plots draw the right data into the given axes, and refuse invalid arguments.
+
+`components`, `convergence`, `feasibility`, `path` and `search`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The default solver: starts, perturbation, escape, reproducibility."""
+"""`Auto`, the default solver: starts, perturbation, escape, reproducibility."""
 
 import math
 import pathlib
@@ -7,7 +7,6 @@ from typing import get_args
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_digits
 
 import orthobcd as ob
 
@@ -155,17 +154,6 @@ def test_w1a_is_far_better_than_one_descent():
     problem = ob.SparsePCAProblem(data, 20, ob.L0(10.0))
     result = ob.solve(problem, max_sweeps=200)
     assert result.objective < -5400.0
-
-
-def test_nonnegative_columns_share_no_row():
-    data = load_digits().data
-    points = [ob.NonnegativePCA(n_components=10, random_state=0).fit(data).components_.T]
-    problem = ob.NonnegativePCAProblem(data, 10, center=True)
-    for maker in ("supports", "splitting", "partition"):
-        points.append(ob.solve(problem, solver=ob.Auto(makers=[maker]), max_sweeps=200).x)
-    for x in points:
-        assert x.min() == 0.0
-        assert np.count_nonzero(x, axis=1).max() == 1
 
 
 PIECES = ob.PiecewiseQuadratic(

@@ -1,4 +1,4 @@
-"""`callback`: what it sees, returns and raises."""
+"""`callback`: the `Progress` it sees, what it returns and raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Optima that are known: large λ, eigenvalues, Procrustes; and the NumPy reference."""
+"""`solve`: large λ, eigenvalues, Procrustes, and the NumPy reference.
+
+For `StiefelProblem` and `SparsePCAProblem`.
+"""
 
 from __future__ import annotations
 

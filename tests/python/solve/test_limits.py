@@ -1,4 +1,4 @@
-"""Limits of a solve: a search that ends by itself ends alike, and a status names the limit."""
+"""Limits of a solve: a search that ends by itself ends alike, and `Status` names the limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results in files and as text, meanings of options, and errors about missing extras."""
+"""`Result` in files and as text, meanings of options, and errors about missing extras."""
 
 from __future__ import annotations
 

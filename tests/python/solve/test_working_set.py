@@ -1,4 +1,4 @@
-"""`working_set`: greedy rules, and rules for rows that a user writes."""
+"""`working_set` of `OBCD`: greedy rules, and rules for rows that a user writes."""
 
 from __future__ import annotations
 
