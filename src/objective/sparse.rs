@@ -10,6 +10,9 @@ use crate::error::{Error, Result};
 use crate::rows::Rows;
 use crate::threads::{CHUNK_ROWS, Threads};
 
+/// Entries of columns are sorted by counting if there is at least one for this number of samples.
+const COUNTED: usize = 16;
+
 /// A sparse m×n matrix by columns (CSC).
 #[derive(Debug, Clone)]
 pub struct SparseColumns {
@@ -125,6 +128,31 @@ impl SparseColumns {
             .iter()
             .map(|&i| i as usize)
             .zip(self.values[range].iter().copied())
+    }
+
+    /// Returns the entries (sample, place in `columns`, value) of some columns, by samples and then by places.
+    fn entries_by_sample(&self, columns: &[usize]) -> Vec<(usize, usize, f64)> {
+        let all = || {
+            let columns = columns.iter().enumerate();
+            columns.flat_map(|(slot, &k)| self.column(k).map(move |(i, value)| (i, slot, value)))
+        };
+        let count = self.stored_in(columns);
+        if self.samples > COUNTED * count {
+            let mut entries: Vec<_> = all().collect();
+            entries.sort_unstable_by_key(|&(i, slot, _)| (i, slot));
+            return entries;
+        }
+        let mut next = vec![0; self.samples + 1];
+        all().for_each(|(i, ..)| next[i + 1] += 1);
+        for i in 0..self.samples {
+            next[i + 1] += next[i];
+        }
+        let mut entries = vec![(0, 0, 0.0); count];
+        all().for_each(|entry| {
+            entries[next[entry.0]] = entry;
+            next[entry.0] += 1;
+        });
+        entries
     }
 
     /// Stores columns that are more than half full as dense columns minus their means, which become 0.
@@ -384,10 +412,7 @@ impl Data for SparseColumns {
         go_on: GoOn<'_>,
     ) -> bool {
         let count = columns.len();
-        let mut entries: Vec<(usize, usize, f64)> = (columns.iter().enumerate())
-            .flat_map(|(slot, &k)| self.column(k).map(move |(i, value)| (i, slot, value)))
-            .collect();
-        entries.sort_unstable_by_key(|&(i, slot, _)| (i, slot));
+        let entries = self.entries_by_sample(columns);
         for (done, sample) in entries.chunk_by(|a, b| a.0 == b.0).enumerate() {
             if done % CHUNK_ROWS == 0 && !go_on() {
                 return false;
