@@ -337,28 +337,32 @@ def _hevp(full: bool) -> Table:
     return Table("P3 HEVP", rows, HEVP_NOTE)
 
 
-def quality_of(names: Iterable[str]) -> tuple[Table, ...]:
-    """Tables of all methods at equal time, on data sets by name or file."""
-    rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
-    for data in names:
-        for r in (10, 20):
-            for rho in (1e-4, 1e-3, 1e-2, 1e-1):
-                for name, kind in (("ℓ0", "l0"), ("ℓ1", "l1")):
-                    rows[name].append(Row(data, kind, r, rho, relative=True, starts=("varimax",)))
-            rows["X ≥ 0"].append(Row(data, "nonneg", r, starts=("partition",)))
-    return tuple(Table(title, tuple(found)) for title, found in rows.items())
+def quality_of(
+    names: Iterable[str],
+    rhos: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1),
+    methods: dict[str, tuple[str, ...]] | None = None,
+) -> tuple[Table, ...]:
+    """Tables at equal time on data sets by name or file; of all methods, or those by penalty."""
+    tables = []
+    for title, kind, weights in (
+        ("ℓ0", "l0", rhos),
+        ("ℓ1", "l1", rhos),
+        ("X ≥ 0", "nonneg", (0.0,)),
+    ):
+        start = "identity" if methods else "partition" if kind == "nonneg" else "varimax"
+        rows = (
+            Row(data, kind, r, rho, rho > 0.0, (start,), methods=methods[kind] if methods else ())
+            for data in names
+            for r in (10, 20)
+            for rho in weights
+        )
+        tables.append(Table(title, tuple(rows)))
+    return tuple(tables)
 
 
 def strong_of(names: Iterable[str], strong: dict[str, tuple[str, ...]]) -> tuple[Table, ...]:
     """Tables of our default solver beside strong competitors, for three penalty weights."""
-    rows: dict[str, list[Row]] = {"ℓ0": [], "ℓ1": [], "X ≥ 0": []}
-    for data in names:
-        for r in (10, 20):
-            for rho in (1e-3, 1e-2, 5e-2):
-                for name, kind in (("ℓ0", "l0"), ("ℓ1", "l1")):
-                    rows[name].append(Row(data, kind, r, rho, relative=True, methods=strong[kind]))
-            rows["X ≥ 0"].append(Row(data, "nonneg", r, methods=strong["nonneg"]))
-    return tuple(Table(title, tuple(found)) for title, found in rows.items())
+    return quality_of(names, (1e-3, 1e-2, 5e-2), strong)
 
 
 def _hyperbolic() -> tuple[Table, ...]:

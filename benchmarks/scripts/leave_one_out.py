@@ -28,12 +28,28 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from functions import PROBLEMS
-from objective_changes import SAME, pairs, relative
 
 import orthobcd as ob
 
+SAME = 1e-6
+"""Relative change up to which an objective counts as unchanged."""
+
 REAL = ("20news", "yale32", "snp500", "w1a", "mnist-92", "colon-500", "reuters-t10", "arcene-1000")
 """Data sets of ``ORTHOBCD_DATA``; "-500": 500 of the columns."""
+
+
+def relative(before: float, after: float) -> float:
+    """The change relative to |before|."""
+    return (after - before) / max(abs(before), 1e-300)
+
+
+def pairs(before: Path, after: Path, key: int) -> list[tuple[list[Any], list[Any]]]:
+    """The rows of two files of JSON lines that agree in their first `key` cells."""
+    first, second = (
+        {tuple(row[:key]): row for row in map(json.loads, path.read_text().splitlines())}
+        for path in (before, after)
+    )
+    return [(row, second[label]) for label, row in first.items() if label in second]
 
 
 def data(folder: Path) -> Iterator[tuple[str, Any]]:

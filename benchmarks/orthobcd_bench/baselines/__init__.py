@@ -64,7 +64,7 @@ from .hyperbolic import (
 from .manpg import manpg, manpg_from_diagonal
 from .nonnegative import alternating_partition, ep4orth
 from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
-from .probe import csdm_factors, linearised_admm
+from .probe import csdm_factors
 from .registry import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, Baseline, methods_for
 from .scoring import best_feasible, round_to_partition, score_at_projection
 from .smoothed import smoothed_gradient
@@ -90,7 +90,6 @@ __all__ = [
     "forward_selection",
     "gpower",
     "ladmm",
-    "linearised_admm",
     "manpg",
     "manpg_from_diagonal",
     "methods_for",

@@ -359,41 +359,50 @@ def admm(
     max_time: float = 10.0,
     seed: int = 0,
     rho: float = HYPERBOLIC_ADMM_RHO,
+    curvature: float | None = None,
 ) -> Result:
     """ADMM on the bilinear constraints XᵀJY = J, X = Y.
 
     Both blocks are least-squares problems: ``(2A + ρNNᵀ + ρI) X = ρ(N(J − U)ᵀ + Y − V)`` with
     N = JY, then ``(PPᵀ + I) Y = P(J − U) + X + V`` with P = JX, and the scaled duals
-    ``U += XᵀJY − J``, ``V += X − Y``.
+    ``U += XᵀJY − J``, ``V += X − Y``. With ``curvature`` the X-step minimises
+    ``⟨∇f(Z), X⟩ + L/2‖X − Z‖²`` for f, Z being the last X.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     rho : float, optional
-        ρ in units of ‖A‖; `HYPERBOLIC_ADMM_RHO` by default. ρ is at least −2.2 λ_min(A).
+        ρ in units of `GroupProblem.size`; `HYPERBOLIC_ADMM_RHO` by default. Without ``curvature``
+        ρ is at least −2.2 λ_min(A).
+    curvature : float, optional
+        L in units of `GroupProblem.size`, for a problem with ``value_and_gradient``.
     """
-    trace = trace_problem(problem)
-    book = logbook(trace, x0, max_time, seed)
-    matrix, column = trace.matrix, trace.signature[:, np.newaxis]
-    values = np.linalg.eigvalsh(matrix)
-    # an indefinite A needs ρ > −2 λ_min(A) to keep the first system positive definite
-    weight = max(rho * float(np.abs(values).max()), -2.2 * float(values[0]))
-    target = np.diag(trace.signature)
-    identity = np.eye(matrix.shape[0])
+    group = trace_problem(problem) if curvature is None else SmoothProblem(problem)
+    book = logbook(group, x0, max_time, seed)
+    column, target = group.signature[:, np.newaxis], np.diag(group.signature)
+    identity = np.eye(group.signature.size)
+    weight = rho * group.size
+    hessian = (curvature or 0.0) * group.size * identity
+    if isinstance(group, TraceProblem):
+        # an indefinite A needs ρ > −2 λ_min(A) to keep the first system positive definite
+        weight = max(weight, -2.2 * float(np.linalg.eigvalsh(group.matrix)[0]))
+        hessian = 2.0 * group.matrix
     x = y = book.x0
+    gradient = group.value_and_gradient(x)[1]
     # duals that make the start consistent: ρU ≈ −Λ balances ∇f = JXΛ
-    dual = column * (x.T @ (2.0 * (matrix @ x)))
+    dual = column * (x.T @ gradient)
     u = -0.5 * (dual + dual.T) / (2.0 * weight)
     v = np.zeros_like(x)
     diverged = False
     while not diverged and book.step(0.5 * (x + y)):
         flipped = column * y
-        system = 2.0 * matrix + weight * (flipped @ flipped.T + identity)
+        system = hessian + weight * (flipped @ flipped.T + identity)
+        known = weight * (flipped @ (target - u).T + y - v)
+        if curvature is not None:
+            known += hessian @ x - group.value_and_gradient(x)[1]
         try:
-            x = scipy.linalg.solve(
-                system, weight * (flipped @ (target - u).T + y - v), assume_a="pos"
-            )
+            x = scipy.linalg.solve(system, known, assume_a="pos")
             flipped = column * x
             y = scipy.linalg.solve(
                 flipped @ flipped.T + identity,
@@ -405,8 +414,9 @@ def admm(
         else:
             u = u + x.T @ (column * y) - target
             v = v + x - y
-            diverged = trace.diverges(y)
-    return book.result(0.5 * (x + y), method="ADMM", diverged=diverged)
+            diverged = group.diverges(y)
+    name = "ADMM" if curvature is None else "linearised ADMM"
+    return book.result(0.5 * (x + y), method=name, diverged=diverged)
 
 
 Indices = np.ndarray[tuple[int], np.dtype[np.intp]]

@@ -1,7 +1,6 @@
-"""Baselines for a smooth f on the J-orthogonal matrices, of which only the gradient is known.
+"""CSDM on all factors of the hyperbolic CS decomposition, for a smooth f with a known gradient.
 
-The baselines are ADMM with a linearised step, and CSDM on all factors of the hyperbolic CS
-decomposition. Both solve structural probes, whose gradient has no Lipschitz constant.
+It solves structural probes, whose gradient has no Lipschitz constant.
 """
 
 from __future__ import annotations
@@ -23,61 +22,7 @@ from .hyperbolic import (
     logbook,
     rotate,
 )
-from .settings import PROBE_ADMM, PROBE_CSDM_STEP
-
-
-def linearised_admm(
-    problem: Any,
-    x0: FloatArray | None = None,
-    *,
-    max_time: float = 10.0,
-    seed: int = 0,
-    rho: float = PROBE_ADMM[0],
-    curvature: float = PROBE_ADMM[1],
-) -> Result:
-    """ADMM on the bilinear constraints XᵀJY = J, X = Y, with ∇f instead of f.
-
-    As `orthobcd_bench.baselines.admm`, but the X-step minimises
-    ``⟨∇f(Z), X⟩ + L/2‖X − Z‖²`` for f, Z being the last X.
-
-    Parameters
-    ----------
-    problem, x0, max_time, seed
-        As in `orthobcd_bench.baselines`, with ``value_and_gradient`` and ``signature``.
-    rho, curvature : float, optional
-        ρ and L in units of `GroupProblem.size`; `PROBE_ADMM` by default.
-    """
-    group = SmoothProblem(problem)
-    book = logbook(group, x0, max_time, seed)
-    column, target = group.signature[:, np.newaxis], np.diag(group.signature)
-    weight, bound = rho * group.size, curvature * group.size
-    identity = np.eye(group.signature.size)
-    x = y = book.x0
-    gradient = group.value_and_gradient(x)[1]
-    dual = column * (x.T @ gradient)
-    u = -0.5 * (dual + dual.T) / (2.0 * weight)
-    v = np.zeros_like(x)
-    diverged = False
-    while not diverged and book.step(0.5 * (x + y)):
-        flipped = column * y
-        system = weight * (flipped @ flipped.T + identity) + bound * identity
-        known = weight * (flipped @ (target - u).T + y - v) + bound * x - gradient
-        try:
-            x = scipy.linalg.solve(system, known, assume_a="pos")
-            flipped = column * x
-            y = scipy.linalg.solve(
-                flipped @ flipped.T + identity,
-                flipped @ (target - u) + x + v,
-                assume_a="pos",
-            )
-        except (np.linalg.LinAlgError, ValueError):
-            diverged = True
-        else:
-            u = u + x.T @ (column * y) - target
-            v = v + x - y
-            diverged = group.diverges(y)
-            gradient = gradient if diverged else group.value_and_gradient(x)[1]
-    return book.result(0.5 * (x + y), method="linearised ADMM", diverged=diverged)
+from .settings import PROBE_CSDM_STEP
 
 
 def csdm_factors(

@@ -15,7 +15,8 @@ from .hyperbolic import admm, cayley_gradient, csdm, umcm
 from .manpg import manpg, manpg_from_diagonal
 from .nonnegative import alternating_partition, ep4orth
 from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
-from .probe import csdm_factors, linearised_admm
+from .probe import csdm_factors
+from .settings import PROBE_ADMM
 from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
 from .subgradient import riemannian_subgradient, rssm
@@ -85,7 +86,7 @@ PROBE_METHODS: dict[str, Solve] = {
     "cayley-right": partial(cayley_gradient, side="right"),
     "cayley-left": partial(cayley_gradient, side="left"),
     "umcm": umcm,
-    "j-admm": linearised_admm,
+    "j-admm": partial(admm, rho=PROBE_ADMM[0], curvature=PROBE_ADMM[1]),
     "csdm": partial(csdm_factors, factors="full"),
     "csdm-givens": partial(csdm_factors, factors="givens"),
 }
