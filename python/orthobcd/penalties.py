@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -577,6 +577,13 @@ class RowSparse(Checked):
 
 Penalty: TypeAlias = Separable | Cardinality | RowSparse
 """Any of the penalties."""
+
+PenaltyName = Literal["l0", "l1"]
+
+
+def penalty_of(name: str, lam: float) -> L0 | L1:
+    """The penalty with a name and a weight."""
+    return L0(lam) if name == "l0" else L1(lam)
 
 
 def _terms(penalty: Separable) -> tuple[Separable, ...]:

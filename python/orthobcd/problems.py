@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ._core import implies_nonnegative
+from . import _core
 from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
 from ._internal.gram import Gram, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
@@ -96,6 +96,20 @@ def without_trivial_limit(problem: Problem) -> Problem:
     return StiefelProblem(problem.smooth, penalty, problem.shape[1])
 
 
+def samples(problem: Problem) -> bool:
+    """True if `VRJOBCD` can sample the terms of f."""
+    smooth = problem.smooth
+    bounded = isinstance(smooth, FiniteSum) and smooth.lipschitz is not None
+    return bounded or (isinstance(smooth, FiniteSum) and isinstance(problem.penalty, NoPenalty))
+
+
+def largest_lam(problem: Problem, n_threads: int | None = 1) -> float:
+    """`orthobcd.lam_max` of an ℓ0 or ℓ1 problem."""
+    largest = _core.largest_lam(problem, n_threads)
+    assert largest is not None
+    return largest
+
+
 def check_problem(
     smooth: Any,
     penalty: Any,
@@ -128,7 +142,7 @@ def check_problem(
     if isinstance(penalty, Cardinality):
         penalty.check(n, r)
     elif isinstance(penalty, Separable):
-        implies_nonnegative(penalty)  # The core refuses a penalty that it cannot read.
+        _core.implies_nonnegative(penalty)  # The core refuses a penalty that it cannot read.
         for term in penalty.terms if isinstance(penalty, Sum) else (penalty,):
             lam = getattr(term, "lam", None)
             if isinstance(lam, np.ndarray) and lam.shape != (n, r):

@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,16 +21,14 @@ from ._internal.checks import (
     as_int,
 )
 from ._internal.solve import Solve
-from .penalties import L0, L1
-from .problems import Problem, SparsePCAProblem, StiefelProblem
+from .penalties import PenaltyName, penalty_of
+from .problems import SparsePCAProblem, StiefelProblem, largest_lam
 from .result import PathPoint, Status, as_result
 from .solvers import OBCD, RATIO
 
 __all__ = ["RegularizationPath", "lam_max", "regularization_path"]
 
 logger = logging.getLogger("orthobcd")
-
-PenaltyName = Literal["l0", "l1"]
 
 SMALLEST = 1e-6
 """Smallest λ of a path with ``n_nonzero``, as a share of ``lam_max``."""
@@ -129,18 +126,6 @@ class RegularizationPath:
         """
         counts = np.where(self.n_nonzero <= n_nonzero, self.n_nonzero, -self.n_nonzero)
         return int(np.lexsort((-self.explained_variance_ratio, -counts))[0])
-
-
-def penalty_of(name: str, lam: float) -> L0 | L1:
-    """The penalty with a name and a weight."""
-    return L0(lam) if name == "l0" else L1(lam)
-
-
-def largest_lam(problem: Problem, n_threads: int | None = 1) -> float:
-    """`lam_max` of an ℓ0 or ℓ1 problem."""
-    largest = _core.largest_lam(problem, n_threads)
-    assert largest is not None
-    return largest
 
 
 def lam_max(

@@ -15,10 +15,10 @@ from ._internal.checks import FloatArray, as_bool, as_float_array, seed_of
 from ._internal.solve import Solve
 from .certificate import check_bounded
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
-from .hyperbolic.solving import default_solver, samples, solve_mixed, solve_sum
+from .hyperbolic.solving import default_solver, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum
 from .penalties import Cardinality, NoPenalty, RowSparse
-from .problems import Problem, as_problem, without_trivial_limit
+from .problems import Problem, as_problem, samples, without_trivial_limit
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
@@ -296,7 +296,9 @@ def value(problem: Problem, x: ArrayLike, *, n_threads: int | None = 1) -> Resul
     >>> ob.value(ob.StiefelProblem(smooth, ob.Cardinality(1), 1), [[1.0], [0.0]]).objective
     -1.5
     """
-    problem = on_stiefel(without_trivial_limit(as_problem(problem)))
+    problem = without_trivial_limit(as_problem(problem))
+    if problem.signature is not None:
+        problem = on_stiefel(problem)
     point = as_float_array("x", x, 2)
     run = Solve(n_threads=n_threads)
     return as_result(_core.value(problem, point, run.n_threads), None, 0)

@@ -14,7 +14,7 @@ from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
 from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
-from ..problems import Problem
+from ..problems import Problem, samples
 from ..result import Hyperbolic, Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
@@ -71,13 +71,6 @@ def _is_definite_pencil(problem: Problem) -> bool:
     # AᵀA is not definite for fewer samples than features.
     dense = isinstance(smooth, GramQuadratic) and smooth.scale > 0.0
     return dense and smooth.A.shape[0] >= smooth.n_rows
-
-
-def samples(problem: Problem) -> bool:
-    """True if `VRJOBCD` can sample the terms of f."""
-    smooth = problem.smooth
-    bounded = isinstance(smooth, FiniteSum) and smooth.lipschitz is not None
-    return bounded or (isinstance(smooth, FiniteSum) and isinstance(problem.penalty, NoPenalty))
 
 
 def solve_mixed(

@@ -153,7 +153,7 @@ class Estimator(
         self, run: Solve, problem: Any, start: Any = None, solver: Any = None, **more: Any
     ) -> Result:
         """One of the solves of a fit."""
-        run.show(type(solver or Auto()).__name__)
+        run.show("Auto" if solver is None else type(solver).__name__)
         return solve(problem, start, solver=solver, **{**run.options(), **more})
 
     def _ended(self, run: Solve) -> Self:

@@ -22,9 +22,18 @@ from .._internal.checks import (
 from .._internal.gram import Gram
 from .._internal.solve import Solve
 from ..certificate import certify, check_bounded
-from ..penalties import L1, Cardinality, Penalty, RowSparse, Separable, Sum
-from ..problems import SparsePCAProblem, StiefelProblem
-from ..regularization import PenaltyName, RegularizationPath, largest_lam, path_of, penalty_of
+from ..penalties import (
+    L1,
+    Cardinality,
+    Penalty,
+    PenaltyName,
+    RowSparse,
+    Separable,
+    Sum,
+    penalty_of,
+)
+from ..problems import SparsePCAProblem, StiefelProblem, largest_lam
+from ..regularization import RegularizationPath, path_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import value

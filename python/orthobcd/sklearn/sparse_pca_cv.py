@@ -25,8 +25,8 @@ from .._internal.drawing import PALETTE, axes_of
 from .._internal.extras import need
 from .._internal.gram import Gram, coordinates, squares
 from .._internal.solve import Solve, folder_of, open_checkpoint, run_in_threads
-from ..penalties import Cardinality, Penalty
-from ..regularization import PenaltyName, largest_lam, penalty_of
+from ..penalties import Cardinality, Penalty, PenaltyName, penalty_of
+from ..problems import largest_lam
 from ..result import Status
 from ..solving import solve
 from .base import problem_of
