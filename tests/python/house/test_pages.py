@@ -28,6 +28,7 @@ def blocks(name: str) -> list[tuple[str, str]]:
 
 
 FILES = sorted((ROOT / "docs").rglob("*.md"))
+GUIDE = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
 
 PAGES = [
     name
@@ -61,6 +62,27 @@ def test_pages(page, tmp_path, monkeypatch):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(block, f"{page} block {index}", "exec"), names)
         check_printed(out.getvalue(), shown)
+
+
+USERS = ["index", "guide", "benchmarks", *re.findall(r"^[\w-]+$", GUIDE, re.MULTILINE)]
+"""Pages for users: the front page, the guide and the benchmarks."""
+
+MOST_WORDS = 14_000
+"""Most words of the pages for users, tables and code included."""
+
+
+def test_the_pages_for_users_are_short():
+    texts = [(ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in USERS]
+    assert len(texts) > 20
+    assert sum(len(text.split()) for text in texts) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", FILES, ids=[path.stem for path in FILES])
+def test_a_page_begins_with_a_paragraph(page):
+    """Not with a table, code or another title; an included page is that of another file."""
+    text = page.read_text(encoding="utf-8")
+    assert re.match(r"# [^\n]+\n\n[^\s#|]", text) or text.startswith("```{include}")
+    assert not re.match(r"# [^\n]+\n\n```", text)
 
 
 PACKAGE = Path(orthobcd.__file__).parent
