@@ -1,7 +1,7 @@
 //! Concurrent chains of descents and perturbations.
 //!
-//! A chain begins at a start, descends, and repeatedly perturbs its best point. There are always [`CHAINS`]
-//! chains, whatever the number of threads. They work in rounds of counted work. In the first round a chain
+//! A chain begins at a start, descends, and repeatedly perturbs its best point. The number of chains does not depend on
+//! the number of threads. They work in rounds of counted work. In the first round a chain
 //! does not perturb, so that little work tries many starts. In a later round a chain also stops after its
 //! share of the [`patience`], which grows with the length of the round. After each round the worse half
 //! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
@@ -30,9 +30,11 @@ use crate::support::GAIN;
 use crate::threads::{Threads, locked};
 
 /// Largest number of chains. The first round has at least [`FIRST_CHAINS`], and as many as can make [`PRODUCTS`] products
-/// with C each in [`FIRST_ROUND`]; each round adds one.
+/// with C each in [`FIRST_ROUND`]; each round adds one until there are [`LEAST_CHAINS`]: of costly moves, few chains make
+/// enough.
 const CHAINS: usize = 16;
 const FIRST_CHAINS: usize = 4;
+const LEAST_CHAINS: usize = 8;
 const PRODUCTS: f64 = 1000.0;
 
 /// Number of independent chains with the best value that end a search with an effort of 1, after a round of
@@ -487,7 +489,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             *chain = Chain::new(progress.begun, from, incumbent.value());
             progress.begun += 1;
         }
-        if count < CHAINS {
+        if count < LEAST_CHAINS {
             let chain = Chain::new(progress.begun, None, incumbent.value());
             progress.chains.push(Mutex::new(chain));
             progress.begun += 1;
