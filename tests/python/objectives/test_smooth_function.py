@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -311,19 +312,26 @@ ANY_PENALTY = (ob.NoPenalty(), ob.L1(0.1), ob.L0(0.1), ob.NonNegative())
 LIMITS = ({}, {"max_work": 0.01}, {"x0": "identity"}, {"solver": ob.OBCD(working_set="cyclic")})
 
 
+def is_refused(f, penalty, words):
+    """By every constraint, with and without limits, and as a finite sum."""
+    smooth = ob.SmoothFunction(f, 8, 2)
+    problems = [ob.StiefelProblem(smooth, penalty, 2)] * len(LIMITS)
+    problems += [
+        ob.JOrthogonalProblem(smooth, [1] * 4 + [-1] * 4, h, 2) for h in (penalty, ob.NoPenalty())
+    ]
+    for lipschitz in (None, 100.0):
+        terms = ob.FiniteSum(lambda x, _: f(x), 5, 8, 2, lipschitz)
+        problems.append(ob.StiefelProblem(terms, ob.NoPenalty(), 2))
+    for given, limits in itertools.zip_longest(problems, LIMITS, fillvalue={}):
+        with pytest.raises(ValueError, match=words):
+            ob.solve(given, **limits)
+
+
 @pytest.mark.parametrize("exponent", [-199, -130, -123, 121, 130, 160, 250])
 @pytest.mark.parametrize("penalty", ANY_PENALTY)
 def test_a_scale_whose_squares_are_no_numbers_is_refused(exponent, penalty):
-    smooth = ob.SmoothFunction(away_from_b(10.0**exponent), 8, 2)
-    for limits in LIMITS:
-        with pytest.raises(ValueError, match=r"smooth must have .* between 1e-120 and 1e120"):
-            ob.solve(ob.StiefelProblem(smooth, penalty, 2), **limits)
-    mixed = ob.JOrthogonalProblem(smooth, [1] * 4 + [-1] * 4, n_components=2)
-    with pytest.raises(ValueError, match="between 1e-120 and 1e120"):
-        ob.solve(mixed)
-    terms = ob.FiniteSum(lambda x, _: away_from_b(10.0**exponent)(x), 5, 8, 2)
-    with pytest.raises(ValueError, match="between 1e-120 and 1e120"):
-        ob.solve(ob.StiefelProblem(terms, ob.NoPenalty(), 2))
+    words = r"smooth must have .* between 1e-120 and 1e120"
+    is_refused(away_from_b(10.0**exponent), penalty, words)
 
 
 @pytest.mark.parametrize("exponent", [-119, -60, 60, 117])
@@ -340,16 +348,7 @@ def test_a_scale_whose_squares_are_numbers_changes_nothing(exponent):
 @pytest.mark.parametrize("penalty", ANY_PENALTY)
 def test_a_wrong_gradient_without_tangent_part_is_refused(gradient, penalty):
     """Nothing would move: one difference quotient tells."""
-    smooth = ob.SmoothFunction(away_from_b(gradient=gradient), 8, 2)
-    for limits in LIMITS:
-        with pytest.raises(ValueError, match="must return the gradient of its value"):
-            ob.solve(ob.StiefelProblem(smooth, penalty, 2), **limits)
-    with pytest.raises(ValueError, match="must return the gradient of its value"):
-        ob.solve(ob.JOrthogonalProblem(smooth, [1] * 4 + [-1] * 4, penalty, 2))
-    for lipschitz in (None, 100.0):
-        terms = ob.FiniteSum(lambda x, _: away_from_b(gradient=gradient)(x), 5, 8, 2, lipschitz)
-        with pytest.raises(ValueError, match="must return the gradient of its value"):
-            ob.solve(ob.StiefelProblem(terms, ob.NoPenalty(), 2))
+    is_refused(away_from_b(gradient=gradient), penalty, "must return the gradient of its value")
 
 
 def test_a_constant_and_an_optimal_start_converge_at_once():
