@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 import warnings
@@ -44,9 +45,6 @@ def fit(options: argparse.Namespace) -> int:
     r = options.n_components
     if r is None:
         r = len(counts) if isinstance(counts, list) else default_components(m, n)
-    if r > n:
-        raise WrongArgument(f"--n-components must be at most {n}, got {r}")
-    _check_limits(options, n, r)
     shape = options.image_shape
     if shape is not None and shape[0] * shape[1] != n:
         raise WrongArgument(f"--image-shape must have {n} pixels, got {shape[0]}x{shape[1]}")
@@ -148,22 +146,6 @@ def _notes(caught: Sequence[warnings.WarningMessage]) -> list[str]:
 def _saved(options: argparse.Namespace) -> dict[str, Any]:
     """Arguments of a fit for its checkpoint."""
     return {name: getattr(options, name) for name in ("checkpoint", "checkpoint_every")}
-
-
-def _check_limits(options: argparse.Namespace, n: int, r: int) -> None:
-    """Raises an error if a limit is not valid for r components of n features."""
-    counts = options.n_nonzero
-    if isinstance(counts, list) and len(counts) != r:
-        raise WrongArgument(
-            f"--n-nonzero must be one number, or one for each of {r} components, got {len(counts)}"
-        )
-    least, most = (1, n) if isinstance(counts, list) else (r, n * r)
-    for count in counts if isinstance(counts, list) else [counts or r]:
-        if not least <= count <= most:
-            raise WrongArgument(f"--n-nonzero must be between {least} and {most}, got {count}")
-    features = getattr(options, "n_features", None)
-    if features is not None and not r <= features <= n:
-        raise WrongArgument(f"--n-features must be between {r} and {n}, got {features}")
 
 
 def _features(
@@ -288,12 +270,12 @@ def certify(options: argparse.Namespace) -> int:
         raise WrongArgument(
             f"{options.components}: has {x.shape[0]} features, {options.data} has {n}"
         )
-    _check_limits(options, n, x.shape[1])
     limits = {name: getattr(options, name) for name in ("bound", "max_time", "gap_tol")}
     try:
         certificate = prove(_problem(options, data, x.shape[1]), x, **limits)
     except (ValueError, TypeError) as error:
-        raise WrongArgument(in_options(error, options)) from error
+        limit = "--n-nonzero" if options.n_features is None else "--n-features"
+        raise WrongArgument(re.sub("^count(?= must)", limit, in_options(error, options))) from error
     settings = ("penalty", "lam", "n_nonzero", "n_features", "center", "scale")
     found = (
         "objective", "feasibility", "block2_gap", "block2_pair", "criticality", "n_pairs",
