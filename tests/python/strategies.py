@@ -156,8 +156,8 @@ class Case:
         makers: dict[str, tuple[int, Callable[[], Any]]] = {
             "quadratic": (27, self.quadratic),
             "gram": (20, self.gram),
-            "sparse-pca": (13, self.sparse_pca),
-            "nonnegative-pca": (8, self.nonnegative_pca),
+            "sparse-pca": (13, self.pca),
+            "nonnegative-pca": (8, self.pca),
             "j-orthogonal": (16, self.j_orthogonal),
             "eigenvalue": (9, self.eigenvalue),
             "at-count": (4, self.at_count),
@@ -420,27 +420,22 @@ class Case:
             penalty,
         )
 
-    def sparse_pca(self) -> Callable[[], Failures]:
+    def pca(self) -> Callable[[], Failures]:
         A, dense = self.data()
         center = self.chance(0.5)
         mean = dense.mean(axis=0) if center else None
         self.say(f"center={center}")
-        penalty = self.penalty(float(np.sum((dense - dense.mean(axis=0)) ** 2)) / self.n)
+        nonnegative, penalty = self.kind == "nonnegative-pca", ob.NonNegative()
+        if not nonnegative:
+            penalty = self.penalty(float(np.sum((dense - dense.mean(axis=0)) ** 2)) / self.n)
         return self.stiefel(
-            lambda: ob.SparsePCAProblem(A, self.r, penalty, center=center),
+            lambda: (
+                ob.NonnegativePCAProblem(A, self.r, center=center)
+                if nonnegative
+                else ob.SparsePCAProblem(A, self.r, penalty, center=center)
+            ),
             lambda x: gram_value(dense, -1.0, mean, x),
             penalty,
-        )
-
-    def nonnegative_pca(self) -> Callable[[], Failures]:
-        A, dense = self.data()
-        center = self.chance(0.5)
-        mean = dense.mean(axis=0) if center else None
-        self.say(f"center={center}")
-        return self.stiefel(
-            lambda: ob.NonnegativePCAProblem(A, self.r, center=center),
-            lambda x: gram_value(dense, -1.0, mean, x),
-            ob.NonNegative(),
         )
 
     def stiefel(

@@ -181,17 +181,6 @@ def test_a_chunk_without_a_row_has_no_coordinates():
         pca.score(none)
 
 
-@pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
-def test_chunks_of_small_and_large_entries(size):
-    data = size * X.astype(np.float64)
-    data[:700] = 0.0
-    got = MAKE["sparse"]().fit(da.from_array(data, chunks=(700, 8)))
-    np.testing.assert_allclose(got.mean_, data.mean(axis=0), rtol=1e-12)
-    for wrong in (1e-60 * data / size, 1e60 * data / size):
-        with pytest.raises(ValueError, match="magnitude"):
-            MAKE["sparse"]().fit(da.from_array(wrong, chunks=(700, 8)))
-
-
 def test_samples_are_added_and_taken_back():
     make = MAKE["nonnegative"]
     data, wanted = chunked(), make().fit(X)
@@ -312,20 +301,6 @@ def test_nothing_is_computed_twice(tmp_path: Path):
     got = MAKE["sparse"]().fit(da.concatenate(blocks))
     assert sorted(made) == list(range(-1, 10))
     np.testing.assert_array_equal(got.components_, MAKE["sparse"]().fit(X).components_)
-
-
-def test_a_clustering_reads_chunks():
-    A = np.abs(RNG.standard_normal((60, 5)))
-    wanted = ob.OrthogonalNMF(2, random_state=0).fit(A)
-    data = da.from_array(A, chunks=(25, 5))
-    got = ob.OrthogonalNMF(2, random_state=0).fit(data)
-    np.testing.assert_array_equal(got.labels_, wanted.labels_)
-    lazy = got.transform(data)
-    assert lazy.shape == (60, 2)
-    np.testing.assert_allclose(lazy.compute(), wanted.transform(A), atol=1e-12)
-    np.testing.assert_array_equal(got.predict(data).compute(), wanted.predict(A))
-    with pytest.raises(ValueError, match=r"block 0 of X .*Negative"):
-        ob.OrthogonalNMF(2).fit(-data)
 
 
 def waiting(data: Any, block_id: Any = None, folder: str = "") -> Any:

@@ -97,6 +97,12 @@ def pieces(size: int, data: Any = X) -> list[Any]:
     return [data[k : k + size] for k in range(0, data.shape[0], size)]
 
 
+def chunks(size: int, data: Any) -> Any:
+    """A Dask array."""
+    array = pytest.importorskip("dask.array")
+    return array.from_array(data, chunks=(size, data.shape[1]))
+
+
 @short
 @pytest.mark.parametrize("rows", [1, 7, 30, 100])
 @pytest.mark.parametrize("work", [99, 100, 101])
@@ -370,17 +376,18 @@ def test_slices_are_of_whole_chunks(chunks, step):
 @short
 @pytest.mark.parametrize("name", MAKE)
 @pytest.mark.parametrize("size", [1e-40, 1e-3, 1e40])
-def test_blocks_of_small_and_large_entries(name, size):
+@pytest.mark.parametrize("cut", [pieces, chunks], ids=["blocks", "Dask"])
+def test_blocks_of_small_and_large_entries(name, size, cut):
     """A block may be zero, and have smaller entries than the data as a whole must have."""
     data = size * X[:300].astype(np.float64)
     data[:100] = 0.0
-    got = MAKE[name]().fit(pieces(100, data))
+    got = MAKE[name]().fit(cut(100, data))
     wanted = MAKE[name]().fit(data)
     np.testing.assert_allclose(got.mean_, wanted.mean_, rtol=1e-12)
     np.testing.assert_allclose(got.explained_variance_, wanted.explained_variance_, rtol=1e-9)
     for wrong in (1e-60 * data / size, 1e60 * data / size):
         with pytest.raises(ValueError, match="magnitude"):
-            MAKE[name]().fit(pieces(100, wrong))
+            MAKE[name]().fit(cut(100, wrong))
 
 
 @short
@@ -484,13 +491,15 @@ def test_a_clustering_reads_blocks(tmp_path):
     A = np.abs(RNG.standard_normal((60, 5)))
     np.save(tmp_path / "a.npy", A)
     wanted = ob.OrthogonalNMF(2, random_state=0).fit(A)
-    for data in (pieces(25, A), np.load(tmp_path / "a.npy", mmap_mode="r"), lambda: pieces(7, A)):
+    file = np.load(tmp_path / "a.npy", mmap_mode="r")
+    for data in (pieces(25, A), file, lambda: pieces(7, A), chunks(25, A)):
         got = ob.OrthogonalNMF(2, random_state=0).fit(data)
         np.testing.assert_array_equal(got.labels_, wanted.labels_)
         np.testing.assert_allclose(got.transform(data), wanted.transform(A), atol=1e-12)
         np.testing.assert_array_equal(got.predict(data), wanted.predict(A))
-    with pytest.raises(ValueError, match=r"block 1 of X .*Negative"):
-        ob.OrthogonalNMF(2).fit([A, -A])
+    for k, data in enumerate((chunks(25, -A), [A, -A])):
+        with pytest.raises(ValueError, match=rf"block {k} of X .*Negative"):
+            ob.OrthogonalNMF(2).fit(data)
     with pytest.raises(ValueError, match=r"block 1 of X .*4 features"):
         ob.OrthogonalNMF(2).fit([A, A[:, :4]])
     with pytest.raises(ValueError, match="second moments of 60 samples"):
