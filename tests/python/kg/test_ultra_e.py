@@ -5,9 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import signal
-import subprocess
-import sys
-import time
 import warnings
 from itertools import combinations
 from math import comb
@@ -19,7 +16,6 @@ import orthobcd as ob
 from orthobcd import _core
 from orthobcd.hyperbolic import distance
 
-from ..conftest import ROOT
 from .graphs import DIM, N_ENTITIES, N_RELATIONS, TRAIN, VALID, model, state_of, with_state
 
 
@@ -412,27 +408,6 @@ def test_callbacks_stop_and_fail():
         estimator.fit(TRAIN, callback=fail)
     assert estimator.n_epochs_ == 1
     assert np.isfinite(estimator.score_triples(TRAIN)).all()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child process")
-def test_ctrl_c_keeps_what_was_learned():
-    script = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from tests.python.kg.graphs import TRAIN, model
-estimator = model(max_epochs=10**6).fit(
-    TRAIN, callback=lambda event: print("epoch", flush=True) if event["epoch"] == 1 else None
-)
-print(estimator.status_.name, estimator.n_epochs_ >= 1, len(estimator.score_triples(TRAIN)))
-"""
-    command = [sys.executable, "-c", script]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline().strip() == "epoch"
-        time.sleep(0.3)
-        child.send_signal(signal.SIGINT)
-        out, _ = child.communicate(timeout=30)
-    assert out.split() == ["INTERRUPTED", "True", str(len(TRAIN))]
 
 
 @pytest.fixture
