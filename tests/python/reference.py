@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,26 @@ def penalty_value(kind: str, lam: float, x: np.ndarray) -> np.ndarray:
     if kind == "nonnegative":
         return np.where((x < 0.0).any(axis=-1), np.inf, 0.0)
     return np.zeros(x.shape[:-1])
+
+
+KINDS = dict(zip(("NoPenalty", "L0", "L1", "NonNegative"), PENALTIES, strict=True))
+
+
+def kind_of(penalty: Any) -> tuple[str, Any]:
+    """The kind and the weight of a penalty of the package."""
+    return KINDS[type(penalty).__name__], getattr(penalty, "lam", 0.0)
+
+
+def value(problem: Any, x: np.ndarray, zero: float = 0.0) -> np.ndarray:
+    """F at a point or at each of several, from the definition; entries up to ``zero`` are 0."""
+    smooth, entries = problem.smooth, (-2, -1)
+    if hasattr(smooth, "A"):
+        f = 0.5 * smooth.scale * np.sum(np.asarray(smooth.A @ x) ** 2, axis=entries)
+    else:
+        f = 0.5 * np.sum(x * (smooth.C @ (x if smooth.D is None else x @ smooth.D)), axis=entries)
+        f = f if smooth.linear is None else f + np.sum(smooth.linear * x, axis=entries)
+    x = np.where(np.abs(x) > zero, x, 0.0)
+    return f + penalty_value(*kind_of(problem.penalty), x.reshape(*x.shape[:-2], -1))
 
 
 def branch(theta: float, reflect: bool) -> np.ndarray:
@@ -210,10 +231,15 @@ def obcd(
     return X, history
 
 
-def stationary_gap(C: np.ndarray, X: np.ndarray, kind: str, lam: float) -> float:
+def stationary_gap(problem: Any, X: np.ndarray) -> float:
     """The largest decrease of F that a single pair can make, by the dense grid."""
-    n = X.shape[0]
-    G = C @ X
+    n, (kind, lam), C, linear = (
+        len(X),
+        kind_of(problem.penalty),
+        problem.smooth.C,
+        problem.smooth.linear,
+    )
+    G = C @ X if linear is None else C @ X + linear
     worst = 0.0
     for i in range(n):
         for j in range(i + 1, n):

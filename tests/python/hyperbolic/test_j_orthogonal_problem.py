@@ -14,6 +14,7 @@ from scipy import sparse as sp
 
 import orthobcd as ob
 
+from .. import reference
 from .reference_starts import reference_start, signs
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -147,13 +148,6 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
         for penalty in (ob.NoPenalty(), ob.L1(0.3), ob.L0(0.3)):
             problem = ob.JOrthogonalProblem(smooth, j, penalty, r)
 
-            def value(x, smooth=smooth, penalty=penalty):
-                f = 0.5 * np.sum(x * (smooth.C @ x))
-                f += 0.0 if smooth.linear is None else np.sum(smooth.linear * x)
-                if isinstance(penalty, ob.L0):
-                    return f + 0.3 * np.count_nonzero(x)
-                return f + (0.3 * np.abs(x).sum() if isinstance(penalty, ob.L1) else 0.0)
-
             for solver, curvature in itertools.product(SOLVERS, ("exact", "scalar")):
                 how = replace(solver, curvature=curvature)
                 try:
@@ -166,7 +160,7 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
                 ended[result.status] += 1
                 x, history = result.x, result.history["objective"]
                 assert result.objective == history.min()
-                assert value(x) == pytest.approx(result.objective, rel=1e-6)
+                assert reference.value(problem, x) == pytest.approx(result.objective, rel=1e-6)
                 k = ob.hyperbolic.random_j_orthogonal(j, 0.5, seed)[:, :r]
                 size = np.sum(x**2)
                 drift = np.linalg.norm(x.T @ (j[:, None] * x) - k.T @ (j[:, None] * k))
@@ -175,7 +169,8 @@ def test_where_there_is_no_minimum_the_best_point_and_a_way_down_are_returned():
                 if result.status is ob.Status.UNBOUNDED:
                     assert result.objective < history[0]
                     way = result.hyperbolic.recession
-                    near, far = (value(moved_along(x, way, mu)) for mu in (12.0, 13.0))
+                    ends = [moved_along(x, way, rapidity) for rapidity in (12.0, 13.0)]
+                    near, far = (reference.value(problem, end) for end in ends)
                     assert far < near < result.objective
     assert min(ended.values()) > 20
 

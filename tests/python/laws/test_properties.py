@@ -64,9 +64,6 @@ def test_equal_problems_in_other_layouts_have_equal_results(case, layout):
         assert (one.objective, one.status) == (two.objective, two.status)
 
 
-KINDS = {ob.NoPenalty: "none", ob.L0: "l0", ob.L1: "l1", ob.NonNegative: "nonnegative"}
-
-
 @hypothesis.settings(FIXED, max_examples=60)
 @hypothesis.given(cases("quadratic"))
 def test_the_gap_of_a_certificate_is_the_gain_of_a_pair(case):
@@ -75,7 +72,7 @@ def test_the_gap_of_a_certificate_is_the_gain_of_a_pair(case):
     start = "partition" if isinstance(problem.penalty, ob.NonNegative) else "random"
     x = ob.solve(problem, start, solver=ob.OBCD(), max_sweeps=case.n % 3).x
     certificate = ob.certify(problem, x)
-    kind, lam = KINDS[type(problem.penalty)], float(getattr(problem.penalty, "lam", 0.0))
+    kind, lam = reference.kind_of(problem.penalty)
     C, D = problem.smooth.C, problem.smooth.D
     D = np.eye(case.r) if D is None else D
     G = C @ x @ D + (0.0 if problem.smooth.linear is None else problem.smooth.linear)

@@ -1,11 +1,16 @@
 """`certify` and its `Certificate`, against brute force."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 import orthobcd as ob
+
+from .. import reference
+
+value = partial(reference.value, zero=1e-12)
 
 
 def problems(n=14, r=3, seed=0):
@@ -16,37 +21,6 @@ def problems(n=14, r=3, seed=0):
         yield ob.StiefelProblem(smooth, penalty, r)
 
 
-def value(problem, x):
-    """F at a point, or at each of several points."""
-    smooth, penalty = problem.smooth, problem.penalty
-    entries = (-2, -1)
-    f = 0.5 * np.sum(x * (smooth.C @ x), axis=entries)
-    if smooth.linear is not None:
-        f = f + np.sum(smooth.linear * x, axis=entries)
-    if isinstance(penalty, ob.L0):
-        return f + penalty.lam * np.count_nonzero(np.abs(x) > 1e-12, axis=entries)
-    if isinstance(penalty, ob.L1):
-        return f + penalty.lam * np.abs(x).sum(axis=entries)
-    if isinstance(penalty, ob.NonNegative):
-        return np.where((x < -1e-12).any(axis=entries), np.inf, f)
-    return f
-
-
-def brute_force_gap(problem, x):
-    base, gap = value(problem, x), 0.0
-    grid = np.linspace(0, 2 * np.pi, 361)
-    for i, j in itertools.combinations(range(x.shape[0]), 2):
-        kinks = np.arctan2(x[j], x[i])[:, None] + np.arange(4) * np.pi / 2
-        angles = np.concatenate([grid, kinks.ravel()])
-        c, s = np.cos(angles), np.sin(angles)
-        for sign in (1, -1):
-            y = np.repeat(x[None], len(angles), axis=0)
-            V = np.array([[c, s], [-sign * s, sign * c]])
-            y[:, [i, j]] = np.einsum("ijt,jk->tik", V, x[[i, j]])
-            gap = max(gap, base - value(problem, y).min())
-    return gap
-
-
 @pytest.mark.parametrize("problem", list(problems()), ids=lambda p: type(p.penalty).__name__)
 def test_gap_is_that_of_a_grid(problem):
     n, r = problem.smooth.n_rows, problem.n_components
@@ -55,7 +29,7 @@ def test_gap_is_that_of_a_grid(problem):
         x[2 * k : 2 * k + 2, k] = 0.6, 0.8
     certificate = ob.certify(problem, x)
     assert isinstance(certificate, ob.Certificate)
-    grid = brute_force_gap(problem, x)
+    grid = reference.stationary_gap(problem, x)
     assert grid - 1e-9 <= certificate.block2_gap <= grid + 1e-2
     assert certificate.n_pairs == n * (n - 1) // 2
     zero = n - 2 * r
