@@ -6,7 +6,6 @@ From the root of a checkout, with the data in ``../shared/data`` (or where ``ORT
     python benchmarks/scripts/bounds.py pitprops
     python benchmarks/scripts/bounds.py correlations --seconds 60 --threads 1
     python benchmarks/scripts/bounds.py penalised --seconds 60 --threads 1
-    python benchmarks/scripts/bounds.py proved --seconds 60 --threads 1
     python benchmarks/scripts/bounds.py figure docs/images/bounds.png
 
 The certified points come from `exchanges`, a plain search in NumPy, or from ``orthobcd.solve``; for
@@ -21,7 +20,6 @@ import math
 import os
 import pathlib
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import bounds_cases as cases
@@ -167,10 +165,9 @@ def certified(
     return certificate, time.perf_counter() - begin
 
 
-def gap(found: ob.Certificate | ob.Result) -> float:
+def gap(found: ob.Certificate) -> float:
     """Largest possible gain of an optimum over the point, relative to the variance of the point."""
-    lower = found.lower_bound if found.lower_bound is not None else found.objective
-    return (found.objective - lower) / abs(found.objective)
+    return (found.objective - found.lower_bound) / abs(found.objective)
 
 
 def row(name: str, count: Any, certificate: ob.Certificate, seconds: float) -> None:
@@ -200,46 +197,24 @@ def pitprops(seconds: float, threads: int | None) -> None:
         row(f"pitprops, {r}", count, *certified(C, best, count, seconds, threads))
 
 
-def budgets(only: str) -> Iterator[tuple[str, Matrix, int, int, ob.StiefelProblem]]:
-    """The problems on correlation matrices: label, C, r, k and the problem."""
-    for name, ranks in MATRICES.items():
-        if only not in name:
-            continue
-        C = correlation(name)
-        for r, k in itertools.product(ranks, (5, 10, 20)):
-            problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([k] * r), r)
-            yield f"{name} ({len(C)}), {r}", C, r, k, problem
-
-
 def correlations(seconds: float, only: str, threads: int | None) -> None:
     heading()
     gaps: dict[bool, list[float]] = {True: [], False: []}
-    for label, C, r, k, problem in budgets(only):
+    chosen = [(name, r) for name, ranks in MATRICES.items() if only in name for r in ranks]
+    for (name, r), k in itertools.product(chosen, (5, 10, 20)):
+        C = correlation(name)
+        problem = ob.StiefelProblem(ob.Quadratic(-C), ob.Cardinality([k] * r), r)
         points = [exchanges(C, [k] * r, starts=60 if len(C) <= 60 else 10)]
         points.append(
             ob.solve(problem, max_time=SEARCHED * seconds, effort=math.inf, n_threads=threads).x
         )
         x = max(points, key=lambda x: float(np.sum(x * (C @ x))))
         certificate, spent = certified(C, x, [k] * r, seconds, threads)
-        row(label, k, certificate, spent)
+        row(f"{name} ({len(C)}), {r}", k, certificate, spent)
         gaps[len(C) <= 60].append(100 * gap(certificate))
     if gaps[True]:
         print(f"\naverage gap, n <= 60: {np.mean(gaps[True]):.2f} %")
     print(f"average gap: {np.mean(gaps[True] + gaps[False]):.2f} %")
-
-
-def proved(seconds: float, only: str, threads: int | None) -> None:
-    """Print solves that end when their point is proved to 2 %."""
-    print("| matrix, r | count | status | value | gap, % | left out | seconds |")
-    print("|---|---|---|---|---|---|---|")
-    for label, _, _, k, problem in budgets(only):
-        found = ob.solve(problem, gap_tol=0.02, max_time=seconds, n_threads=threads)
-        print(
-            f"| {label} | {k} | {found.status.value} | "
-            f"{-2 * found.objective:.4f} | {100 * gap(found):.3f} | "
-            f"{np.size(found.features_excluded)} | {found.seconds:.1f} |",
-            flush=True,
-        )
 
 
 def penalised(seconds: float, only: str, threads: int | None) -> None:
@@ -305,7 +280,7 @@ def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "what", choices=["valid", "pitprops", "correlations", "penalised", "proved", "figure"]
+        "what", choices=["valid", "pitprops", "correlations", "penalised", "figure"]
     )
     parser.add_argument("path", nargs="?", default="bounds.svg")
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -322,8 +297,6 @@ def main() -> None:
         correlations(given.seconds, given.only, given.threads)
     elif given.what == "penalised":
         penalised(given.seconds, given.only, given.threads)
-    elif given.what == "proved":
-        proved(given.seconds, given.only, given.threads)
     else:
         figure(given.path, given.seconds)
 

@@ -86,21 +86,6 @@ def measure(row: Row, data: Any, seed: int) -> tuple[float, float, float, str]:
     return result.objective, wall, cpu / wall, result.search.strategy
 
 
-def procrustes(seeds: int) -> Iterator[str]:
-    """Number of random starts of ‖X − A‖² on square X that end at the optimum."""
-    for n in (4, 8, 16):
-        found = 0
-        for seed in range(seeds):
-            target = np.random.default_rng(seed).standard_normal((n, n))
-            posed = ob.StiefelProblem(
-                ob.Quadratic(2 * np.eye(n), linear=-2 * target), ob.NoPenalty(), n
-            )
-            result = ob.solve(posed, x0="random", seed=seed)
-            optimum = n - 2 * np.linalg.svd(target, compute_uv=False).sum()
-            found += result.objective <= optimum + 1e-11 * abs(optimum)
-        yield f"| {n} | {found} of {seeds} |"
-
-
 def against(folder: pathlib.Path) -> Iterator[str]:
     """The default solver and the best competitor of every row of a bench; all at equal time."""
     rows: dict[str, dict[str, float]] = {}
@@ -127,18 +112,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="rows whose 'data penalty seconds' contain this")
-    parser.add_argument("--procrustes", type=int, default=0, metavar="STARTS")
     parser.add_argument("--against", type=pathlib.Path, metavar="DIR")
     options = parser.parse_args()
     if options.against:
         print("\n".join(against(options.against)))
         return
     cores = len(os.sched_getaffinity(0))
-    if options.procrustes:
-        print("| n | optimum found |\n|---|---|")
-        for line in procrustes(options.procrustes):
-            print(line, flush=True)
-        return
     head = "data | penalty | r | T (s) | worst | median | best | goal | met | longest (s) | CPU/s"
     print(f"| {head} | found by |")
     print("|" + "---|" * 12)

@@ -8,7 +8,17 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from . import _core
-from ._internal.checks import Checked, DataLike, Signs, as_bool, as_data_matrix, as_int, is_sparse
+from ._internal.checks import (
+    Checked,
+    DataLike,
+    FloatArray,
+    Signs,
+    as_bool,
+    as_data_matrix,
+    as_float_array,
+    as_int,
+    is_sparse,
+)
 from ._internal.gram import Gram, column_means
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
 from .penalties import (
@@ -94,6 +104,20 @@ def without_trivial_limit(problem: Problem) -> Problem:
     if penalty is None:
         return problem
     return StiefelProblem(problem.smooth, penalty, problem.shape[1])
+
+
+def as_start(x0: Any, names: tuple[str, ...], shape: tuple[int, int]) -> str | FloatArray | None:
+    """``x0`` as one of the names of starts or a checked array; None for None."""
+    if x0 is None:
+        return None
+    if isinstance(x0, str):
+        if x0 not in names:
+            raise ValueError(f"x0 must be an array or one of {', '.join(names)}; got {x0!r}")
+        return x0
+    array = as_float_array("x0", x0, 2)
+    if array.shape != shape:
+        raise ValueError(f"x0 must have shape {shape}, got {array.shape}")
+    return array
 
 
 def samples(problem: Problem) -> bool:

@@ -18,7 +18,7 @@ from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
 from .hyperbolic.solving import default_solver, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum
 from .penalties import Cardinality, NoPenalty, RowSparse
-from .problems import Problem, as_problem, samples, without_trivial_limit
+from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
 from .result import Result, as_result
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
 
@@ -250,7 +250,7 @@ def solve(
     full: Solver = Auto() if search else OBCD()
     how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
     core = _core_of(how, problem)
-    start = _start(x0, problem.shape)
+    start = as_start(x0, STARTS, problem.shape)
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
         start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
@@ -369,16 +369,3 @@ def _called(callback: Any) -> Callable[..., Any]:
     if not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     return lambda *point: callback(Progress(*point))
-
-
-def _start(x0: Any, shape: tuple[int, int]) -> str | FloatArray | None:
-    if x0 is None:
-        return None
-    if isinstance(x0, str):
-        if x0 not in STARTS:
-            raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")
-        return x0
-    array = as_float_array("x0", x0, 2)
-    if array.shape != shape:
-        raise ValueError(f"x0 must have shape {shape}, got {array.shape}")
-    return array

@@ -10,11 +10,11 @@ import numpy as np
 
 from .. import _core
 from .._core import WORK_UNIT
-from .._internal.checks import FloatArray, Signs, as_float_array, is_sparse
+from .._internal.checks import FloatArray, Signs, is_sparse
 from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
-from ..problems import Problem, samples
+from ..problems import Problem, as_start, samples
 from ..result import Hyperbolic, Status
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
@@ -218,14 +218,11 @@ def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
         free = isinstance(problem.smooth, ByFunction)
         nonnegative = getattr(problem.penalty, "nonnegative", False)
         x0 = "random" if free and not nonnegative else "identity"
-    if isinstance(x0, str):
-        if x0 not in STARTS:
-            raise ValueError(f"x0 must be an array or one of {', '.join(STARTS)}; got {x0!r}")
-        if x0 == "identity":
+    start = as_start(x0, STARTS, (n, r))
+    if isinstance(start, str):
+        if start == "identity":
             return np.eye(n, r)
-        scale = RANDOM_SCALE if x0 == "random" else CS_SCALE
+        scale = RANDOM_SCALE if start == "random" else CS_SCALE
         return np.ascontiguousarray(random_j_orthogonal(signs, scale, seed)[:, :r])
-    array = as_float_array("x0", x0, 2)
-    if array.shape != (n, r):
-        raise ValueError(f"x0 must have shape ({n}, {r}), got {array.shape}")
-    return _core.j_orthogonal_start(array, signs) if r == n else array
+    assert start is not None
+    return _core.j_orthogonal_start(start, signs) if r == n else start
