@@ -37,15 +37,9 @@ def annealed_ladmm(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
-        Any penalty.
-    x0 : ndarray of shape (n, r), optional
-        Start; the varimax-rotated spectral solution by default, with the signs of its columns
-        turned towards positive sums for X ≥ 0.
-    max_time : float, default 10.0
-        Time limit in seconds; β grows with the elapsed time.
-    seed : int, default 0
-        Not used: the method is deterministic up to the clock.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; any penalty, the varimax-rotated spectral start, for
+        X ≥ 0 with the signs of its columns turned towards positive sums. The seed is not used.
     first_beta, last_beta : float, optional
         Range of β, in units of L. Defaults in `beta_range`.
     inertia : float, default 0.0

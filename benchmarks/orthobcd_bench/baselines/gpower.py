@@ -39,14 +39,9 @@ def gpower(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ0 or ℓ1 penalty of one weight and f = ½⟨X, C X⟩.
-    x0 : ndarray of shape (n, r), optional
-        Only scored as the start.
-    max_time : float, default 10.0
-        Time limit in seconds.
-    seed : int, default 0
-        Seed of the threshold scales after the first pass.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ0 or ℓ1 with one weight and f = ½⟨X, C X⟩. ``x0`` is
+        only scored. The seed is that of the threshold scales after the first pass.
     n_starts : int, default `GPOWER_STARTS`
         Number of vectors that are iterated at once.
     """

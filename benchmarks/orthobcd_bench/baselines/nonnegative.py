@@ -143,14 +143,9 @@ def alternating_partition(
 
     Parameters
     ----------
-    problem : StiefelProblem or NonnegativePCAProblem
-        With X ≥ 0.
-    x0 : ndarray of shape (n, r), optional
-        Start; the varimax-rotated spectral solution, rounded, by default.
-    max_time : float, default 10.0
-        Time limit in seconds; the time after the first local optimum is for perturbations.
-    seed : int, default 0
-        Seed of the perturbations.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; X ≥ 0, the varimax-rotated spectral start, rounded.
+        The time after the first local optimum is for perturbations, whose seed is ``seed``.
 
     References
     ----------
@@ -184,14 +179,9 @@ def ep4orth(
 
     Parameters
     ----------
-    problem : StiefelProblem or NonnegativePCAProblem
-        With X ≥ 0.
-    x0 : ndarray of shape (n, r), optional
-        Start; the varimax-rotated spectral solution by default.
-    max_time : float, default 10.0
-        Time limit in seconds.
-    seed : int, default 0
-        Seed of the perturbations at the end.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; X ≥ 0, the varimax-rotated spectral start. The seed is
+        that of the perturbations at the end.
     sigma_range : (float, float), optional
         First and last σ/(r L).
     stages : int, default 30

@@ -38,14 +38,8 @@ def pymanopt_smoothed(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ1 penalty or none.
-    x0 : ndarray of shape (n, r), optional
-        Start; the varimax-rotated spectral solution by default.
-    max_time : float, default 10.0
-        Seconds.
-    seed : int, default 0
-        Not used.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ1 or no penalty, the varimax-rotated spectral start.
     epsilons : tuple of float
         Successive values of ε in the smoothing ``√(x² + ε²)``.
     """
@@ -103,14 +97,9 @@ def sklearn_sparse_pca(
 
     Parameters
     ----------
-    problem : SparsePCAProblem or NonnegativePCAProblem
-        The data matrix is needed.
-    x0 : ndarray of shape (n, r), optional
-        Only scored as the start.
-    max_time : float, default 10.0
-        Seconds; a fit that has begun is not interrupted.
-    seed : int, default 0
-        ``random_state``.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; a problem with a data matrix. ``x0`` is only scored,
+        and a fit that has begun is not interrupted.
     """
     from sklearn.decomposition import SparsePCA
 

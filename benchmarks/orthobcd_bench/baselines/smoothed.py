@@ -154,14 +154,9 @@ def smoothed_gradient(
 
     Parameters
     ----------
-    problem : StiefelProblem, SparsePCAProblem
-        With an ℓ0, ℓ1 or no penalty.
-    x0 : ndarray of shape (n, r), optional
-        Start; the varimax-rotated spectral solution by default.
-    max_time : float, default 10.0
-        Time limit in seconds.
-    seed : int, default 0
-        Seed of the rotations that restart a cycle.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ0, ℓ1 or no penalty, the varimax-rotated spectral
+        start. The seed is that of the rotations that restart a cycle.
     continuation : Continuation, optional
         `CONTINUATION_L0` or `CONTINUATION_L1` by default.
     share : float, default 0.8

@@ -112,14 +112,9 @@ def forward_selection(
 
     Parameters
     ----------
-    problem : StiefelProblem or SparsePCAProblem
-        With an ℓ0 or ℓ1 penalty and f = ½⟨X, C X⟩.
-    x0 : ndarray of shape (n, r), optional
-        Only scored as the start; the supports grow from single rows.
-    max_time : float, default 10.0
-        Time limit in seconds.
-    seed : int, default 0
-        Seed of the order of the perturbations.
+    problem, x0, max_time, seed
+        As in `orthobcd_bench.baselines`; ℓ0 or ℓ1 and f = ½⟨X, C X⟩. ``x0`` is only scored: the
+        supports grow from single rows. The seed is that of the order of the perturbations.
 
     Returns
     -------
