@@ -60,7 +60,6 @@
 #![deny(unsafe_code)]
 
 pub mod block;
-mod cardinality;
 pub mod certificate;
 mod checkpoint;
 mod continuation;

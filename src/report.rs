@@ -59,14 +59,3 @@ pub struct AutoSolution {
     /// The profile of the problem; None if the search ended before it was known.
     pub profile: Option<Profile>,
 }
-
-impl AutoSolution {
-    pub(crate) fn new(solution: Solution, strategy: String, runs: Vec<Run>) -> Self {
-        Self {
-            solution,
-            strategy,
-            runs,
-            profile: None,
-        }
-    }
-}

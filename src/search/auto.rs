@@ -6,11 +6,11 @@ use std::time::Instant;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
+use super::cardinality::minimize_limited;
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::rounds::{COLUMNS, Rounds};
 use super::sequence::Search;
-use crate::cardinality::minimize_limited;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, Prepared, registry};
@@ -58,7 +58,7 @@ pub fn minimize_with(
     let form = problem.smooth.quadratic();
     check(problem, heuristics, auto)?;
     if let Some(limit) = problem.limit {
-        return minimize_limited((problem, limit), x0, &auto.options, threads, monitor);
+        return minimize_limited((problem, limit), x0, auto, threads, monitor);
     }
     let clock = Clock::new(started, auto.options.max_time);
     let first = match &x0 {

@@ -7,7 +7,7 @@ use super::options::Auto;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;
-use crate::manifold::{drift, start_constraint};
+use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern, start_constraint};
 use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
@@ -18,6 +18,12 @@ use crate::threads::Threads;
 
 /// Least seconds between records of an unchanged incumbent, beside the time that recording takes.
 const RECORD_SECONDS: f64 = 0.1;
+
+/// Largest ‖XᵀX − I‖ of an optimised point.
+const FEASIBLE: f64 = 1e-11;
+
+/// Name of the state of a search in a checkpoint.
+const STATE: &str = "chains";
 
 /// The best feasible point so far, the history, and the monitor.
 pub(super) struct Incumbent<'a> {
@@ -44,6 +50,8 @@ pub(super) struct Incumbent<'a> {
     pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
+    /// Rounds of a search under a limit on nonzeros or rows.
+    pub(super) rounds: u64,
     /// Time of the last record and the seconds that recording took.
     pub(super) recorded: (f64, f64),
     pub(super) status: Option<Status>,
@@ -61,7 +69,7 @@ impl<'a> Incumbent<'a> {
     ) -> Self {
         let k = start_constraint(first.view(), problem.signature);
         let smooth = problem.smooth.value(first.view(), &Threads::serial());
-        let penalty = problem.penalty.value(first.view());
+        let penalty = problem.penalty_value(first.view());
         let objective = smooth + penalty;
         let feasibility = drift(first.view(), problem.signature, k.view())
             + problem.penalty.infeasibility(first.view());
@@ -93,6 +101,7 @@ impl<'a> Incumbent<'a> {
             profile: None,
             iterations: 0,
             updates: 0,
+            rounds: 0,
             recorded: (0.0, 0.0),
             status: None,
         };
@@ -238,6 +247,33 @@ impl<'a> Incumbent<'a> {
             self.status = self.status.or(Some(Status::Interrupted));
             self.error = self.error.take().or(Some(error.clone()));
         }
+        self.take(candidate);
+        self.poll()
+    }
+
+    /// Accepts a point that was optimised, if it is feasible and lower by more than `least`; returns whether it was
+    /// accepted.
+    pub(super) fn accept_lower(&mut self, mut x: Array2<f64>, least: f64, name: &str) -> bool {
+        let signature = self.problem.signature;
+        if drift(x.view(), signature, self.k.view()) > REPAIR_THRESHOLD {
+            x = project_onto_pattern(&x, signature, self.k.view());
+        }
+        let feasibility = drift(x.view(), signature, self.k.view());
+        let smooth = self.problem.smooth.value(x.view(), &Threads::serial());
+        let values = (smooth, self.problem.penalty_value(x.view()), feasibility);
+        let point = Candidate::valued(x, values, name.to_owned());
+        let lower = point.objective < self.best.objective - least;
+        let accepted = lower && feasibility <= FEASIBLE;
+        if accepted {
+            self.updates += 1;
+            self.take(&point);
+            self.poll();
+        }
+        accepted
+    }
+
+    /// Takes a point that is lower, or as low and stationary.
+    fn take(&mut self, candidate: &Candidate) {
         let as_good = candidate.objective == self.best.objective && candidate.stationary;
         let lower = candidate.objective < self.best.objective;
         if lower || as_good && !self.best.stationary {
@@ -251,7 +287,50 @@ impl<'a> Incumbent<'a> {
         if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
             self.status = Some(Status::Target);
         }
-        self.poll()
+    }
+
+    /// Returns the state of a search in a checkpoint, if there is one, and restores its incumbent.
+    pub(super) fn resumed<T: Stored>(&mut self) -> Option<T> {
+        let known = self.monitor.checkpoint()?.group(STATE);
+        let rest = &mut known.first()?.as_slice();
+        let (seconds, counts, own, status) = Stored::load(rest)?;
+        let state = T::load(rest)?;
+        self.clock.advance_to(seconds);
+        (self.rounds, self.iterations, self.updates) = counts;
+        (self.best, self.history, self.runs) = own;
+        self.status = status;
+        Some(state)
+    }
+
+    /// Writes the state of a search to the checkpoint, if there is one that is due or `always` is set.
+    pub(super) fn keep(&mut self, state: &impl Stored, always: bool) {
+        let seconds = self.clock.seconds();
+        let Some(file) = self.monitor.checkpoint() else {
+            return;
+        };
+        if !always && !file.is_due() {
+            return;
+        }
+        let mut payload = (seconds, (self.rounds, self.iterations, self.updates)).bytes();
+        self.best.store(&mut payload);
+        self.history.store(&mut payload);
+        self.runs.store(&mut payload);
+        // The round is whole although a callback stopped the search after it.
+        let status = self.status.filter(|&status| status != Status::Interrupted);
+        status.store(&mut payload);
+        state.store(&mut payload);
+        file.replace(payload);
+        self.save(true);
+    }
+
+    /// Ends a search after `work`; `ended` is the status unless the monitor or the target ended it.
+    ///
+    /// # Errors
+    /// As [`finish`](Self::finish).
+    pub(super) fn end_with(mut self, ended: Status, work: f64) -> Result<AutoSolution> {
+        self.status = self.status.or(Some(ended));
+        self.spent = work;
+        self.finish()
     }
 
     /// # Errors
@@ -294,7 +373,10 @@ impl<'a> Incumbent<'a> {
                 feasibility: self.best.feasibility,
                 status,
                 iterations: self.iterations,
-                sweeps: self.iterations / (n * (n - 1) / 2),
+                sweeps: match self.problem.limit {
+                    Some(_) => self.rounds,
+                    None => self.iterations / (n * (n - 1) / 2),
+                },
                 updates: self.updates,
                 seconds: last.seconds,
                 work: self.spent,

@@ -17,6 +17,7 @@ mod answer;
 mod arms;
 mod auto;
 mod candidate;
+mod cardinality;
 mod compact;
 mod first;
 mod incumbent;

@@ -184,7 +184,8 @@ impl<'s, 'a> Search<'s, 'a> {
         let needs = arms.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.whole.profile;
         // The seconds of an evaluation of a function are not known: its first results come early.
-        let long = profile.quadratic && (profile.is_slow() || self.is_smooth());
+        let long =
+            profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
         let ample = if long { AMPLE } else { 1.0 };
         let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
         (POLICY.first * self.unit).max(need.min(self.unit / 4.0))

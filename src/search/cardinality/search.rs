@@ -17,17 +17,23 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
-use super::incumbent::SparseIncumbent;
+use super::powered::powered;
 use super::stationary::StationarySupports;
+use crate::error::Result;
 use crate::limits::{Clock, TaskWork};
 use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
+use crate::search::incumbent::Incumbent;
+use crate::search::options::Auto;
 use crate::solver::{Control, Monitor, Options, Status};
 use crate::stored::{Stored, stored};
 use crate::support::GAIN;
 use crate::threads::{Threads, locked};
+
+/// Name of a point that needs no search.
+const OPENING: &str = "opening";
 
 /// Largest number of chains. The first round has at least [`FIRST_CHAINS`], and as many as can make [`PRODUCTS`] products
 /// with C each in [`FIRST_ROUND`]; each round adds one until there are [`LEAST_CHAINS`]: of costly moves, few chains make
@@ -273,7 +279,7 @@ pub(super) struct Limited<'a> {
     pub(super) started: Instant,
     pub(super) problem: &'a Problem<'a>,
     pub(super) form: &'a dyn QuadraticForm,
-    pub(super) options: &'a Options,
+    pub(super) auto: &'a Auto,
     pub(super) threads: &'a Threads,
 }
 
@@ -287,21 +293,31 @@ pub(super) fn searched<W: SearchSpace + Send>(
     truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
     prepared: impl Fn(&TaskWork<'_>) -> Option<W> + Sync,
     monitor: &mut dyn Monitor,
-) -> AutoSolution {
-    let (options, threads) = (limited.options, limited.threads);
+) -> Result<AutoSolution> {
+    let (options, threads) = (&limited.auto.options, limited.threads);
     let clock = &Clock::new(limited.started, options.max_time);
     let limit = limit(options, limited.form, limited.problem.components);
-    let mut incumbent = SparseIncumbent::new(limited.problem, clock, options, monitor);
-    let mut least = f64::NEG_INFINITY;
-    for point in &first {
-        incumbent.accept(point.clone(), least);
-        least = 0.0;
+    let mut points = first.into_iter();
+    let first = points.next().unwrap_or_default();
+    let mut incumbent =
+        Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor);
+    for point in points {
+        incumbent.accept_lower(point, 0.0, OPENING);
     }
     // The work limit ends the search, not the computation of its first points.
     let work = TaskWork::new(clock, f64::INFINITY);
-    let first = first.into_iter().next().unwrap_or_default();
-    if let Some(ended) = incumbent.accept_powered(first, limit, (threads, &work), truncated) {
-        return incumbent.finish(ended, work.spent());
+    let none = match options.max_sweeps {
+        Some(0) => Some(Status::MaxSweeps),
+        _ => (limit == 0.0).then_some(Status::MaxWork),
+    };
+    // The first points come whatever the time limit is, unless the limits allow no work.
+    if none.is_none() && incumbent.status.is_none() {
+        let best = powered(limited.problem, first, threads, &work, truncated);
+        incumbent.accept_lower(best, 0.0, OPENING);
+    }
+    let over = incumbent.status.is_some() || clock.expired();
+    if let Some(ended) = none.or(over.then_some(Status::MaxTime)) {
+        return incumbent.end_with(ended, work.spent());
     }
     let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
     let Some(mut space) = made.into_iter().flatten().flatten().next() else {
@@ -309,7 +325,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
             true => Status::MaxTime,
             false => Status::MaxWork,
         };
-        return incumbent.finish(ended, work.spent());
+        return incumbent.end_with(ended, work.spent());
     };
     let points = pool::run(
         W::POINTS,
@@ -318,17 +334,17 @@ pub(super) fn searched<W: SearchSpace + Send>(
         |k| space.point(k, &work),
         |arrived| {
             if let Some(point) = arrived.and_then(|point| point.as_ref()) {
-                incumbent.accept(space.matrix(point), 0.0);
+                incumbent.accept_lower(space.matrix(point), 0.0, OPENING);
             }
             incumbent.poll()
         },
     );
     let points: Vec<W::Point> = points.into_iter().flatten().flatten().collect();
     if let Some(best) = space.begin_from(points, &work) {
-        incumbent.accept(best, 0.0);
+        incumbent.accept_lower(best, 0.0, OPENING);
     }
     let search = ChainSearch {
-        bound: space.bound(incumbent.value()),
+        bound: space.bound(incumbent.best.objective),
         space,
         options,
         threads,
@@ -337,7 +353,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     };
     let (status, spent) = search.run(&mut incumbent, work.spent());
     // What the limit cut does not count.
-    incumbent.finish(status, spent.min(limit.max(work.spent())))
+    incumbent.end_with(status, spent.min(limit.max(work.spent())))
 }
 
 /// Returns the work limit: the given one, or the work after which a search ends by itself if that is less.
@@ -372,10 +388,10 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
     /// larger limit thus accepts all points that a smaller one accepts, or points that are lower by more than
     /// [`same`](Self::same), and never ends higher.
-    fn run(&self, incumbent: &mut SparseIncumbent<'_>, spent: f64) -> (Status, f64) {
+    fn run(&self, incumbent: &mut Incumbent<'_>, spent: f64) -> (Status, f64) {
         let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
             chains: (0..self.first_chains())
-                .map(|number| Mutex::new(Chain::new(number, None, incumbent.value())))
+                .map(|number| Mutex::new(Chain::new(number, None, incumbent.best.objective)))
                 .collect(),
             spent,
             length: FIRST_ROUND,
@@ -386,14 +402,14 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         loop {
             if let Some(status) = self.ended(&progress, incumbent) {
                 if !self.clock.expired() {
-                    incumbent.keep(&progress);
+                    incumbent.keep(&progress, true);
                 }
                 (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
                 return (status, progress.spent);
             }
             self.advance_all(&mut progress, incumbent);
-            if !self.clock.expired() && incumbent.is_due() {
-                incumbent.keep(&progress);
+            if !self.clock.expired() {
+                incumbent.keep(&progress, false);
             }
         }
     }
@@ -405,12 +421,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     }
 
     /// Returns the status if the search ends here.
-    fn ended(
-        &self,
-        progress: &Progress<W::State>,
-        incumbent: &SparseIncumbent<'_>,
-    ) -> Option<Status> {
-        let proved = incumbent.value() <= self.bound + self.same();
+    fn ended(&self, progress: &Progress<W::State>, incumbent: &Incumbent<'_>) -> Option<Status> {
+        let proved = incumbent.best.objective <= self.bound + self.same();
         let most = self.options.effort * patience(self.space.choice()) as f64;
         let idle = progress.unsuccessful as f64 >= most;
         let left = self.limit - progress.spent;
@@ -431,12 +443,12 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     }
 
     /// Runs a round of all chains, and restarts the worse half.
-    fn advance_all(&self, progress: &mut Progress<W::State>, incumbent: &mut SparseIncumbent<'_>) {
+    fn advance_all(&self, progress: &mut Progress<W::State>, incumbent: &mut Incumbent<'_>) {
         let (chains, same) = (&progress.chains, self.same());
         let left = self.limit - progress.spent;
         incumbent.rounds += 1;
         let whole = self.round(chains, (progress.length, left), incumbent);
-        let mut best: Option<W::State> = None;
+        let mut best: Option<(W::State, &str)> = None;
         for (k, chain) in chains.iter().enumerate().take(whole + 1) {
             let mut chain = locked(chain);
             if k == whole {
@@ -446,21 +458,22 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             for (at, state) in std::mem::take(&mut chain.found) {
                 let lower = best
                     .as_ref()
-                    .is_none_or(|best| self.space.value(&state) < self.space.value(best) - same);
+                    .is_none_or(|best| self.space.value(&state) < self.space.value(&best.0) - same);
                 if lower && progress.spent + at <= self.limit {
-                    best = Some(state);
+                    best = Some((state, self.space.name(chain.number)));
                 }
             }
             progress.spent += chain.spent;
             chain.total += std::mem::take(&mut chain.spent);
             progress.unsuccessful += std::mem::take(&mut chain.unsuccessful);
-            incumbent.descents += std::mem::take(&mut chain.descents);
+            incumbent.iterations += std::mem::take(&mut chain.descents);
             chain.counted = self.value(&chain);
             if progress.spent >= self.limit {
                 break;
             }
         }
-        let gained = best.is_some_and(|x| incumbent.accept(self.space.dense(&x), same));
+        let gained =
+            best.is_some_and(|(x, name)| incumbent.accept_lower(self.space.dense(&x), same, name));
         if gained {
             progress.unsuccessful = 0;
         }
@@ -486,11 +499,11 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             let from = if place % 2 == 0 { leader.clone() } else { None };
             let mut chain = locked(&chains[k]);
             self.report(&chain, incumbent);
-            *chain = Chain::new(progress.begun, from, incumbent.value());
+            *chain = Chain::new(progress.begun, from, incumbent.best.objective);
             progress.begun += 1;
         }
         if count < LEAST_CHAINS {
-            let chain = Chain::new(progress.begun, None, incumbent.value());
+            let chain = Chain::new(progress.begun, None, incumbent.best.objective);
             progress.chains.push(Mutex::new(chain));
             progress.begun += 1;
         }
@@ -506,7 +519,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         &self,
         chains: &[Mutex<Chain<W::State>>],
         (length, left): (f64, f64),
-        incumbent: &mut SparseIncumbent<'_>,
+        incumbent: &mut Incumbent<'_>,
     ) -> usize {
         let share = patience(self.space.choice()).div_ceil(CHAINS);
         let perturbations = match incumbent.rounds {
@@ -550,7 +563,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     }
 
     /// Appends a chain to the report.
-    fn report(&self, chain: &Chain<W::State>, incumbent: &mut SparseIncumbent<'_>) {
+    fn report(&self, chain: &Chain<W::State>, incumbent: &mut Incumbent<'_>) {
         let objective = chain.counted;
         if objective.is_finite() {
             incumbent.runs.push(Run {

@@ -6,7 +6,6 @@
 //! supports by moves, from many [`starts`].
 
 mod entries;
-mod incumbent;
 mod powered;
 mod rows;
 mod search;
@@ -17,10 +16,11 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
+use super::options::Auto;
 use crate::error::Result;
 use crate::problem::{Limit, Problem};
 use crate::report::AutoSolution;
-use crate::solver::{Monitor, Options};
+use crate::solver::Monitor;
 use crate::start;
 use crate::threads::Threads;
 use search::Limited;
@@ -31,21 +31,21 @@ use search::Limited;
 /// `x0` is truncated to it. The search ends with [`Status::Converged`](crate::Status::Converged) in three cases: a round
 /// of perturbations brought no improvement and a quarter of the chains have the best value, each from a start of its own;
 /// many perturbations in a row brought no improvement; or f reached a lower bound. It ends with
-/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`] scales that work,
+/// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`](crate::Options::effort) scales that work,
 /// the quarter and the number of perturbations. Limits on time and work end the same search earlier. Until the clock ends
 /// it, the result depends only on the arguments; more work and more effort never give a worse result.
 ///
 /// # Errors
 /// If the options or `x0` are invalid, D is not diagonal, or no matrix with orthonormal columns satisfies the limit.
-pub(crate) fn minimize_limited(
+pub(super) fn minimize_limited(
     (problem, limit): (&Problem<'_>, &Limit),
     x0: Option<Array2<f64>>,
-    options: &Options,
+    auto: &Auto,
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
     let (started, form) = (Instant::now(), problem.quadratic()?);
-    options.check_search(form.order())?;
+    auto.options.check_search(form.order())?;
     if let Some(x0) = &x0 {
         problem.check_start(x0.view())?;
     }
@@ -54,11 +54,11 @@ pub(crate) fn minimize_limited(
         started,
         problem,
         form,
-        options,
+        auto,
         threads,
     };
     match limit {
         Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, monitor),
-        Limit::Rows(rows) => Ok(rows::minimized(&limited, *rows, x0, monitor)),
+        Limit::Rows(rows) => rows::minimized(&limited, *rows, x0, monitor),
     }
 }

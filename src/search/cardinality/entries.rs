@@ -54,7 +54,7 @@ pub(super) fn minimized(
         let own = (weights.clone(), selection.clone());
         EntrySets::new(form, rules.clone(), own, x0.clone(), threads, work)
     };
-    Ok(searched(limited, first, truncated, prepared, monitor))
+    searched(limited, first, truncated, prepared, monitor)
 }
 
 /// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.

@@ -15,6 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::powered::on_rows;
 use super::search::{Limited, SearchSpace, searched};
 use crate::continuation::top_diagonal;
+use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
 use crate::problem::RowSparsity;
@@ -45,7 +46,7 @@ pub(super) fn minimized(
     sparsity: RowSparsity,
     x0: Option<Array2<f64>>,
     monitor: &mut dyn Monitor,
-) -> AutoSolution {
+) -> Result<AutoSolution> {
     let (form, threads) = (limited.form, limited.threads);
     let (n, r) = (form.order(), limited.problem.components);
     let lambda = match sparsity {
