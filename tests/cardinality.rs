@@ -7,7 +7,7 @@ use orthobcd::penalty::Penalty;
 use orthobcd::{
     Auto, Cardinality, Control, DenseColumns, Error, GramQuadratic, Limit, Monitor, NEGLIGIBLE,
     Objective, Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature,
-    Solution, Sparsity, Status, Threads, Unwatched, linalg, minimize_auto, start,
+    Solution, Sparsity, Status, Threads, Unwatched, certify, linalg, minimize_auto, start,
 };
 
 const QUICK: u64 = 100_000_000;
@@ -423,6 +423,26 @@ fn limits_targets_and_monitors_end_a_search() {
     let stopped = stopped.unwrap().solution;
     check(&stopped, &sparsity, &smooth);
     assert_eq!(stopped.status, Status::Interrupted);
+}
+
+#[test]
+fn a_certificate_under_a_limit_looks_at_no_pair() {
+    let smooth = covariance(12, 3);
+    let signature = Signature::stiefel(12);
+    let threads = Threads::serial();
+    for limit in [
+        Limit::Entries(Sparsity::new(Cardinality::Total(6))),
+        Limit::Rows(RowSparsity::Count(4)),
+    ] {
+        let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
+        let problem = problem.with_limit(&limit).unwrap();
+        let found = minimize_auto(&problem, None, &Auto::default(), &threads, &mut Unwatched);
+        let found = found.unwrap().solution;
+        let certificate = certify(&problem, found.x.view(), &threads).unwrap();
+        assert_eq!((certificate.pairs, certificate.optimum), (0, None));
+        assert!(certificate.block2_gap.is_nan());
+        assert_eq!(certificate.objective, found.objective);
+    }
 }
 
 fn solve_rows(smooth: &Quadratic, r: usize, sparsity: RowSparsity, work: u64) -> Solution {

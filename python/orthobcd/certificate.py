@@ -272,12 +272,11 @@ def certify(
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")
-    limited = isinstance(problem.penalty, (Cardinality, RowSparse))
     plain = on_stiefel(problem)
     pairs = run
     if run.limit is not None and bound:
         pairs = Solve(max_time=PAIRS_SHARE * run.limit, n_threads=n_threads)
-    found = _core.certify(plain, point, not limited, pairs)
+    found = _core.certify(plain, point, pairs)
     if isinstance(problem, PencilProblem):
         found["optimum"] = _pencil_optimum(problem)
     size = max(1.0, float(np.vdot(point, point)))

@@ -89,7 +89,8 @@ impl Certificate {
 /// Certifies a point with orthonormal columns, or for a mixed signature a point with any XᵀJX.
 ///
 /// If f is not quadratic, the gap is that of its majoriser at `x` with the Lipschitz constant of f: F falls
-/// at least as much along that pair. Without a constant the gap is NaN.
+/// at least as much along that pair. Without a constant the gap is NaN. Under a [limit](Problem::with_limit) no pair is
+/// looked at, as a pair may leave it: the certificate is that of [`certify_values`].
 ///
 /// # Errors
 /// If the problem is not valid, its signature is all −1, or `x` has another shape, an entry
@@ -127,6 +128,9 @@ pub(crate) fn certify_while(
     go_on: GoOn<'_>,
 ) -> Result<Certificate> {
     let (mut certificate, gradient) = evaluated(problem, x, threads, go_on)?;
+    if problem.limit.is_some() {
+        return Ok(certificate);
+    }
     let x = x.as_standard_layout();
     let Some(form) = problem.smooth.quadratic() else {
         let found = majorised_gap(problem, x.view(), gradient.view(), go_on);

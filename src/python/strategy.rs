@@ -207,22 +207,20 @@ pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     Ok(work / crate::WORK_UNIT)
 }
 
-/// Certifies a point, by all pairs or by its values alone, within the time limit.
+/// Certifies a point within the time limit.
 #[pyfunction]
 pub(super) fn certify<'py>(
     py: Python<'py>,
     problem: AnyProblem<'py>,
     x: PyReadonlyArray2<'py, f64>,
-    pairs: bool,
     run: Limits,
 ) -> PyResult<Bound<'py, PyDict>> {
     let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let threads = &instance.threads;
     let problem = instance.problem()?;
-    let found = interruptible(py, |go_on| match pairs {
-        true => certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()),
-        false => crate::certify_values(&problem, x.view(), threads),
+    let found = interruptible(py, |go_on| {
+        certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late())
     })?;
     let certificate = instance.answer(found)?;
     if instance.smooth.has_failed() {
