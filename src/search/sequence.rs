@@ -30,7 +30,8 @@ const AMPLE: f64 = 4.0;
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
 const LONGER: f64 = 1.3;
 
-/// Rounds of improvements without a decrease of F before different starts that agree end a search.
+/// Rounds of improvements without a decrease of F after which an epoch ends, and a search on whose point different starts
+/// agree.
 const IDLE_ROUNDS: usize = 2;
 
 /// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch, or at the end of
@@ -70,8 +71,6 @@ pub(super) struct Search<'s, 'a> {
     jobs: u64,
     idle: usize,
     select: Select,
-    /// Planned work of the epochs so far.
-    planned: f64,
     /// F of the points of new starts that were polished.
     polished: Vec<f64>,
     /// Number of the next first point, and the work of the last one.
@@ -91,7 +90,6 @@ impl<'s, 'a> Search<'s, 'a> {
             jobs: 0,
             idle: 0,
             select: Select::default(),
-            planned: incumbent.spent,
             polished: Vec::new(),
             descended: false,
             rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
@@ -120,11 +118,10 @@ impl<'s, 'a> Search<'s, 'a> {
         };
         let mut epoch = 0;
         while !self.has_ended() {
-            let (left, begun) = (self.own() - self.planned, self.incumbent.spent);
-            length = length.min(left);
+            let begun = self.incumbent.spent;
+            length = length.min(self.own() - begun);
             self.first_points(axes, length);
             self.epoch(epoch, length);
-            self.planned += length;
             // No maker fits, and the incumbent rests.
             if self.incumbent.spent == begun
                 && arms::starting(&self.rounds, f64::INFINITY).is_empty()
@@ -235,7 +232,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let gained = self.incumbent.gained.max(POLICY.idle * self.unit);
         let idle = spent - self.incumbent.gained >= options.effort * gained;
         // An epoch of little work brings nothing.
-        let done = self.planned >= self.own() - POLICY.first * self.unit;
+        let done = spent >= self.own() - POLICY.first * self.unit;
         idle || done || self.agrees()
     }
 
@@ -529,8 +526,9 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Runs rounds of improvements, each of which gets `slice` of work.
     fn improve(&mut self, (rounds, slice): (usize, f64)) {
+        let mut vain = 0;
         for _ in 0..rounds {
-            if self.has_ended() {
+            if self.has_ended() || vain == IDLE_ROUNDS {
                 return;
             }
             let best = self.incumbent.best.clone();
@@ -566,6 +564,7 @@ impl<'s, 'a> Search<'s, 'a> {
             }
             self.select.end_round(largest);
             self.idle = if largest > 0.0 { 0 } else { self.idle + 1 };
+            vain = if largest > 0.0 { 0 } else { vain + 1 };
         }
     }
 
