@@ -86,7 +86,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         work,
         price: 0.0,
     };
-    if let Some(point) = powers.point(&directions, STAGES[0], None) {
+    if let Some(point) = powers.point(&directions, STAGES[0]) {
         is_lower(point.dense(n));
     }
     best.map(|best| best.1)

@@ -84,5 +84,5 @@ fn powers(
         work,
         price,
     };
-    Some(powers.point(&directions, stage, None)?.dense(n))
+    Some(powers.point(&directions, stage)?.dense(n))
 }

@@ -125,7 +125,7 @@ impl Opening<'_> {
                     work: self.work,
                     price: 0.0,
                 };
-                let point = powers.point(self.directions, STAGES[0], None)?;
+                let point = powers.point(self.directions, STAGES[0])?;
                 self.work
                     .part(MERGE_WORK, |work| merged(model, &point, work))
             }

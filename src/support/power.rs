@@ -36,7 +36,7 @@ const COPIED: usize = 1 << 23;
 const DIRECTIONS: usize = 30;
 
 /// Most passes over all columns, and directions from which a column begins, of a quick, a short and a long run.
-pub(crate) const STAGES: [(usize, usize); 3] = [(1, 2), (3, 6), (3, DIRECTIONS)];
+pub(crate) const STAGES: [(usize, usize); 3] = [(1, 2), (3, 5), (3, DIRECTIONS)];
 
 /// Cost of leading axes, in products with C, and largest work of axes to rounding, in multiply-adds; beyond, the axes
 /// are approximate.
@@ -415,19 +415,18 @@ impl Powers<'_> {
     }
 
     /// Returns a point with disjoint supports, one column after the other from leading directions; later
-    /// passes, and those from a given point, begin each column also at its present values. None if there is no such point.
+    /// passes begin each column also at its present values. None if there is no such point.
     pub(crate) fn point(
         &self,
         directions: &Directions<'_>,
         (passes, count): (usize, usize),
-        from: Option<&SparsePoint>,
     ) -> Option<SparsePoint> {
         let rules = &self.model.rules;
         let r = rules.included.len();
-        let mut parts = from.map_or_else(|| vec![Part::default(); r], |from| from.parts.clone());
+        let mut parts = vec![Part::default(); r];
         let total = |parts: &[Part]| parts.iter().map(|part| self.cost(part)).sum::<f64>();
         for pass in 0..passes {
-            let is_new = pass == 0 && from.is_none();
+            let is_new = pass == 0;
             let before = total(&parts);
             for t in 0..r {
                 let free = free_rows(rules, &parts, t);

@@ -1,7 +1,5 @@
 //! Search under a limit on the number of nonzeros.
 
-use std::sync::OnceLock;
-
 use ndarray::{Array2, s};
 
 use super::powered::on_own_rows;
@@ -17,7 +15,7 @@ use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, Opening};
 use crate::support::{
-    Axes, ColumnModel, Directions, Powers, Rules, STAGES, SparsePoint, State, SupportMover, weights,
+    Axes, ColumnModel, Directions, Powers, Rules, STAGES, State, SupportMover, weights,
 };
 use crate::threads::Threads;
 
@@ -155,8 +153,6 @@ struct EntrySets<'a> {
     /// The model for a limit of n nonzeros, within which supports can be disjoint; only if they must overlap.
     disjoint: Option<ColumnModel<'a>>,
     directions: Directions<'a>,
-    /// The point of a [short](Self::short) run.
-    short: OnceLock<Option<SparsePoint>>,
 }
 
 impl<'a> EntrySets<'a> {
@@ -178,7 +174,6 @@ impl<'a> EntrySets<'a> {
         let basis = axes.vectors.slice(s![.., ..r]).to_owned();
         Some(Self {
             directions: axes.directions(form, work)?,
-            short: OnceLock::new(),
             material: Material::new(selection, basis, given, (most, model.is_dense()), &go_on),
             smaller: (0..SMALLER)
                 .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
@@ -218,12 +213,7 @@ impl<'a> EntrySets<'a> {
     }
 
     /// Returns a point of truncated power iterations, on disjoint supports if those of the limit must overlap.
-    fn powered(
-        &self,
-        stage: (usize, usize),
-        from: Option<&SparsePoint>,
-        work: &TaskWork<'_>,
-    ) -> Option<SparsePoint> {
+    fn powered(&self, stage: (usize, usize), work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let model = match self.model.is_dense() {
             true => self.disjoint.as_ref()?,
             false => &self.model,
@@ -233,18 +223,7 @@ impl<'a> EntrySets<'a> {
             work,
             price: 0.0,
         };
-        powers.point(&self.directions, stage, from)
-    }
-
-    /// Returns the point of a short run of truncated power iterations.
-    fn short(&self, work: &TaskWork<'_>) -> Option<&SparsePoint> {
-        let made = || self.powered(STAGES[1], None, work);
-        self.short.get_or_init(made).as_ref()
-    }
-
-    /// Returns X of a point if it keeps the limit.
-    fn kept(&self, point: &SparsePoint) -> Option<Array2<f64>> {
-        let x = point.dense(self.model.order());
+        let x = powers.point(&self.directions, stage)?.dense(model.order());
         self.model.rules.keep(&x).then_some(x)
     }
 
@@ -291,20 +270,12 @@ impl SearchSpace for EntrySets<'_> {
         match number - limits {
             // A small problem has no need of a quick point.
             0 if QUICK * self.product_work() < FIRST_ROUND => None,
-            0 => self.kept(&self.powered(STAGES[0], None, work)?),
+            0 => self.powered(STAGES[0], work),
             1 => self.opened(0, opening::MERGED, work),
-            2 => self.kept(self.short(work)?),
+            2 => self.powered(STAGES[1], work),
             k if k < 3 + limits => self.opened(k - 3, opening::ADMM, work),
             k if k < 2 + 2 * limits => self.opened(k - 2 - limits, opening::PRINCIPAL, work),
-            _ => self.kept(&self.powered(
-                STAGES[2],
-                if std::env::var("FRESH").is_ok() {
-                    None
-                } else {
-                    self.short(work)
-                },
-                work,
-            )?),
+            _ => self.powered(STAGES[2], work),
         }
     }
 
