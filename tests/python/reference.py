@@ -66,12 +66,16 @@ def grid_pair(
     kind: str,
     lam: float,
     points: int = 4001,
+    own: bool = False,
 ) -> tuple[float, np.ndarray]:
     """The best V of a dense grid on both branches, its best cells refined.
 
-    Entries within 1e-12 of zero count as zero, so that the isolated breakpoints of ℓ0 and of the
-    nonnegativity constraint are met; they are added to the grid.
+    Entries within 1e-12 of zero count as zero, with ``own`` within the rounding of their column, so
+    that the isolated breakpoints of ℓ0 and of the nonnegativity constraint are met; they are added
+    to the grid.
     """
+    sizes = np.hypot(Z[0], Z[1])
+    zero = 8 * np.finfo(float).eps * sizes if own else 1e-12 * max(1.0, float(np.abs(Z).max()))
 
     def values(thetas: np.ndarray, reflect: bool) -> np.ndarray:
         c, s = np.cos(thetas), np.sin(thetas)
@@ -81,7 +85,7 @@ def grid_pair(
         smooth = np.einsum("ijt,ij->t", E, GZ)
         smooth += 0.5 * np.einsum("ij,jkt,kl,ilt->t", M, E, S, E)
         new = np.einsum("ijt,jk->tik", V, Z)
-        new[np.abs(new) < 1e-12 * max(1.0, float(np.abs(Z).max()))] = 0.0
+        new[np.abs(new) <= zero] = 0.0
         return smooth + penalty_value(kind, lam, new.reshape(len(thetas), -1))
 
     best = (np.inf, np.eye(2))

@@ -28,9 +28,9 @@ use search::Limited;
 /// Minimises f under the [limit](Problem::with_limit) of a problem.
 ///
 /// Within any limits on time and work the result is feasible, and no worse than an `x0` that satisfies the limit; another
-/// `x0` is truncated to it. The search ends with [`Status::Converged`](crate::Status::Converged) in three cases: a round
+/// `x0` is truncated to it. The search ends with [`Status::Converged`](crate::Status::Converged) in four cases: a round
 /// of perturbations brought no improvement and a quarter of the chains have the best value, each from a start of its own;
-/// many perturbations in a row brought no improvement; or f reached a lower bound. It ends with
+/// many perturbations in a row, or as much work again, brought no improvement; or f reached a lower bound. It ends with
 /// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`](crate::Options::effort) scales that work,
 /// the quarter and the number of perturbations. Limits on time and work end the same search earlier. Until the clock ends
 /// it, the result depends only on the arguments; more work and more effort never give a worse result.

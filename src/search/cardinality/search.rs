@@ -8,8 +8,8 @@
 //! which only ends the search.
 //!
 //! A search ends by itself after a round of perturbations without improvement if [`AGREEING`] independent
-//! chains have the best value, or after many perturbations without improvement. Its
-//! [effort](crate::Options::effort) scales both numbers and the work after which it ends in any case.
+//! chains have the best value, after many perturbations without improvement, or if as much work again has brought
+//! nothing. Its [effort](crate::Options::effort) scales these numbers and the work after which it ends in any case.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
 use crate::search::incumbent::Incumbent;
 use crate::search::options::Auto;
-use crate::solver::{Control, Monitor, Options, Status};
+use crate::solver::{Control, Monitor, Options, Status, WORK_UNIT};
 use crate::stored::{Stored, stored};
 use crate::support::GAIN;
 use crate::threads::{Threads, locked};
@@ -61,6 +61,9 @@ const PER_SWAP: usize = 4;
 
 /// Least and largest work of a search with an effort of 1, in multiply-adds.
 const WORK: (f64, f64) = (1.5e10, 2.5e10);
+
+/// Least work without improvement that ends a search with an effort of 1, if as much work again has brought nothing.
+const IDLE_WORK: f64 = WORK_UNIT;
 
 /// A descent that takes this multiple of the work of the round is interrupted, also within a step.
 const OVERDUE: f64 = 2.0;
@@ -251,6 +254,8 @@ struct Progress<S> {
     begun: usize,
     unsuccessful: usize,
     confirmed: bool,
+    /// Work at the last improvement.
+    gained: f64,
 }
 
 stored!(Progress<S> {
@@ -259,7 +264,8 @@ stored!(Progress<S> {
     length,
     begun,
     unsuccessful,
-    confirmed
+    confirmed,
+    gained
 });
 
 /// A search over the supports of a search space.
@@ -398,6 +404,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             begun: self.first_chains(),
             unsuccessful: 0,
             confirmed: false,
+            gained: spent,
         });
         loop {
             if let Some(status) = self.ended(&progress, incumbent) {
@@ -424,7 +431,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     fn ended(&self, progress: &Progress<W::State>, incumbent: &Incumbent<'_>) -> Option<Status> {
         let proved = incumbent.best.objective <= self.bound + self.same();
         let most = self.options.effort * patience(self.space.choice()) as f64;
-        let idle = progress.unsuccessful as f64 >= most;
+        let again = self.options.effort * progress.gained.max(IDLE_WORK);
+        let idle =
+            progress.unsuccessful as f64 >= most || progress.spent - progress.gained >= again;
         let left = self.limit - progress.spent;
         // In the round that a limit cuts, perturbations that were not descended count as unsuccessful.
         if proved {
@@ -476,6 +485,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             best.is_some_and(|(x, name)| incumbent.accept_lower(self.space.dense(&x), same, name));
         if gained {
             progress.unsuccessful = 0;
+            progress.gained = progress.spent;
         }
         if progress.spent >= self.limit {
             return;

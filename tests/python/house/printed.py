@@ -10,7 +10,7 @@ ROUNDING = 1e-12
 """Largest magnitude of rounding errors, whose size is not compared."""
 
 
-def check_printed(found: str, shown: str, spread: tuple[float, float] = (0.05, 0.0)) -> None:
+def check_printed(found: str, shown: str, spread: tuple[float, float] = (0.1, 0.0)) -> None:
     """The same text; counts equal, other numbers within a spread or one unit of the last digit."""
     assert NUMBER.sub("#", found) == NUMBER.sub("#", shown)
     for mine, page in zip(NUMBER.findall(found), NUMBER.findall(shown), strict=True):

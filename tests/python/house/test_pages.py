@@ -47,7 +47,7 @@ def test_pages(page, tmp_path, monkeypatch):
     """The blocks of a page run one after the other; they may use what earlier ones define.
 
     Each prints what the page shows below it, and nothing where the page shows nothing. Numbers
-    are compared up to 5 % or one unit of the last digit that is shown, counts exactly.
+    are compared up to 10 % or one unit of the last digit that is shown, counts exactly.
     """
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

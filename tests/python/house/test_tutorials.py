@@ -41,7 +41,7 @@ def run(name: str, tmp_path) -> None:
     shown = tutorials.outputs(script)
     assert printed.keys() == shown.keys()
     for part, lines in printed.items():
-        check_printed(lines, shown[part], SPREAD.get(name, (0.05, 0.0)))
+        check_printed(lines, shown[part], SPREAD.get(name, (0.1, 0.0)))
     # every part of the code,
     assert tutorials.CELL.findall(page) == list(tutorials.parts(script))
     # and every figure that is written, and they are committed.
