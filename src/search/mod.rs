@@ -10,6 +10,9 @@
 //! limit. Limits on time and work cut it after a job: with more of them F is never higher. Work is counted in
 //! multiply-adds.
 //!
+//! Under a limit on nonzeros or rows, chains of descents and perturbations (`cardinality`) take the place of the sequence;
+//! the incumbent is the same.
+//!
 //! With thousands of rows of which only some can matter, heuristics and polish work on the screened rows, and
 //! their results are completed on all rows; see `compact.rs`.
 

@@ -246,7 +246,7 @@ impl<'a> Rounds<'a> {
         names.dedup();
         incumbent.monitor.working(&names.join(", "));
         let (this, space, end) = (&*self, &space, incumbent.end());
-        // A single job uses all threads for its products.
+        // A job that runs alone uses all threads for its products.
         let (workers, threads) = match jobs.len() > 1 && !self.problem.smooth.is_serial() {
             true => (self.threads.count(), Threads::serial()),
             false => (1, self.threads.clone()),
