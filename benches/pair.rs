@@ -7,9 +7,7 @@ use ndarray::Array2;
 use orthobcd::pair::{CirclePair, Scratch, Trig};
 use orthobcd::penalty::Penalty;
 use orthobcd::penalty::solve_on_circle;
-use orthobcd::{
-    Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
-};
+use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -22,12 +20,7 @@ fn normal(rng: &mut Xoshiro256PlusPlus) -> f64 {
 }
 
 fn trig(rng: &mut Xoshiro256PlusPlus) -> Trig {
-    Trig {
-        a: normal(rng),
-        b: normal(rng),
-        p: normal(rng),
-        q: normal(rng),
-    }
+    Trig { a: normal(rng), b: normal(rng), p: normal(rng), q: normal(rng) }
 }
 
 fn quartic(c: &mut Criterion) {
@@ -61,11 +54,7 @@ fn pair_of(c: &mut Criterion, name: &str, make: impl Fn(usize) -> Penalty) {
                     (0..r)
                         .map(|_| {
                             let v = normal(rng) / (r as f64).sqrt();
-                            if name.ends_with("nonnegative") {
-                                v.abs()
-                            } else {
-                                v
-                            }
+                            if name.ends_with("nonnegative") { v.abs() } else { v }
                         })
                         .collect()
                 };
@@ -78,13 +67,7 @@ fn pair_of(c: &mut Criterion, name: &str, make: impl Fn(usize) -> Penalty) {
             b.iter(|| {
                 next = (next + 1) % INSTANCES;
                 let (x, y, rotation, reflection) = &instances[next];
-                let pair = CirclePair {
-                    rows: (0, 1),
-                    x,
-                    y,
-                    rotation: *rotation,
-                    reflection: Some(*reflection),
-                };
+                let pair = CirclePair { rows: (0, 1), x, y, rotation: *rotation, reflection: Some(*reflection) };
                 solve_on_circle(&penalty, black_box(&pair), &mut scratch)
             });
         });
@@ -97,16 +80,12 @@ fn pairs(c: &mut Criterion) {
     pair_of(c, "l0", |_| Penalty::l0(0.1));
     pair_of(c, "l1", |_| Penalty::l1(0.1));
     pair_of(c, "l1-weighted", |r| {
-        Penalty::l1(Array2::from_shape_fn((2, r), |(i, k)| {
-            0.1 + 0.01 * ((i + k) % 7) as f64
-        }))
+        Penalty::l1(Array2::from_shape_fn((2, r), |(i, k)| 0.1 + 0.01 * ((i + k) % 7) as f64))
     });
     pair_of(c, "nonnegative", |_| Penalty::NONNEGATIVE);
     // Levels at the size of the entries, 1/√r, where every column crosses them.
     let size = |r: usize| 1.0 / (r as f64).sqrt();
-    pair_of(c, "capped-l1", |r| {
-        Penalty::capped_l1(0.1, size(r)).unwrap()
-    });
+    pair_of(c, "capped-l1", |r| Penalty::capped_l1(0.1, size(r)).unwrap());
     pair_of(c, "mcp", |r| Penalty::mcp(0.1, 10.0 * size(r)).unwrap());
     pair_of(c, "scad", |r| Penalty::scad(size(r) / 3.0, 3.7).unwrap());
     pair_of(c, "l1+nonnegative", |_| {
@@ -124,17 +103,11 @@ fn sweep_of(c: &mut Criterion, name: &str, penalty: &Penalty, nonnegative: bool)
     };
     let signature = Signature::stiefel(n);
     let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
-    let x0 = if nonnegative {
-        start::partition(n, r, 0)
-    } else {
-        start::random(n, r, 0)
-    };
+    let x0 = if nonnegative { start::partition(n, r, 0) } else { start::random(n, r, 0) };
     let mut group = c.benchmark_group("sweep");
     group.sample_size(10);
     for (rule, working_set) in [("tiled", WorkingSet::Tiled), ("random", WorkingSet::Random)] {
-        let options = Options::default()
-            .with_working_set(working_set)
-            .with_max_sweeps(1);
+        let options = Options::default().with_working_set(working_set).with_max_sweeps(1);
         group.bench_function(format!("{name}/{rule}/n={n}/r={r}"), |b| {
             b.iter_batched(
                 || x0.clone(),

@@ -16,9 +16,7 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, s};
 use orthobcd::pair::{CirclePair, PairModel, Scratch, Sym2};
 use orthobcd::penalty::{Penalty, solve_each_on_circle};
-use orthobcd::{
-    Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start,
-};
+use orthobcd::{Options, Problem, Quadratic, Signature, Threads, Unwatched, WorkingSet, minimize, start};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -31,12 +29,7 @@ const PASSES: usize = 10;
 /// Median, minimum and maximum.
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
-    format!(
-        "{:8.2} [{:.2}, {:.2}]",
-        values[values.len() / 2],
-        values[0],
-        values[values.len() - 1]
-    )
+    format!("{:8.2} [{:.2}, {:.2}]", values[values.len() / 2], values[0], values[values.len() - 1])
 }
 
 fn ratios(over: &[f64], under: &[f64]) -> Vec<f64> {
@@ -61,35 +54,15 @@ fn instances(r: usize, count: usize) -> Vec<Instance> {
     let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
     (0..count)
         .map(|_| {
-            let mut row = || -> Vec<f64> {
-                (0..padded)
-                    .map(|k| if k < r { normal() } else { 0.0 })
-                    .collect()
-            };
+            let mut row = || -> Vec<f64> { (0..padded).map(|k| if k < r { normal() } else { 0.0 }).collect() };
             let (x, y) = (row(), row());
             let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-            let s = Sym2 {
-                d0: dot(&x, &x),
-                d1: dot(&y, &y),
-                o: dot(&x, &y),
-            };
+            let s = Sym2 { d0: dot(&x, &x), d1: dot(&y, &y), o: dot(&x, &y) };
             let size = (r as f64).sqrt();
             let pull = -3.0 * r as f64;
-            let gz = [
-                [pull + size * normal(), size * normal()],
-                [size * normal(), pull + size * normal()],
-            ];
-            let m = Sym2 {
-                d0: -1.0 - normal().abs(),
-                d1: -1.0,
-                o: 0.3 * normal(),
-            };
-            let model = PairModel {
-                gz,
-                m,
-                s,
-                proximal: 1e-5,
-            };
+            let gz = [[pull + size * normal(), size * normal()], [size * normal(), pull + size * normal()]];
+            let m = Sym2 { d0: -1.0 - normal().abs(), d1: -1.0, o: 0.3 * normal() };
+            let model = PairModel { gz, m, s, proximal: 1e-5 };
             Instance { x, y, model }
         })
         .collect()
@@ -99,13 +72,7 @@ fn instances(r: usize, count: usize) -> Vec<Instance> {
 fn solve(penalty: &Penalty, instances: &[Instance], scratch: &mut Scratch) -> f64 {
     let pairs = instances.iter().map(|instance| {
         let (rotation, reflection) = instance.model.branches();
-        CirclePair {
-            rows: (0, 1),
-            x: &instance.x,
-            y: &instance.y,
-            rotation,
-            reflection: Some(reflection),
-        }
+        CirclePair { rows: (0, 1), x: &instance.x, y: &instance.y, rotation, reflection: Some(reflection) }
     });
     let mut sum = 0.0;
     solve_each_on_circle(penalty, pairs, scratch, |best| sum += best.value);
@@ -117,12 +84,7 @@ fn solve(penalty: &Penalty, instances: &[Instance], scratch: &mut Scratch) -> f6
 fn from_scratch(lambda: f64, instance: &Instance, r: usize) -> f64 {
     let (rotation, reflection) = instance.model.branches();
     let (x, y) = (&instance.x[..r], &instance.y[..r]);
-    let h = |c: f64, s: f64| {
-        x.iter()
-            .zip(y)
-            .map(|(x, y)| (c * x + s * y).abs() + (c * y - s * x).abs())
-            .sum::<f64>()
-    };
+    let h = |c: f64, s: f64| x.iter().zip(y).map(|(x, y)| (c * x + s * y).abs() + (c * y - s * x).abs()).sum::<f64>();
     let mut best = f64::INFINITY;
     for f in [rotation, reflection] {
         for (x, y) in x.iter().zip(y) {
@@ -156,12 +118,9 @@ fn kernel() {
             ours[k].push(begun.elapsed().as_secs_f64() * 1e9 / (PASSES * set.len()) as f64);
             let begun = Instant::now();
             let few = if r > 20 { 32 } else { set.len() };
-            black_box(arch.dispatch(|| {
-                set[..few]
-                    .iter()
-                    .map(|instance| from_scratch(lambda, instance, r))
-                    .sum::<f64>()
-            }));
+            black_box(
+                arch.dispatch(|| set[..few].iter().map(|instance| from_scratch(lambda, instance, r)).sum::<f64>()),
+            );
             naive[k].push(begun.elapsed().as_secs_f64() * 1e9 / few as f64);
         }
     }
@@ -173,20 +132,11 @@ fn kernel() {
             spread(ratios(&naive[k], &ours[k]))
         );
     }
-    println!(
-        "   growth from r = 20 to r = 200: {}",
-        spread(ratios(&ours[4], &ours[2]))
-    );
+    println!("   growth from r = 20 to r = 200: {}", spread(ratios(&ours[4], &ours[2])));
 }
 
 /// Seconds per pair visited.
-fn per_pair(
-    smooth: &Quadratic,
-    penalty: &Penalty,
-    r: usize,
-    options: &Options,
-    threads: &Threads,
-) -> f64 {
+fn per_pair(smooth: &Quadratic, penalty: &Penalty, r: usize, options: &Options, threads: &Threads) -> f64 {
     let n = smooth.matrix().nrows();
     // Without a penalty, all signs being equal, gradient steps would take the place of sweeps.
     let mut signs = vec![1; n];
@@ -194,18 +144,14 @@ fn per_pair(
     let signature = Signature::new(&signs).unwrap();
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
     let mut x0 = Array2::zeros((n, r));
-    x0.slice_mut(s![..n - 1, ..])
-        .assign(&start::random(n - 1, r, 1));
+    x0.slice_mut(s![..n - 1, ..]).assign(&start::random(n - 1, r, 1));
     let solution = minimize(&problem, x0, options, threads, &mut Unwatched).expect("valid input");
     let first = solution.history[0].seconds;
     (solution.seconds - first) / solution.iterations as f64
 }
 
 fn options(working_set: WorkingSet, seconds: f64) -> Options {
-    Options::default()
-        .with_working_set(working_set)
-        .with_max_time(seconds)
-        .with_tol(0.0)
+    Options::default().with_working_set(working_set).with_max_time(seconds).with_tol(0.0)
 }
 
 /// Peak of a matrix product of the same library, in flops per second.
@@ -230,10 +176,7 @@ fn tiles() {
         let smooth = Quadratic::from_data(gaussian(n / 2, n, 3).view()).expect("valid data");
         // With signs of both kinds a concave f is unbounded below.
         let convex = Quadratic::new(-&smooth.matrix(), None, None).expect("valid data");
-        let (tiled, plain) = (
-            options(WorkingSet::Tiled, seconds),
-            options(WorkingSet::Random, seconds),
-        );
+        let (tiled, plain) = (options(WorkingSet::Tiled, seconds), options(WorkingSet::Random, seconds));
         let mut figures = vec![Vec::new(); 5];
         for _ in 0..ROUNDS {
             let l1 = Penalty::l1(10.0);
@@ -243,8 +186,7 @@ fn tiles() {
             figures[3].push(1e6 * per_pair(&smooth, &l1, r, &plain, &threads));
             figures[4].push(1e6 * (4 * tiled.tile * r) as f64 / peak());
         }
-        let show =
-            |name: &str, values: &[f64]| println!("   {name:34} {}", spread(values.to_vec()));
+        let show = |name: &str, values: &[f64]| println!("   {name:34} {}", spread(values.to_vec()));
         show("no penalty, tiled", &figures[0]);
         show("no penalty, plain pairs", &figures[1]);
         show("   ratio", &ratios(&figures[1], &figures[0]));
@@ -252,10 +194,7 @@ fn tiles() {
         show("l1, plain pairs", &figures[3]);
         show("   ratio", &ratios(&figures[3], &figures[2]));
         show("arithmetic floor of a tile's pair", &figures[4]);
-        show(
-            "no penalty, tiled / floor",
-            &ratios(&figures[0], &figures[4]),
-        );
+        show("no penalty, tiled / floor", &ratios(&figures[0], &figures[4]));
     }
 }
 
@@ -276,11 +215,7 @@ fn sizes() {
         }
     }
     for (k, tile) in sizes.iter().enumerate() {
-        println!(
-            "   tile {tile:4}: no penalty {}   l1 {}",
-            spread(none[k].clone()),
-            spread(l1[k].clone())
-        );
+        println!("   tile {tile:4}: no penalty {}   l1 {}", spread(none[k].clone()), spread(l1[k].clone()));
     }
 }
 
@@ -309,11 +244,7 @@ fn penalties() {
         ("MCP", Penalty::mcp(1.0, 1.0), &set),
         ("SCAD", Penalty::scad(1.0 / 3.0, 3.7), &set),
         ("l1 + X >= 0", l1.plus(&Penalty::NONNEGATIVE), &positive),
-        (
-            "l1 + bounds",
-            l1.plus(&Penalty::interval(-9.0, 9.0).expect("an interval")),
-            &set,
-        ),
+        ("l1 + bounds", l1.plus(&Penalty::interval(-9.0, 9.0).expect("an interval")), &set),
     ];
     let mut scratch = Scratch::new(24);
     for (name, penalty, set) in made {
@@ -323,27 +254,15 @@ fn penalties() {
             ours.push(timed(&penalty, set, &mut scratch));
             base.push(timed(&l1, set, &mut scratch));
         }
-        println!(
-            "   {name:12} {}, over l1 {}",
-            spread(ours.clone()),
-            spread(ratios(&ours, &base))
-        );
+        println!("   {name:12} {}, over l1 {}", spread(ours.clone()), spread(ratios(&ours, &base)));
     }
 }
 
 fn main() {
-    let names: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|name| !name.starts_with('-'))
-        .collect();
+    let names: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
     let wanted = |name: &str| names.is_empty() || names.iter().any(|n| n == name);
     println!("median [smallest, largest] of {ROUNDS} rounds, competitors in turn");
-    for (name, bench) in [
-        ("kernel", kernel as fn()),
-        ("penalties", penalties),
-        ("tiles", tiles),
-        ("sizes", sizes),
-    ] {
+    for (name, bench) in [("kernel", kernel as fn()), ("penalties", penalties), ("tiles", tiles), ("sizes", sizes)] {
         if wanted(name) {
             bench();
         }

@@ -12,9 +12,7 @@ fn main() -> orthobcd::Result<()> {
     let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0);
     let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
     let factors = Array2::from_shape_fn((samples, components), |_| 3.0 * normal());
-    let data = Array2::from_shape_fn((samples, features), |(i, j)| {
-        factors[[i, j / 20]] + normal()
-    });
+    let data = Array2::from_shape_fn((samples, features), |(i, j)| factors[[i, j / 20]] + normal());
 
     let smooth = Quadratic::from_data(data.view())?; // f(X) = -½‖A X‖²
     let penalty = Penalty::l0(20.0); // h(X) = 20 · nonzeros
@@ -25,15 +23,8 @@ fn main() -> orthobcd::Result<()> {
     let solution = minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched)?;
 
     println!("objective    {:.4}", solution.objective);
-    println!(
-        "nonzeros     {} of {}",
-        solution.penalty_value / 20.0,
-        features * components
-    );
+    println!("nonzeros     {} of {}", solution.penalty_value / 20.0, features * components);
     println!("‖XᵀX − I‖_F  {:.1e}", solution.feasibility);
-    println!(
-        "status       {:?} after {} sweeps",
-        solution.status, solution.sweeps
-    );
+    println!("status       {:?} after {} sweeps", solution.status, solution.sweeps);
     Ok(())
 }

@@ -292,13 +292,7 @@ impl Block {
         options: PairOptions<'_>,
         scratch: &mut Scratch,
     ) -> Outcome {
-        crate::simd::arch().dispatch(Sweep {
-            block: self,
-            pairs,
-            penalty,
-            options,
-            scratch,
-        })
+        crate::simd::arch().dispatch(Sweep { block: self, pairs, penalty, options, scratch })
     }
 }
 
@@ -374,11 +368,7 @@ fn products<S: Simd>(simd: S, x: &[f64], y: &[f64], gx: &[f64], gy: &[f64]) -> (
             simd.reduce_sum_f64s(sums[2]),
             simd.reduce_sum_f64s(sums[3]),
         ],
-        Sym2 {
-            d0: simd.reduce_sum_f64s(sums[4]),
-            d1: simd.reduce_sum_f64s(sums[5]),
-            o: simd.reduce_sum_f64s(sums[6]),
-        },
+        Sym2 { d0: simd.reduce_sum_f64s(sums[4]), d1: simd.reduce_sum_f64s(sums[5]), o: simd.reduce_sum_f64s(sums[6]) },
     )
 }
 
@@ -456,10 +446,7 @@ impl Sweep<'_, '_> {
                     d1: block.curvature[j * b + j],
                     o: block.curvature[i * b + j],
                 },
-                s: self
-                    .options
-                    .metric
-                    .map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
+                s: self.options.metric.map_or(gram, |metric| weighted(metric, &x[..r], &y[..r])),
                 proximal: self.options.proximal,
             }
         };
@@ -491,13 +478,8 @@ impl Sweep<'_, '_> {
         let y = &block.x[j * stride..(j + 1) * stride];
         combine(simd, new_x, v[0][0], x, v[0][1], y);
         combine(simd, new_y, v[1][0], x, v[1][1], y);
-        let proposal = Proposal {
-            rows: pair,
-            old: [&x[..r], &y[..r]],
-            new: [new_x, new_y],
-            e,
-            smooth: model.change(e),
-        };
+        let proposal =
+            Proposal { rows: pair, old: [&x[..r], &y[..r]], new: [new_x, new_y], e, smooth: model.change(e) };
         let change = proposal.settle(self.penalty, self.scratch, self.options.proximal)?;
         if block.frozen {
             *distances += distance(simd, e, x, y);
@@ -525,15 +507,8 @@ impl Sweep<'_, '_> {
                 right_multiply(&mut row[..r], metric, &mut block.delta);
             }
         }
-        let (ci, cj) = (
-            &block.curvature[i * b..(i + 1) * b],
-            &block.curvature[j * b..(j + 1) * b],
-        );
-        for (gradient, (&u, &v)) in block
-            .gradient
-            .chunks_exact_mut(stride)
-            .zip(ci.iter().zip(cj))
-        {
+        let (ci, cj) = (&block.curvature[i * b..(i + 1) * b], &block.curvature[j * b..(j + 1) * b]);
+        for (gradient, (&u, &v)) in block.gradient.chunks_exact_mut(stride).zip(ci.iter().zip(cj)) {
             add_two(simd, gradient, u, new_x, v, new_y);
         }
     }
@@ -558,11 +533,7 @@ fn weighted(metric: ArrayView2<'_, f64>, x: &[f64], y: &[f64]) -> Sym2 {
 /// `row ← row · D` for a symmetric D.
 fn right_multiply(row: &mut [f64], metric: ArrayView2<'_, f64>, product: &mut Vec<f64>) {
     product.clear();
-    product.extend(
-        metric
-            .outer_iter()
-            .map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum::<f64>()),
-    );
+    product.extend(metric.outer_iter().map(|d| d.iter().zip(row.iter()).map(|(d, x)| d * x).sum::<f64>()));
     row.copy_from_slice(product);
 }
 

@@ -43,11 +43,7 @@ struct Entry {
     payload: Vec<u8>,
 }
 
-stored!(Entry {
-    ordinal,
-    key,
-    payload
-});
+stored!(Entry { ordinal, key, payload });
 
 /// The best point of a solve: the number of the solve, its objective, and its bytes.
 #[derive(Debug)]
@@ -57,11 +53,7 @@ struct Best {
     payload: Vec<u8>,
 }
 
-stored!(Best {
-    solve,
-    objective,
-    payload
-});
+stored!(Best { solve, objective, payload });
 
 /// Identity of a solve: its settings, and values of f and h at a fixed point with their scale.
 struct Identity {
@@ -71,12 +63,7 @@ struct Identity {
     scale: f64,
 }
 
-stored!(Identity {
-    shape,
-    settings,
-    values,
-    scale
-});
+stored!(Identity { shape, settings, values, scale });
 
 /// The file of a long solve, or of several solves in a row.
 ///
@@ -188,10 +175,7 @@ impl Checkpoint {
         }
         let own = Identity::new(problem, settings, threads);
         self.solve += 1;
-        let known = self
-            .group(&format!("solve {}", self.solve))
-            .into_iter()
-            .next();
+        let known = self.group(&format!("solve {}", self.solve)).into_iter().next();
         let Some(known) = known else {
             self.add(own.bytes());
             if self.solve == 1 {
@@ -221,11 +205,7 @@ impl Checkpoint {
         self.key = hash(0, what.as_bytes());
         let rest = &self.entries[self.next..];
         let own = |entry: &&Entry| entry.ordinal == self.groups && entry.key == self.key;
-        let known: Vec<Vec<u8>> = rest
-            .iter()
-            .take_while(own)
-            .map(|entry| entry.payload.clone())
-            .collect();
+        let known: Vec<Vec<u8>> = rest.iter().take_while(own).map(|entry| entry.payload.clone()).collect();
         self.next += known.len();
         if (self.entries.get(self.next)).is_some_and(|entry| entry.ordinal <= self.groups) {
             self.entries.truncate(self.next);
@@ -238,11 +218,7 @@ impl Checkpoint {
         if self.over {
             return;
         }
-        let entry = Entry {
-            ordinal: self.groups,
-            key: self.key,
-            payload,
-        };
+        let entry = Entry { ordinal: self.groups, key: self.key, payload };
         self.entries.insert(self.next, entry);
         self.next += 1;
         self.changed = true;
@@ -277,15 +253,9 @@ impl Checkpoint {
     /// Writes the file with the best point of the solve.
     pub(crate) fn save_best(&mut self, objective: f64, point: &impl Stored) {
         let known = self.best.as_ref();
-        let lower = |best: &Best| {
-            best.solve > self.solve || best.solve == self.solve && best.objective <= objective
-        };
+        let lower = |best: &Best| best.solve > self.solve || best.solve == self.solve && best.objective <= objective;
         if !self.over && !known.is_some_and(lower) {
-            self.best = Some(Best {
-                solve: self.solve,
-                objective,
-                payload: point.bytes(),
-            });
+            self.best = Some(Best { solve: self.solve, objective, payload: point.bytes() });
             self.changed = true;
         }
         self.save();
@@ -308,10 +278,8 @@ impl Checkpoint {
             Ok(()) => self.changed = false,
             Err(error) => {
                 _ = fs::remove_file(part(&self.path));
-                let message = format!(
-                    "the checkpoint {} cannot be written: {error}; the fit goes on",
-                    self.path.display()
-                );
+                let message =
+                    format!("the checkpoint {} cannot be written: {error}; the fit goes on", self.path.display());
                 self.failure.get_or_insert(message);
             }
         }
@@ -356,11 +324,7 @@ impl Drop for Checkpoint {
 }
 
 impl Identity {
-    fn new(
-        problem: &Problem<'_>,
-        settings: &[(impl ToString, impl ToString)],
-        threads: &Threads,
-    ) -> Self {
+    fn new(problem: &Problem<'_>, settings: &[(impl ToString, impl ToString)], threads: &Threads) -> Self {
         let shape = (problem.smooth.rows(), problem.components);
         let x = match problem.penalty.nonnegative() {
             true => start::partition(shape.0, shape.1, 0),
@@ -373,21 +337,13 @@ impl Identity {
         let own = settings.iter();
         let own = own.map(|(name, value)| (name.to_string(), value.to_string()));
         let finite = values.iter().filter(|v| v.is_finite());
-        Self {
-            shape,
-            settings: own.collect(),
-            scale: finite.fold(0.0, |most: f64, v| most.max(v.abs())),
-            values,
-        }
+        Self { shape, settings: own.collect(), scale: finite.fold(0.0, |most: f64, v| most.max(v.abs())), values }
     }
 
     /// Returns the first difference from the shape and settings of `own`, as a message.
     fn settings_differ(&self, own: &Self) -> Option<String> {
         if self.shape != own.shape {
-            return Some(format!(
-                "is of a problem of shape {:?}; this one has shape {:?}",
-                self.shape, own.shape
-            ));
+            return Some(format!("is of a problem of shape {:?}; this one has shape {:?}", self.shape, own.shape));
         }
         let named = |settings: &[(String, String)], name: &String| {
             let found = settings.iter().find(|setting| setting.0 == *name);
@@ -404,19 +360,11 @@ impl Identity {
     }
 
     fn differs(&self, own: &Self) -> Option<String> {
-        let same = |a: f64, b: f64| {
-            a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ROUNDING * self.scale
-        };
+        let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= ROUNDING * self.scale;
         self.settings_differ(own).or_else(|| {
-            let data = self.values.len() == own.values.len()
-                && self
-                    .values
-                    .iter()
-                    .zip(&own.values)
-                    .all(|(&a, &b)| same(a, b));
-            (!data).then(|| {
-                "is of other data: the objectives have different values at one point".to_owned()
-            })
+            let data =
+                self.values.len() == own.values.len() && self.values.iter().zip(&own.values).all(|(&a, &b)| same(a, b));
+            (!data).then(|| "is of other data: the objectives have different values at one point".to_owned())
         })
     }
 }
@@ -431,13 +379,11 @@ fn part(path: &Path) -> PathBuf {
 fn hash(sum: u64, bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    bytes
-        .chunks(8)
-        .fold(mix(sum, bytes.len() as u64), |sum, chunk| {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mix(sum, u64::from_le_bytes(word))
-        })
+    bytes.chunks(8).fold(mix(sum, bytes.len() as u64), |sum, chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        mix(sum, u64::from_le_bytes(word))
+    })
 }
 
 /// Parses a file; the error is the reason why the file is refused.
@@ -464,9 +410,7 @@ fn parsed(bytes: &[u8]) -> std::result::Result<(Vec<Entry>, Option<Best>), Strin
     }
     let package = String::load(&mut &*pieces[0]).ok_or_else(damaged)?;
     if package != PACKAGE {
-        return Err(format!(
-            "was written by orthobcd {package}; this is orthobcd {PACKAGE}"
-        ));
+        return Err(format!("was written by orthobcd {package}; this is orthobcd {PACKAGE}"));
     }
     let best = Stored::load(&mut &*pieces[1]).ok_or_else(damaged)?;
     let entries = pieces[2..].iter().map(|piece| Entry::load(&mut &**piece));

@@ -16,9 +16,7 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::penalty::Penalty;
 use crate::pool;
 use crate::problem::Problem;
-use crate::solver::{
-    Control, Monitor, Options, Record, Solution, Status, evaluate, minimize, start_within,
-};
+use crate::solver::{Control, Monitor, Options, Record, Solution, Status, evaluate, minimize, start_within};
 use crate::start;
 use crate::support;
 use crate::threads::Threads;
@@ -45,12 +43,7 @@ pub struct Stages<'a> {
 
 impl Default for Stages<'_> {
     fn default() -> Self {
-        Self {
-            lams: None,
-            ratio: 0.6,
-            tol: 1e-5,
-            nonzeros: None,
-        }
+        Self { lams: None, ratio: 0.6, tol: 1e-5, nonzeros: None }
     }
 }
 
@@ -88,9 +81,7 @@ pub struct PathSolution {
 pub fn top_diagonal(form: &dyn QuadraticForm, r: usize) -> Array2<f64> {
     let mut x = Array2::zeros((form.order(), r));
     for (k, i) in start::top_rows(&form.diagonal(), r).into_iter().enumerate() {
-        let downhill = form
-            .linear()
-            .is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
+        let downhill = form.linear().is_some_and(|l| l.get([i, k]).is_some_and(|&l| l > 0.0));
         x[[i, k]] = if downhill { -1.0 } else { 1.0 };
     }
     x
@@ -107,11 +98,7 @@ pub fn largest_lambda(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
 }
 
 /// Returns [`largest_lambda`], or None if `go_on` ends the computation.
-pub(crate) fn largest_lambda_while(
-    problem: &Problem<'_>,
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) -> Option<f64> {
+pub(crate) fn largest_lambda_while(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
     let form = problem.smooth.quadratic().filter(|f| f.is_trace_form())?;
     let count = problem.penalty.count().is_some();
     if !count && problem.penalty.absolute().is_none() {
@@ -237,15 +224,7 @@ pub fn follow_path(
     let mut ended = None;
     let given = x0.clone();
     let mut prepared = match form {
-        Some(form) => prepare(
-            (problem, form),
-            x0,
-            stages,
-            threads,
-            &clock,
-            monitor,
-            &mut ended,
-        ),
+        Some(form) => prepare((problem, form), x0, stages, threads, &clock, monitor, &mut ended),
         None => unprepared(problem, x0, options.seed, threads),
     };
     if given.is_none() {
@@ -287,16 +266,10 @@ pub fn follow_path(
 fn check_stages(problem: &Problem<'_>, stages: &Stages<'_>) -> Result<f64> {
     let ratio = stages.ratio;
     if !(ratio > 0.0 && ratio < 1.0) {
-        return Err(Error::invalid(
-            "ratio",
-            format!("must be between 0 and 1, got {ratio}"),
-        ));
+        return Err(Error::invalid("ratio", format!("must be between 0 and 1, got {ratio}")));
     }
     let Some(lambda) = problem.penalty.strength() else {
-        return Err(Error::invalid(
-            "solver",
-            "Continuation needs a penalty that draws entries to zero",
-        ));
+        return Err(Error::invalid("solver", "Continuation needs a penalty that draws entries to zero"));
     };
     let own = [lambda];
     let lams = stages.lams.unwrap_or(&own);
@@ -304,16 +277,10 @@ fn check_stages(problem: &Problem<'_>, stages: &Stages<'_>) -> Result<f64> {
         return Err(Error::invalid("lams", "must not be empty"));
     }
     if let Some(bad) = lams.iter().find(|v| !(v.is_finite() && **v >= 0.0)) {
-        return Err(Error::invalid(
-            "lams",
-            format!("must be finite and nonnegative, got {bad}"),
-        ));
+        return Err(Error::invalid("lams", format!("must be finite and nonnegative, got {bad}")));
     }
     if lambda == 0.0 && lams.iter().any(|&v| v > 0.0) {
-        return Err(Error::invalid(
-            "lams",
-            "must be 0 for a problem whose own lam is 0: there is nothing to rescale",
-        ));
+        return Err(Error::invalid("lams", "must be 0 for a problem whose own lam is 0: there is nothing to rescale"));
     }
     Ok(lambda)
 }
@@ -346,31 +313,17 @@ fn prepare(
     let given = x0.is_some();
     let selected = || top_diagonal(form, problem.components);
     if stages.lams.is_some() && (given || !rising) {
-        return Prepared {
-            start: x0.unwrap_or_else(selected),
-            top: 0.0,
-        };
+        return Prepared { start: x0.unwrap_or_else(selected), top: 0.0 };
     }
     let go_on = || !clock.expired();
-    let mut relay = Relay {
-        monitor,
-        seconds: 0.0,
-        iterations: 0,
-        most: f64::INFINITY,
-        stopped: false,
-    };
+    let mut relay = Relay { monitor, seconds: 0.0, iterations: 0, most: f64::INFINITY, stopped: false };
     let made = pool::run(
         1,
         1,
         clock,
         |_| {
             let spectral = match rising && !given {
-                true => Some(start::spectral_while(
-                    form,
-                    problem.components,
-                    threads,
-                    &go_on,
-                )?),
+                true => Some(start::spectral_while(form, problem.components, threads, &go_on)?),
                 false => None,
             };
             let known = match stages.lams.is_none() && !given {
@@ -396,30 +349,17 @@ fn prepare(
             (None, 0.0)
         }
     };
-    Prepared {
-        start: x0.or(spectral).unwrap_or_else(selected),
-        top,
-    }
+    Prepared { start: x0.or(spectral).unwrap_or_else(selected), top }
 }
 
 /// Returns the start, random by default, and the largest λ for an f that is not quadratic: the λ that
 /// outweighs the steepest row, or half of the gain of two rows from sharing a column.
-fn unprepared(
-    problem: &Problem<'_>,
-    x0: Option<Array2<f64>>,
-    seed: u64,
-    threads: &Threads,
-) -> Prepared {
+fn unprepared(problem: &Problem<'_>, x0: Option<Array2<f64>>, seed: u64, threads: &Threads) -> Prepared {
     let n = problem.smooth.rows();
     let start = x0.unwrap_or_else(|| start::random(n, problem.components, seed));
     let gradient = problem.smooth.gradient(start.view(), threads);
-    let steepest = (gradient.outer_iter())
-        .map(|row| row.dot(&row).sqrt())
-        .fold(0.0, f64::max);
-    Prepared {
-        start,
-        top: problem.penalty.largest_strength(steepest),
-    }
+    let steepest = (gradient.outer_iter()).map(|row| row.dot(&row).sqrt()).fold(0.0, f64::max);
+    Prepared { start, top: problem.penalty.largest_strength(steepest) }
 }
 
 /// State of a path that is being followed.
@@ -451,27 +391,18 @@ impl Walk<'_> {
 
     /// Solves the stage at `lam`; returns the reason why the path ends there, if it does.
     fn stage(&mut self, lam: f64, monitor: &mut dyn Monitor) -> Result<Option<Status>> {
-        monitor.stage(
-            self.path.len(),
-            self.stages.nonzeros.map_or(Some(self.total), |_| None),
-        );
+        monitor.stage(self.path.len(), self.stages.nonzeros.map_or(Some(self.total), |_| None));
         let own = lam == self.lambda;
         let penalty = match own {
             true => self.problem.penalty.clone(),
             false => {
                 let scaled = self.problem.penalty.scaled(lam / self.lambda);
                 scaled.ok_or_else(|| {
-                    Error::invalid(
-                        "solver",
-                        "Continuation needs a penalty that draws entries to zero",
-                    )
+                    Error::invalid("solver", "Continuation needs a penalty that draws entries to zero")
                 })?
             }
         };
-        let scaled = Problem {
-            penalty: &penalty,
-            ..*self.problem
-        };
+        let scaled = Problem { penalty: &penalty, ..*self.problem };
         let elapsed = self.started.elapsed().as_secs_f64();
         let options = self.stage_options(own, elapsed);
         let x = std::mem::take(&mut self.x);
@@ -479,11 +410,7 @@ impl Walk<'_> {
             monitor,
             seconds: elapsed,
             iterations: self.iterations,
-            most: if own {
-                f64::INFINITY
-            } else {
-                f64::NEG_INFINITY
-            },
+            most: if own { f64::INFINITY } else { f64::NEG_INFINITY },
             stopped: false,
         };
         let solution = minimize(&scaled, x, &options, self.threads, &mut relay)?;
@@ -492,9 +419,7 @@ impl Walk<'_> {
         self.updates += solution.updates;
         self.sweeps += solution.sweeps.max(1);
         self.spent += solution.work as u64;
-        let trace = self
-            .form
-            .map_or(f64::NAN, |form| 0.5 * form.diagonal().iter().sum::<f64>());
+        let trace = self.form.map_or(f64::NAN, |form| 0.5 * form.diagonal().iter().sum::<f64>());
         self.path.push(PathPoint {
             lambda: lam,
             objective: solution.objective,
@@ -508,11 +433,8 @@ impl Walk<'_> {
         if own || self.problem.smooth.has_failed() {
             // An f that has failed is not evaluated again: its point counts with the problem's own λ.
             let penalty_value = self.problem.penalty.value(self.x.view());
-            self.answer = Some(Solution {
-                penalty_value,
-                objective: solution.smooth_value + penalty_value,
-                ..solution
-            });
+            self.answer =
+                Some(Solution { penalty_value, objective: solution.smooth_value + penalty_value, ..solution });
         }
         let ends = matches!(
             status,
@@ -537,12 +459,8 @@ impl Walk<'_> {
             target: options.target.filter(|_| own),
             verify: options.verify && last,
             max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
-            max_sweeps: options
-                .max_sweeps
-                .map(|limit| limit.saturating_sub(self.sweeps)),
-            max_work: options
-                .max_work
-                .map(|limit| limit.saturating_sub(self.spent)),
+            max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(self.sweeps)),
+            max_work: options.max_work.map(|limit| limit.saturating_sub(self.spent)),
             ..options.clone()
         }
     }
@@ -573,9 +491,6 @@ impl Walk<'_> {
         if let Some(status) = ended {
             solution.status = status;
         }
-        Ok(PathSolution {
-            solution,
-            path: self.path,
-        })
+        Ok(PathSolution { solution, path: self.path })
     }
 }

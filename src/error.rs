@@ -19,10 +19,7 @@ pub enum Error {
 impl Error {
     /// Returns an [`Error::InvalidArgument`]: `message` completes the sentence "`name` …".
     pub fn invalid(name: &'static str, message: impl Into<String>) -> Self {
-        Self::InvalidArgument {
-            name,
-            message: message.into(),
-        }
+        Self::InvalidArgument { name, message: message.into() }
     }
 }
 

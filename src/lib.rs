@@ -97,13 +97,12 @@ pub use certificate::{Certificate, certify, certify_values};
 pub use checkpoint::Checkpoint;
 pub use error::{Error, Result};
 pub use manifold::{
-    Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift,
-    project_dense, project_onto_pattern,
+    Factor, REPAIR_THRESHOLD, basis_factorization, connecting_factorization, constraint, drift, project_dense,
+    project_onto_pattern,
 };
 pub use moments::{Moments, Precision};
 pub use objective::{
-    Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns,
-    SparseVector,
+    Data, DenseColumns, GramQuadratic, Objective, Quadratic, QuadraticForm, SparseColumns, SparseVector,
 };
 pub use problem::{Cardinality, Limit, Problem, RowSparsity, Sparsity};
 pub use rotation::{Criterion, Rotation, rotate_loadings};
@@ -111,9 +110,8 @@ pub use search::{Auto, AutoSolution, PathPoint, PathSolution, Stages, follow_pat
 pub use signature::Signature;
 pub use simd::instructions;
 pub use solver::{
-    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor,
-    Mover, Options, Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT,
-    evaluate, minimize, minimize_by,
+    CHECKPOINT_UPDATES, Control, DEFAULT_TILE, DIVERGENCE, Ledger, MIXED_REPAIR_THRESHOLD, Monitor, Mover, Options,
+    Point, Record, Side, Solution, Status, Step, Unwatched, Update, WORK_UNIT, evaluate, minimize, minimize_by,
 };
 pub use support::NEGLIGIBLE;
 pub use threads::Threads;

@@ -33,12 +33,7 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(started: Instant, limit: Option<f64>) -> Self {
-        Self {
-            started,
-            limit,
-            stop: AtomicBool::new(false),
-            ahead: AtomicU64::new(0f64.to_bits()),
-        }
+        Self { started, limit, stop: AtomicBool::new(false), ahead: AtomicU64::new(0f64.to_bits()) }
     }
 
     pub(crate) fn seconds(&self) -> f64 {
@@ -103,12 +98,7 @@ impl<'a> TaskWork<'a> {
 
     /// Creates the work of a task that expires at `end`.
     pub(crate) fn ending(clock: &'a Clock, slice: f64, end: f64) -> Self {
-        Self {
-            clock,
-            spent: AtomicU64::new(0),
-            slice,
-            end,
-        }
+        Self { clock, spent: AtomicU64::new(0), slice, end }
     }
 
     /// Runs a part of the task, which expires after `work` or at the end of the task, and charges its work.
@@ -147,11 +137,7 @@ impl<'a> TaskWork<'a> {
     /// Returns the limit of a method that may use `share` of the work left.
     pub(crate) fn limit(&self, share: f64) -> MethodLimit<'_> {
         let from = self.spent();
-        MethodLimit {
-            work: self,
-            from,
-            until: from + share * self.left(),
-        }
+        MethodLimit { work: self, from, until: from + share * self.left() }
     }
 }
 
@@ -175,10 +161,7 @@ impl<'a> MethodLimit<'a> {
 
     /// Returns the part of this limit up to progress `share`.
     pub(crate) fn first(&self, share: f64) -> MethodLimit<'a> {
-        MethodLimit {
-            until: self.from + share * (self.until - self.from),
-            ..*self
-        }
+        MethodLimit { until: self.from + share * (self.until - self.from), ..*self }
     }
 
     /// Returns the limit from now to progress `to`.
@@ -188,10 +171,7 @@ impl<'a> MethodLimit<'a> {
 
     /// Returns the limit from now to its end.
     pub(crate) fn rest(&self) -> MethodLimit<'a> {
-        MethodLimit {
-            from: self.work.spent(),
-            ..*self
-        }
+        MethodLimit { from: self.work.spent(), ..*self }
     }
 }
 

@@ -34,19 +34,11 @@ fn from_faer(a: MatRef<'_, f64>) -> Array2<f64> {
         let entries = out.entries_mut();
         for j in (0..columns).step_by(TRANSPOSED) {
             let block: Vec<&[f64]> = (j..columns.min(j + TRANSPOSED))
-                .map(|k| {
-                    a.col(k)
-                        .try_as_col_major()
-                        .expect("columns without gaps")
-                        .as_slice()
-                })
+                .map(|k| a.col(k).try_as_col_major().expect("columns without gaps").as_slice())
                 .collect();
             for i in 0..rows {
                 let target = &mut entries[i * columns + j..][..block.len()];
-                target
-                    .iter_mut()
-                    .zip(&block)
-                    .for_each(|(t, column)| *t = column[i]);
+                target.iter_mut().zip(&block).for_each(|(t, column)| *t = column[i]);
             }
         }
         return out.into_array();
@@ -179,14 +171,8 @@ pub fn symmetric_eigen(a: ArrayView2<'_, f64>) -> (Array1<f64>, Array2<f64>) {
     let usable = a.is_square() && !a.is_empty() && a.iter().all(|v| v.is_finite());
     let body = |a: MatRef<'_, f64>| a.self_adjoint_eigen(faer::Side::Lower);
     match usable.then(|| at_unit_size(a, body)) {
-        Some((Ok(eigen), size)) => (
-            Array1::from_shape_fn(n, |i| size * eigen.S()[i]),
-            from_faer(eigen.U()),
-        ),
-        _ => (
-            Array1::from_elem(n, f64::NAN),
-            Array2::from_elem((n, n), f64::NAN),
-        ),
+        Some((Ok(eigen), size)) => (Array1::from_shape_fn(n, |i| size * eigen.S()[i]), from_faer(eigen.U())),
+        _ => (Array1::from_elem(n, f64::NAN), Array2::from_elem((n, n), f64::NAN)),
     }
 }
 
@@ -225,9 +211,7 @@ impl Cholesky {
         let diagonal = (0..self.0.L().nrows()).map(|i| self.0.L()[(i, i)].ln());
         let log_determinant = 2.0 * diagonal.sum::<f64>();
         let inverse = from_faer(self.0.inverse().as_ref());
-        log_determinant
-            .is_finite()
-            .then_some((inverse, log_determinant))
+        log_determinant.is_finite().then_some((inverse, log_determinant))
     }
 }
 
@@ -237,11 +221,9 @@ pub fn svd(a: ArrayView2<'_, f64>) -> (Array2<f64>, Array1<f64>, Array2<f64>) {
     let k = a.nrows().min(a.ncols());
     let finite = a.iter().all(|v| v.is_finite());
     match finite.then(|| at_unit_size(a, |a| a.thin_svd())) {
-        Some((Ok(svd), size)) => (
-            from_faer(svd.U()),
-            Array1::from_shape_fn(k, |i| size * svd.S()[i]),
-            from_faer(svd.V()),
-        ),
+        Some((Ok(svd), size)) => {
+            (from_faer(svd.U()), Array1::from_shape_fn(k, |i| size * svd.S()[i]), from_faer(svd.V()))
+        }
         _ => (
             Array2::from_elem((a.nrows(), k), f64::NAN),
             Array1::from_elem(k, f64::NAN),
@@ -283,11 +265,7 @@ pub(crate) fn nearest_rotation(a: ArrayView2<'_, f64>) -> Array2<f64> {
 /// det A; NaN of a matrix that is not square or not finite.
 pub(crate) fn determinant(a: ArrayView2<'_, f64>) -> f64 {
     let usable = a.is_square() && !a.is_empty() && a.iter().all(|v| v.is_finite());
-    if usable {
-        in_faer(a, |a| a.determinant())
-    } else {
-        f64::NAN
-    }
+    if usable { in_faer(a, |a| a.determinant()) } else { f64::NAN }
 }
 
 /// A square orthogonal matrix whose first columns are the given orthonormal ones (of more columns
@@ -308,9 +286,7 @@ pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
 pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     let half = in_faer(k, |k| k * faer::Scale(0.5));
     let identity = Mat::<f64>::identity(k.nrows(), k.nrows());
-    let solved = (&identity - &half)
-        .partial_piv_lu()
-        .solve(&identity + &half);
+    let solved = (&identity - &half).partial_piv_lu().solve(&identity + &half);
     from_faer(solved.as_ref())
 }
 
@@ -351,11 +327,7 @@ mod tests {
             for exponent in [-300, -60, -1, 1, 41, 300] {
                 let factor = 2f64.powi(exponent);
                 let (scaled, same) = symmetric_eigen((&c * factor).view());
-                assert_eq!(
-                    (scaled, same),
-                    (&values * factor, vectors.clone()),
-                    "{n} {exponent}"
-                );
+                assert_eq!((scaled, same), (&values * factor, vectors.clone()), "{n} {exponent}");
                 let alone = symmetric_eigenvalues((&c * factor).view());
                 assert_eq!(alone, symmetric_eigenvalues(c.view()) * factor);
                 let scaled = svd((&a * factor).view());

@@ -24,9 +24,7 @@ pub(crate) fn run<T: Send>(
     mut watch: impl FnMut(Option<&T>) -> Control,
 ) -> Vec<Option<T>> {
     let none = (0..count).map(|_| None).collect();
-    complete(none, workers, clock, body, |arrival| {
-        watch(arrival.map(|(_, value, _)| value))
-    })
+    complete(none, workers, clock, body, |arrival| watch(arrival.map(|(_, value, _)| value)))
 }
 
 /// Runs the tasks that have no result yet, as [`run`]. `watch` also gets the index of a result, and whether the clock
@@ -38,9 +36,7 @@ pub(crate) fn complete<T: Send>(
     body: impl Fn(usize) -> T + Sync,
     mut watch: impl FnMut(Option<(usize, &T, bool)>) -> Control,
 ) -> Vec<Option<T>> {
-    let missing: Vec<usize> = (0..results.len())
-        .filter(|&k| results[k].is_none())
-        .collect();
+    let missing: Vec<usize> = (0..results.len()).filter(|&k| results[k].is_none()).collect();
     let arrived: Vec<_> = results.iter().map(|_| Mutex::new(None)).collect();
     let task = |index: usize| *locked(&arrived[index]) = Some(body(index));
     let mut wholes = vec![true; results.len()];
@@ -114,6 +110,5 @@ fn work(
 
 /// Returns a seed that is unrelated to those of neighbouring arguments.
 pub(crate) fn decorrelated(seed: u64, index: u64) -> u64 {
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        .wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
 }

@@ -48,16 +48,10 @@ impl<'a> Problem<'a> {
         crate::simd::instructions()?;
         let (n, r) = (smooth.rows(), components);
         if n < 2 {
-            return Err(Error::invalid(
-                "smooth",
-                format!("must have at least 2 rows, got {n}"),
-            ));
+            return Err(Error::invalid("smooth", format!("must have at least 2 rows, got {n}")));
         }
         if r == 0 || r > n {
-            return Err(Error::invalid(
-                "n_components",
-                format!("must be between 1 and n = {n}, got {r}"),
-            ));
+            return Err(Error::invalid("n_components", format!("must be between 1 and n = {n}, got {r}")));
         }
         if let Some(columns) = smooth.columns()
             && columns != r
@@ -68,20 +62,10 @@ impl<'a> Problem<'a> {
             ));
         }
         if signature.len() != n {
-            return Err(Error::invalid(
-                "signature",
-                format!("must have {n} entries, got {}", signature.len()),
-            ));
+            return Err(Error::invalid("signature", format!("must have {n} entries, got {}", signature.len())));
         }
         penalty.check(n, r)?;
-        Ok(Self {
-            smooth,
-            penalty,
-            signature,
-            components,
-            rotations: false,
-            limit: None,
-        })
+        Ok(Self { smooth, penalty, signature, components, rotations: false, limit: None })
     }
 
     /// Returns the problem over rotations alone: XᵀX = I and det X = 1, the group SO(n). Pairs of rows are
@@ -112,10 +96,7 @@ impl<'a> Problem<'a> {
             let message = "must be none unless X is square and XᵀX = I";
             return Err(Error::invalid("determinant", message));
         }
-        Ok(Self {
-            rotations: true,
-            ..self
-        })
+        Ok(Self { rotations: true, ..self })
     }
 
     /// Returns the problem with a limit on the support of X. [`minimize_auto`](crate::minimize_auto) solves it.
@@ -174,10 +155,7 @@ impl<'a> Problem<'a> {
                 _ => {}
             }
         }
-        Ok(Self {
-            limit: Some(limit),
-            ..self
-        })
+        Ok(Self { limit: Some(limit), ..self })
     }
 
     /// Returns the limit on the support of X.
@@ -189,21 +167,14 @@ impl<'a> Problem<'a> {
     pub(crate) fn check_unlimited(&self) -> Result<()> {
         match self.limit {
             None => Ok(()),
-            Some(_) => Err(Error::invalid(
-                "limit",
-                "must be none here; minimize_auto keeps limits",
-            )),
+            Some(_) => Err(Error::invalid("limit", "must be none here; minimize_auto keeps limits")),
         }
     }
 
     /// Returns the distance of X from the domain of h and, under a limit with X ≥ 0, from that.
     pub(crate) fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         let signed = self.limit.is_some_and(Limit::nonnegative);
-        let penalty = if signed {
-            &Penalty::NONNEGATIVE
-        } else {
-            self.penalty
-        };
+        let penalty = if signed { &Penalty::NONNEGATIVE } else { self.penalty };
         penalty.infeasibility(x)
     }
 
@@ -243,20 +214,13 @@ impl<'a> Problem<'a> {
     /// # Errors
     /// If f is not quadratic.
     pub(crate) fn quadratic(&self) -> Result<&'a dyn QuadraticForm> {
-        self.smooth.quadratic().ok_or_else(|| {
-            Error::invalid(
-                "smooth",
-                "must be quadratic, and say so by Objective::quadratic",
-            )
-        })
+        self.smooth
+            .quadratic()
+            .ok_or_else(|| Error::invalid("smooth", "must be quadratic, and say so by Objective::quadratic"))
     }
 
     /// Returns a tracker of f from `x` on.
-    pub(crate) fn tracker(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-    ) -> Box<dyn Tracker + 'a> {
+    pub(crate) fn tracker(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         match self.smooth.quadratic() {
             Some(form) => form.tracker(x, threads),
             None => Box::new(Evaluated::new(self.smooth, x, threads)),
@@ -274,9 +238,7 @@ impl<'a> Problem<'a> {
         }
         let (x, threads) = (x0.to_owned(), Threads::serial());
         let mut gradient = Array2::zeros(x.dim());
-        let value = self
-            .smooth
-            .value_and_gradient(x.view(), gradient.view_mut(), &threads);
+        let value = self.smooth.value_and_gradient(x.view(), gradient.view_mut(), &threads);
         self.check_function(&x, (value, &gradient), &threads)
     }
 
@@ -299,10 +261,7 @@ impl<'a> Problem<'a> {
     pub(crate) fn check_point(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
         let (n, r) = (self.smooth.rows(), self.components);
         if x0.dim() != (n, r) {
-            return Err(Error::invalid(
-                "x0",
-                format!("must have shape ({n}, {r}), got {:?}", x0.dim()),
-            ));
+            return Err(Error::invalid("x0", format!("must have shape ({n}, {r}), got {:?}", x0.dim())));
         }
         if x0.iter().any(|v| !v.is_finite()) {
             return Err(Error::invalid("x0", "must be finite"));
@@ -311,9 +270,7 @@ impl<'a> Problem<'a> {
         if outside > 0.0 {
             return Err(Error::invalid(
                 "x0",
-                format!(
-                    "must be feasible for the penalty, it is off by {outside:.3e}; pass a start that is"
-                ),
+                format!("must be feasible for the penalty, it is off by {outside:.3e}; pass a start that is"),
             ));
         }
         if !self.holds(x0) {
@@ -360,13 +317,12 @@ impl<'a> Problem<'a> {
         let cost = |i: usize, j: usize| {
             let [x, y] = [i, j].map(|row| slice_of(x.row(row)).into_owned());
             let penalties = self.penalty.change(i, &x, &y) + self.penalty.change(j, &y, &x);
-            let [own, cross] = [[(i, i), (j, j)], [(i, j), (j, i)]]
-                .map(|[a, b]| products[[a.0, a.1]] + products[[b.0, b.1]]);
+            let [own, cross] =
+                [[(i, i), (j, j)], [(i, j), (j, i)]].map(|[a, b]| products[[a.0, a.1]] + products[[b.0, b.1]]);
             cross - own + penalties
         };
         let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-        let cheaper =
-            |a: &(usize, usize), b: &(usize, usize)| cost(a.0, a.1).total_cmp(&cost(b.0, b.1));
+        let cheaper = |a: &(usize, usize), b: &(usize, usize)| cost(a.0, a.1).total_cmp(&cost(b.0, b.1));
         if let Some((i, j)) = pairs.min_by(cheaper) {
             for k in 0..n {
                 x.swap([i, k], [j, k]);
@@ -389,11 +345,7 @@ impl<'a> Problem<'a> {
             return 0.0;
         };
         let diagonal = form.diagonal();
-        let trace: f64 = diagonal
-            .iter()
-            .enumerate()
-            .map(|(i, &c)| self.signature.sign(i) * c)
-            .sum();
+        let trace: f64 = diagonal.iter().enumerate().map(|(i, &c)| self.signature.sign(i) * c).sum();
         trace / diagonal.len() as f64
     }
 

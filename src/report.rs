@@ -25,15 +25,7 @@ pub struct Run {
     pub gain: f64,
 }
 
-stored!(Run {
-    heuristic,
-    improve,
-    restricted,
-    seconds,
-    work,
-    objective,
-    gain,
-});
+stored!(Run { heuristic, improve, restricted, seconds, work, objective, gain });
 
 impl Run {
     /// Returns the name of the heuristic, with "again" for an improvement.

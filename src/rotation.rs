@@ -224,8 +224,7 @@ pub fn rotate_loadings(
 ) -> Result<Rotation> {
     let (n, r) = v.dim();
     if r == 0 || n < r {
-        let text =
-            format!("must have at least one column and at least as many rows, got {n} × {r}");
+        let text = format!("must have at least one column and at least as many rows, got {n} × {r}");
         return Err(Error::invalid("loadings", text));
     }
     if v.iter().any(|value| !value.is_finite()) {
@@ -236,12 +235,7 @@ pub fn rotate_loadings(
     }
     let size = v.iter().fold(0.0_f64, |size, value| size.max(value.abs()));
     if size == 0.0 {
-        return Ok(Rotation {
-            loadings: v.to_owned(),
-            rotation: Array2::eye(r),
-            value: 0.0,
-            ends: vec![0.0; starts],
-        });
+        return Ok(Rotation { loadings: v.to_owned(), rotation: Array2::eye(r), value: 0.0, ends: vec![0.0; starts] });
     }
     // Scaling by a power of two is exact.
     let unit = size.log2().floor().exp2();
@@ -249,20 +243,14 @@ pub fn rotate_loadings(
     let given = Turned::new(&scaled, Array2::eye(r), criterion);
     let search = Search {
         v: &scaled,
-        norms: scaled
-            .rows()
-            .into_iter()
-            .map(|row| row.dot(&row).sqrt())
-            .collect(),
+        norms: scaled.rows().into_iter().map(|row| row.dot(&row).sqrt()).collect(),
         criterion,
         size: square(&scaled).sqrt(),
         go_on,
     };
     let ends = threads.map(starts, |k| {
         go_on().then(|| {
-            let own = seed
-                .wrapping_add(k as u64)
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let own = seed.wrapping_add(k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let start = match k {
                 0 => Array2::eye(r),
                 1 => varimax_rotation(scaled.view(), go_on),
@@ -331,18 +319,12 @@ type Entry = (usize, usize);
 
 /// Returns the point with the lower value, the first of equals.
 fn lower(first: Turned, second: Turned) -> Turned {
-    if second.value < first.value {
-        second
-    } else {
-        first
-    }
+    if second.value < first.value { second } else { first }
 }
 
 /// Returns the pairs p < q of r columns.
 fn pairs_of(r: usize) -> Vec<(usize, usize)> {
-    (0..r)
-        .flat_map(|p| (p + 1..r).map(move |q| (p, q)))
-        .collect()
+    (0..r).flat_map(|p| (p + 1..r).map(move |q| (p, q))).collect()
 }
 
 /// Returns a random rotation of r columns, and the first ε of the descent after it.
@@ -409,13 +391,7 @@ impl Search<'_> {
 
     /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation; None if the
     /// ℓ1 norm is not expected to fall below `lowest`. `falls` learns from every end.
-    fn settled(
-        &self,
-        start: &Array2<f64>,
-        widths: (f64, f64),
-        lowest: f64,
-        falls: &mut Falls,
-    ) -> Option<Turned> {
+    fn settled(&self, start: &Array2<f64>, widths: (f64, f64), lowest: f64, falls: &mut Falls) -> Option<Turned> {
         let order = start.nrows() * (start.nrows() - 1) / 2;
         let least = match order > vertices::LARGEST {
             true => FINE,
@@ -472,11 +448,7 @@ impl Search<'_> {
         let evaluate = |rotation: &Array2<f64>| {
             let mut x = product(self.v.view(), rotation.view());
             let entries = x.as_slice_mut().unwrap_or_default();
-            let (value, squares) = crate::simd::arch().dispatch(SmoothSlopes {
-                criterion,
-                width,
-                x: entries,
-            });
+            let (value, squares) = crate::simd::arch().dispatch(SmoothSlopes { criterion, width, x: entries });
             let gradient = product(self.v.t(), x.view());
             (value, tangent(rotation, &gradient), squares.sqrt())
         };
@@ -510,9 +482,7 @@ impl Search<'_> {
         // A pair rotates its gradient rows too: here the columns of R.
         for k in 0..r {
             let row = &mut block.gradient_row_mut(k)[..r];
-            row.iter_mut()
-                .zip(point.rotation.column(k))
-                .for_each(|(t, &v)| *t = v);
+            row.iter_mut().zip(point.rotation.column(k)).for_each(|(t, &v)| *t = v);
         }
         let mut scratch = Scratch::new(n);
         let mut value = point.value;

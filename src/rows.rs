@@ -26,10 +26,7 @@ impl Rows {
             return Self(a.to_owned());
         }
         let mut copy = Array2::zeros(a.dim());
-        for (from, mut to) in a
-            .axis_chunks_iter(Axis(0), PIECE)
-            .zip(copy.axis_chunks_iter_mut(Axis(0), PIECE))
-        {
+        for (from, mut to) in a.axis_chunks_iter(Axis(0), PIECE).zip(copy.axis_chunks_iter_mut(Axis(0), PIECE)) {
             let pieces = to.axis_chunks_iter_mut(Axis(1), PIECE);
             for (from, mut to) in from.axis_chunks_iter(Axis(1), PIECE).zip(pieces) {
                 for (from, to) in from.outer_iter().zip(to.outer_iter_mut()) {
@@ -90,11 +87,7 @@ impl Rows {
 /// Rearranged if it is stored otherwise.
 impl From<Array2<f64>> for Rows {
     fn from(a: Array2<f64>) -> Self {
-        if a.is_standard_layout() {
-            Self(a)
-        } else {
-            Self::copied(a.view())
-        }
+        if a.is_standard_layout() { Self(a) } else { Self::copied(a.view()) }
     }
 }
 
@@ -153,18 +146,11 @@ mod tests {
     #[test]
     fn every_layout_gives_the_same_rows() {
         let standard = Array2::from_shape_fn((3, 4), |(i, j)| (10 * i + j) as f64);
-        let fortran = standard
-            .t()
-            .as_standard_layout()
-            .into_owned()
-            .reversed_axes();
+        let fortran = standard.t().as_standard_layout().into_owned().reversed_axes();
         assert!(!fortran.is_standard_layout());
         let mut backwards = standard.clone();
         backwards.invert_axis(ndarray::Axis(1));
-        for (a, expected) in [
-            (fortran.clone(), [10.0, 11.0, 12.0, 13.0]),
-            (backwards, [13.0, 12.0, 11.0, 10.0]),
-        ] {
+        for (a, expected) in [(fortran.clone(), [10.0, 11.0, 12.0, 13.0]), (backwards, [13.0, 12.0, 11.0, 10.0])] {
             let mut rows = Rows::from(a);
             assert_eq!(rows.row_slice(1), expected);
             rows.row_slice_mut(1)[2] = 7.0;

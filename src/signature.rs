@@ -17,10 +17,7 @@ pub struct Signature {
 impl Signature {
     /// The signature of the Stiefel manifold: n times +1.
     pub fn stiefel(n: usize) -> Self {
-        Self {
-            signs: vec![1; n],
-            definite: true,
-        }
+        Self { signs: vec![1; n], definite: true }
     }
 
     /// A signature from its signs.
@@ -32,15 +29,9 @@ impl Signature {
             return Err(Error::invalid("signature", "must not be empty"));
         }
         if let Some(bad) = signs.iter().find(|&&s| s != 1 && s != -1) {
-            return Err(Error::invalid(
-                "signature",
-                format!("must hold only +1 and -1, got {bad}"),
-            ));
+            return Err(Error::invalid("signature", format!("must hold only +1 and -1, got {bad}")));
         }
-        Ok(Self {
-            signs: signs.to_vec(),
-            definite: signs.iter().all(|&s| s == signs[0]),
-        })
+        Ok(Self { signs: signs.to_vec(), definite: signs.iter().all(|&s| s == signs[0]) })
     }
 
     /// Number of rows n.

@@ -18,13 +18,9 @@ fn capped(value: Option<&str>) -> Result<Arch> {
         None | Some("" | "avx512") => Ok(Arch::new()),
         Some("avx2") => Ok(at_most_avx2()),
         Some("scalar") => Ok(Arch::Scalar),
-        Some(other) => Err(Error::invalid(
-            VARIABLE,
-            format!(
-                "must be unset or one of {}; got {other:?}",
-                LEVELS.join(", ")
-            ),
-        )),
+        Some(other) => {
+            Err(Error::invalid(VARIABLE, format!("must be unset or one of {}; got {other:?}", LEVELS.join(", "))))
+        }
     }
 }
 
@@ -81,10 +77,7 @@ mod tests {
     fn a_cap_is_never_exceeded_and_a_wrong_one_is_refused() {
         assert!(matches!(capped(Some("scalar")), Ok(Arch::Scalar)));
         #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        assert!(matches!(
-            capped(Some("avx2")),
-            Ok(Arch::Scalar | Arch::V3(_))
-        ));
+        assert!(matches!(capped(Some("avx2")), Ok(Arch::Scalar | Arch::V3(_))));
         let best = std::mem::discriminant(&Arch::new());
         for free in [None, Some(""), Some("avx512")] {
             assert_eq!(std::mem::discriminant(&capped(free).unwrap()), best);

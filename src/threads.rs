@@ -42,13 +42,8 @@ impl Threads {
             .num_threads(count)
             .thread_name(|i| format!("orthobcd-{i}"))
             .build()
-            .map_err(|e| {
-                Error::invalid("n_threads", format!("could not start {count} threads: {e}"))
-            })?;
-        Ok(Self {
-            pool: Some(Arc::new(pool)),
-            count,
-        })
+            .map_err(|e| Error::invalid("n_threads", format!("could not start {count} threads: {e}")))?;
+        Ok(Self { pool: Some(Arc::new(pool)), count })
     }
 
     /// Returns the number of available cores.
@@ -58,10 +53,7 @@ impl Threads {
 
     /// Returns the calling thread alone.
     pub fn serial() -> Self {
-        Self {
-            pool: None,
-            count: 1,
-        }
+        Self { pool: None, count: 1 }
     }
 
     /// Returns the number of threads.
@@ -94,10 +86,7 @@ impl Threads {
                 let piece = |i: usize| body(i, &mut locked(&pieces[i]));
                 each(pool, pieces.len(), 1, &piece);
             }
-            _ => data
-                .chunks_mut(chunk)
-                .enumerate()
-                .for_each(|(i, piece)| body(i, piece)),
+            _ => data.chunks_mut(chunk).enumerate().for_each(|(i, piece)| body(i, piece)),
         }
     }
 
@@ -106,9 +95,7 @@ impl Threads {
         match &self.pool {
             Some(pool) if count > 1 => {
                 let results: Vec<_> = (0..count).map(|_| Mutex::new(None)).collect();
-                each(pool, count, count, &|i| {
-                    *locked(&results[i]) = Some(body(i))
-                });
+                each(pool, count, count, &|i| *locked(&results[i]) = Some(body(i)));
                 let results = results.into_iter().map(Mutex::into_inner);
                 results.filter_map(|result| result.ok().flatten()).collect()
             }

@@ -22,11 +22,7 @@ pub(crate) fn rounds(players: usize) -> usize {
 pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (usize, usize)> {
     let even = players + players % 2;
     let seat = move |k: usize| {
-        if k == 0 {
-            0
-        } else {
-            1 + (k - 1 + round) % (even - 1)
-        }
+        if k == 0 { 0 } else { 1 + (k - 1 + round) % (even - 1) }
     };
     (0..even / 2).map(move |k| {
         let (a, b) = (seat(k), seat(even - 1 - k));
@@ -39,25 +35,15 @@ pub(crate) fn meetings(players: usize, round: usize) -> impl Iterator<Item = (us
 pub(crate) fn group_rounds(leads: usize, rests: usize) -> Vec<Vec<(usize, usize)>> {
     if rests == 0 {
         let own = iter::once((0..leads).map(|player| (player, player)).collect());
-        let met = |round| {
-            meetings(leads, round)
-                .filter(|&(_, second)| second < leads)
-                .collect()
-        };
+        let met = |round| meetings(leads, round).filter(|&(_, second)| second < leads).collect();
         return own.chain((0..rounds(leads)).map(met)).collect();
     }
     let (few, many) = (leads.min(rests), leads.max(rests));
     let met = |round: usize, player: usize| {
         let other = (player + round) % many;
-        if leads <= rests {
-            (player, other)
-        } else {
-            (other, player)
-        }
+        if leads <= rests { (player, other) } else { (other, player) }
     };
-    (0..many)
-        .map(|round| (0..few).map(|player| met(round, player)).collect())
-        .collect()
+    (0..many).map(|round| (0..few).map(|player| met(round, player)).collect()).collect()
 }
 
 /// The pairs i < j among `order` that meet in a round; in round 0 these are neighbours.
@@ -65,11 +51,7 @@ pub(crate) fn matching(order: &[usize], round: usize) -> Vec<[usize; 2]> {
     let even = order.len() + order.len() % 2;
     // Seats 0, 1, … hold every other player, and those opposite them their neighbours.
     let at = |seat: usize| {
-        let index = if seat < even / 2 {
-            2 * seat
-        } else {
-            2 * (even - 1 - seat) + 1
-        };
+        let index = if seat < even / 2 { 2 * seat } else { 2 * (even - 1 - seat) + 1 };
         order.get(index).copied()
     };
     meetings(even, round)
@@ -102,10 +84,7 @@ mod tests {
                     assert_eq!(seen[i * n + j], 1, "n = {n}: pair ({i}, {j})");
                 }
             }
-            let first: Vec<[usize; 2]> = order
-                .chunks_exact(2)
-                .map(|p| [p[0].min(p[1]), p[0].max(p[1])])
-                .collect();
+            let first: Vec<[usize; 2]> = order.chunks_exact(2).map(|p| [p[0].min(p[1]), p[0].max(p[1])]).collect();
             assert_eq!(matching(&order, 0), first);
         }
     }
@@ -113,16 +92,7 @@ mod tests {
     /// In a round no player meets two others.
     #[test]
     fn group_rounds_hold_every_pair_once() {
-        for (leads, rests) in [
-            (1, 0),
-            (2, 0),
-            (5, 0),
-            (8, 0),
-            (1, 1),
-            (3, 7),
-            (7, 3),
-            (8, 8),
-        ] {
+        for (leads, rests) in [(1, 0), (2, 0), (5, 0), (8, 0), (1, 1), (3, 7), (7, 3), (8, 8)] {
             let mut seen = vec![0; leads * leads.max(rests)];
             for round in group_rounds(leads, rests) {
                 let mut busy = vec![false; leads + rests];

@@ -32,12 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 fn sweep(block: &mut Block, penalty: &Penalty, scratch: &mut Scratch) -> Outcome {
-    let options = PairOptions {
-        curvature: Curvature::Exact,
-        shift: 0.0,
-        proximal: 1e-5,
-        metric: None,
-    };
+    let options = PairOptions { curvature: Curvature::Exact, shift: 0.0, proximal: 1e-5, metric: None };
     block.sweep(Pairs::Cross, penalty, options, scratch)
 }
 
@@ -74,14 +69,9 @@ fn a_second_sweep_allocates_nothing() {
     assert_eq!(allocations(&Penalty::NONE, &dense), 0);
     assert_eq!(allocations(&Penalty::l0(0.1), &dense), 0);
     assert_eq!(allocations(&Penalty::l1(0.1), &dense), 0);
-    let weights = Penalty::l1(Array2::from_shape_fn((n, r), |(i, _)| {
-        0.1 + 1e-3 * i as f64
-    }));
+    let weights = Penalty::l1(Array2::from_shape_fn((n, r), |(i, _)| 0.1 + 1e-3 * i as f64));
     assert_eq!(allocations(&weights, &dense), 0);
-    assert_eq!(
-        allocations(&Penalty::NONNEGATIVE, &start::partition(n, r, 1)),
-        0
-    );
+    assert_eq!(allocations(&Penalty::NONNEGATIVE, &start::partition(n, r, 1)), 0);
 }
 
 #[test]

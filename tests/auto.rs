@@ -5,9 +5,8 @@ mod common;
 use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Auto, Cardinality, Control, Limit, Monitor, Options, Problem, Quadratic, Record, RowSparsity,
-    Signature, Sparsity, Stages, Status, Threads, Unwatched, certify, follow_path, linalg,
-    minimize, minimize_auto, start,
+    Auto, Cardinality, Control, Limit, Monitor, Options, Problem, Quadratic, Record, RowSparsity, Signature, Sparsity,
+    Stages, Status, Threads, Unwatched, certify, follow_path, linalg, minimize, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -23,14 +22,7 @@ fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
 
 fn solve(problem: &Problem<'_>, options: Options, threads: usize) -> orthobcd::AutoSolution {
     let auto = Auto::default().with_options(options);
-    minimize_auto(
-        problem,
-        None,
-        &auto,
-        &Threads::new(Some(threads)).unwrap(),
-        &mut Unwatched,
-    )
-    .unwrap()
+    minimize_auto(problem, None, &auto, &Threads::new(Some(threads)).unwrap(), &mut Unwatched).unwrap()
 }
 
 fn check(penalty: &Penalty) {
@@ -46,39 +38,21 @@ fn check(penalty: &Penalty) {
     let solution = &one.solution;
     assert!(solution.feasibility < 1e-12);
     assert_eq!(solution.status, Status::Converged);
-    assert!(
-        solution
-            .history
-            .windows(2)
-            .all(|w| w[1].objective <= w[0].objective)
-    );
-    assert_eq!(
-        solution.history.last().unwrap().objective,
-        solution.objective
-    );
+    assert!(solution.history.windows(2).all(|w| w[1].objective <= w[0].objective));
+    assert_eq!(solution.history.last().unwrap().objective, solution.objective);
     assert!(!one.runs.is_empty() && !one.strategy.is_empty());
     // One plain descent may be as good, and by luck a little better.
     let plain = match penalty.infeasibility(start::identity(n, r).view()) {
         _ if penalty.entry(0, 0, -1.0).is_infinite() => start::partition(n, r, 0),
         _ => start::identity(n, r),
     };
-    let plain = minimize(
-        &problem,
-        plain,
-        &Options::default(),
-        &Threads::serial(),
-        &mut Unwatched,
-    )
-    .unwrap();
+    let plain = minimize(&problem, plain, &Options::default(), &Threads::serial(), &mut Unwatched).unwrap();
     assert!(solution.objective <= plain.objective + 1e-3 * plain.objective.abs());
     let certificate = certify(&problem, solution.x.view(), &Threads::serial()).unwrap();
     assert!(certificate.block2_gap <= 1e-6 * solution.objective.abs());
     // Limited sweeps: kept, and reproducible.
     let limited = Options::default().with_max_sweeps(20).with_seed(5);
-    let (a, b) = (
-        solve(&problem, limited.clone(), 2),
-        solve(&problem, limited, 1),
-    );
+    let (a, b) = (solve(&problem, limited.clone(), 2), solve(&problem, limited, 1));
     assert_eq!(a.solution.x, b.solution.x);
     assert!(a.solution.sweeps <= 20, "{}", a.solution.sweeps);
 }
@@ -120,34 +94,14 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     let options = Options::default();
-    let stays = minimize(
-        &problem,
-        x.clone(),
-        &options,
-        &Threads::serial(),
-        &mut Unwatched,
-    )
-    .unwrap();
+    let stays = minimize(&problem, x.clone(), &options, &Threads::serial(), &mut Unwatched).unwrap();
     assert_eq!(stays.x, x);
-    let auto = Auto::default()
-        .with_makers(vec!["given".to_owned()])
-        .with_options(options);
-    let moves = minimize_auto(
-        &problem,
-        Some(x.clone()),
-        &auto,
-        &Threads::serial(),
-        &mut Unwatched,
-    )
-    .unwrap();
+    let auto = Auto::default().with_makers(vec!["given".to_owned()]).with_options(options);
+    let moves = minimize_auto(&problem, Some(x.clone()), &auto, &Threads::serial(), &mut Unwatched).unwrap();
     assert!(moves.solution.objective < stays.objective - 1e-3);
     assert!(moves.solution.feasibility < 1e-14);
     let certificate = certify(&problem, moves.solution.x.view(), &Threads::serial()).unwrap();
-    assert!(
-        certificate.criticality < 1e-5,
-        "{}",
-        certificate.criticality
-    );
+    assert!(certificate.criticality < 1e-5, "{}", certificate.criticality);
 }
 
 #[test]
@@ -200,30 +154,16 @@ fn path_falls_to_the_problems_own_lambda() {
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let options = Options::default();
     let threads = Threads::serial();
-    let answer = follow_path(
-        &problem,
-        None,
-        &Stages::default(),
-        &options,
-        &threads,
-        &mut Unwatched,
-    )
-    .unwrap();
+    let answer = follow_path(&problem, None, &Stages::default(), &options, &threads, &mut Unwatched).unwrap();
     assert!(answer.path.windows(2).all(|w| w[0].lambda > w[1].lambda));
     assert_eq!(answer.path[0].nonzeros, 3);
     let last = answer.path.last().unwrap();
-    assert_eq!(
-        (last.lambda, last.objective),
-        (0.5, answer.solution.objective)
-    );
+    assert_eq!((last.lambda, last.objective), (0.5, answer.solution.objective));
     assert_eq!(last.x, answer.solution.x);
     let up = follow_path(
         &problem,
         None,
-        &Stages {
-            lams: Some(&[0.01, 0.1, 0.5]),
-            ..Stages::default()
-        },
+        &Stages { lams: Some(&[0.01, 0.1, 0.5]), ..Stages::default() },
         &options,
         &threads,
         &mut Unwatched,
@@ -234,10 +174,7 @@ fn path_falls_to_the_problems_own_lambda() {
     let again = follow_path(
         &problem,
         Some(answer.solution.x.clone()),
-        &Stages {
-            lams: Some(&[50.0, 5.0]),
-            ..Stages::default()
-        },
+        &Stages { lams: Some(&[50.0, 5.0]), ..Stages::default() },
         &options.clone().with_max_sweeps(1),
         &threads,
         &mut Unwatched,
@@ -250,11 +187,7 @@ fn path_falls_to_the_problems_own_lambda() {
             follow_path(
                 &problem,
                 None,
-                &Stages {
-                    lams,
-                    ratio,
-                    ..Stages::default()
-                },
+                &Stages { lams, ratio, ..Stages::default() },
                 &options,
                 &threads,
                 &mut Unwatched
@@ -263,17 +196,7 @@ fn path_falls_to_the_problems_own_lambda() {
         );
     }
     let smooth_problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
-    assert!(
-        follow_path(
-            &smooth_problem,
-            None,
-            &Stages::default(),
-            &options,
-            &threads,
-            &mut Unwatched
-        )
-        .is_err()
-    );
+    assert!(follow_path(&smooth_problem, None, &Stages::default(), &options, &threads, &mut Unwatched).is_err());
 }
 
 /// C·2^k, and C + cI.
@@ -306,10 +229,7 @@ fn check_equivariance(penalty: impl Fn(f64) -> Penalty) {
     for factor in [1e-8, 1e8] {
         let scaled = found(&moved(&c, factor, 0.0), &penalty(factor));
         let gap = (scaled.objective / factor - plain.objective).abs();
-        assert!(
-            support(&scaled.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(),
-            "{factor:e} {gap:e}"
-        );
+        assert!(support(&scaled.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(), "{factor:e} {gap:e}");
     }
     let shift = 1e6 * norm / 24.0;
     let shifted = found(&moved(&c, 1.0, shift), &penalty(1.0));
@@ -319,10 +239,7 @@ fn check_equivariance(penalty: impl Fn(f64) -> Penalty) {
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let value = problem.objective(shifted.x.view(), &Threads::serial());
     let gap = (value - plain.objective).abs();
-    assert!(
-        support(&shifted.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(),
-        "{gap:e}"
-    );
+    assert!(support(&shifted.x) == support(&plain.x) || gap <= 1e-9 * plain.objective.abs(), "{gap:e}");
 }
 
 #[test]
@@ -357,9 +274,7 @@ impl orthobcd::Objective for Quartic {
 
 #[test]
 fn what_is_not_quadratic_is_searched_but_not_counted() {
-    let smooth = Quartic {
-        target: start::random(6, 2, 1) * 2.0,
-    };
+    let smooth = Quartic { target: start::random(6, 2, 1) * 2.0 };
     let signature = Signature::stiefel(6);
     let penalty = Penalty::l1(1e6);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
@@ -367,29 +282,15 @@ fn what_is_not_quadratic_is_searched_but_not_counted() {
     let options = Options::default().with_max_sweeps(50);
     let x0 = start::identity(6, 2);
     let counted = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
-    for limit in [
-        Limit::Entries(Sparsity::new(Cardinality::Total(4))),
-        Limit::Rows(RowSparsity::Count(4)),
-    ] {
-        let message = counted
-            .with_limit(&limit)
-            .err()
-            .expect("refused")
-            .to_string();
+    for limit in [Limit::Entries(Sparsity::new(Cardinality::Total(4))), Limit::Rows(RowSparsity::Count(4))] {
+        let message = counted.with_limit(&limit).err().expect("refused").to_string();
         assert!(message.contains("quadratic"), "{message}");
     }
     let limited = Options::default().with_max_work(20_000_000);
     let auto = Auto::default().with_options(limited);
     let found = minimize_auto(&problem, None, &auto, &serial, &mut Unwatched).unwrap();
     let stages = Stages::default();
-    let path = follow_path(
-        &problem,
-        Some(x0),
-        &stages,
-        &options,
-        &serial,
-        &mut Unwatched,
-    );
+    let path = follow_path(&problem, Some(x0), &stages, &options, &serial, &mut Unwatched);
     for solution in [found.solution, path.unwrap().solution] {
         assert!(solution.feasibility < 1e-12);
         // One entry per column is as sparse as orthonormal columns can be.
@@ -442,22 +343,13 @@ fn work_is_limited_and_counted() {
     let serial = Threads::serial();
     let mut last = f64::INFINITY;
     for work in [1, 5_000_000, 20_000_000] {
-        let end = minimize(
-            &problem,
-            x0.clone(),
-            &limited(work),
-            &serial,
-            &mut Unwatched,
-        )
-        .unwrap();
+        let end = minimize(&problem, x0.clone(), &limited(work), &serial, &mut Unwatched).unwrap();
         assert_eq!(end.status, Status::MaxWork);
         assert!(end.objective < last, "more work, a lower end");
         last = end.objective;
     }
-    let (one, two) = (
-        solve(&problem, limited(30_000_000), 1).solution,
-        solve(&problem, limited(30_000_000), 2).solution,
-    );
+    let (one, two) =
+        (solve(&problem, limited(30_000_000), 1).solution, solve(&problem, limited(30_000_000), 2).solution);
     assert_eq!(one.x, two.x);
     assert!(one.feasibility <= 1e-12);
 }

@@ -5,9 +5,9 @@ use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{Restriction, minimize_proved};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Auto, Cardinality, Control, DenseColumns, Error, GramQuadratic, Limit, Monitor, NEGLIGIBLE,
-    Objective, Options, Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature,
-    Solution, Sparsity, Status, Threads, Unwatched, certify, linalg, minimize_auto, start,
+    Auto, Cardinality, Control, DenseColumns, Error, GramQuadratic, Limit, Monitor, NEGLIGIBLE, Objective, Options,
+    Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature, Solution, Sparsity, Status, Threads, Unwatched,
+    certify, linalg, minimize_auto, start,
 };
 
 const QUICK: u64 = 100_000_000;
@@ -74,19 +74,10 @@ fn check(solution: &Solution, sparsity: &Sparsity, smooth: &dyn Objective) {
     if sparsity.include.is_empty() {
         for column in x.columns() {
             let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-            assert!(
-                column
-                    .iter()
-                    .all(|v| *v == 0.0 || v.abs() > NEGLIGIBLE * largest)
-            );
+            assert!(column.iter().all(|v| *v == 0.0 || v.abs() > NEGLIGIBLE * largest));
         }
     }
-    assert!(
-        solution
-            .history
-            .windows(2)
-            .all(|rows| rows[1].objective <= rows[0].objective)
-    );
+    assert!(solution.history.windows(2).all(|rows| rows[1].objective <= rows[0].objective));
     let value = smooth.value(x.view(), &Threads::serial());
     assert!((value - solution.objective).abs() <= 1e-12 * value.abs());
 }
@@ -102,11 +93,7 @@ fn subsets(n: usize, k: usize) -> Vec<Vec<usize>> {
 /// Half the sum of the r smallest eigenvalues of C on some rows.
 fn smallest(c: ndarray::ArrayView2<'_, f64>, rows: &[usize], r: usize) -> f64 {
     let part = Array2::from_shape_fn((rows.len(), rows.len()), |(a, b)| c[[rows[a], rows[b]]]);
-    0.5 * linalg::symmetric_eigen(part.view())
-        .0
-        .iter()
-        .take(r)
-        .sum::<f64>()
+    0.5 * linalg::symmetric_eigen(part.view()).0.iter().take(r).sum::<f64>()
 }
 
 #[test]
@@ -114,17 +101,11 @@ fn one_component_is_the_best_of_all_supports() {
     for seed in 0..10 {
         let smooth = covariance(10, seed);
         let all = subsets(10, 4);
-        let best = all
-            .iter()
-            .map(|rows| smallest(smooth.matrix(), rows, 1))
-            .fold(f64::INFINITY, f64::min);
+        let best = all.iter().map(|rows| smallest(smooth.matrix(), rows, 1)).fold(f64::INFINITY, f64::min);
         let sparsity = Sparsity::new(Cardinality::Columns(vec![4]));
         let found = solve(&smooth, 1, &sparsity, QUICK);
         check(&found, &sparsity, &smooth);
-        assert!(
-            (found.objective - best).abs() <= 1e-12 * best.abs(),
-            "{seed}"
-        );
+        assert!((found.objective - best).abs() <= 1e-12 * best.abs(), "{seed}");
     }
 }
 
@@ -147,10 +128,7 @@ fn no_worse_than_the_best_disjoint_supports() {
         assert!(found.objective <= best + 1e-12 * best.abs(), "{seed}");
         // A total of as many can only be better.
         let total = solve(&smooth, 2, &Sparsity::new(Cardinality::Total(5)), QUICK);
-        assert!(
-            total.objective <= found.objective + 1e-12 * best.abs(),
-            "{seed}"
-        );
+        assert!(total.objective <= found.objective + 1e-12 * best.abs(), "{seed}");
     }
 }
 
@@ -159,11 +137,7 @@ fn limits_signs_and_rules_are_kept() {
     let n = 14;
     let smooth = covariance(n, 7);
     let zero: Vec<(usize, usize)> = (0..4).map(|i| (i, 0)).chain([(9, 2)]).collect();
-    for cardinality in [
-        Cardinality::Total(3),
-        Cardinality::Total(11),
-        Cardinality::Columns(vec![5, 1, 3]),
-    ] {
+    for cardinality in [Cardinality::Total(3), Cardinality::Total(11), Cardinality::Columns(vec![5, 1, 3])] {
         for nonnegative in [false, true] {
             for include in [vec![], vec![(12, 0)]] {
                 let sparsity = Sparsity::new(cardinality.clone())
@@ -181,17 +155,9 @@ fn limits_signs_and_rules_are_kept() {
 #[test]
 fn included_rows_are_in_the_support() {
     let smooth = covariance(12, 3);
-    let free = solve(
-        &smooth,
-        2,
-        &Sparsity::new(Cardinality::Columns(vec![3, 3])),
-        QUICK,
-    );
-    let out: Vec<usize> = (0..12)
-        .filter(|&i| free.x.row(i).iter().all(|&v| v == 0.0))
-        .collect();
-    let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 3]))
-        .with_include(vec![(out[0], 0), (out[1], 1)]);
+    let free = solve(&smooth, 2, &Sparsity::new(Cardinality::Columns(vec![3, 3])), QUICK);
+    let out: Vec<usize> = (0..12).filter(|&i| free.x.row(i).iter().all(|&v| v == 0.0)).collect();
+    let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 3])).with_include(vec![(out[0], 0), (out[1], 1)]);
     let found = solve(&smooth, 2, &sparsity, QUICK);
     check(&found, &sparsity, &smooth);
     assert!(found.x[[out[0], 0]] != 0.0 && found.x[[out[1], 1]] != 0.0);
@@ -201,28 +167,17 @@ fn included_rows_are_in_the_support() {
 #[test]
 fn more_work_is_never_worse_and_threads_change_no_bit() {
     let smooth = covariance(30, 11);
-    for cardinality in [
-        Cardinality::Total(17),
-        Cardinality::Columns(vec![4, 4, 4, 4]),
-    ] {
+    for cardinality in [Cardinality::Total(17), Cardinality::Columns(vec![4, 4, 4, 4])] {
         let sparsity = Sparsity::new(cardinality);
         let mut last = f64::INFINITY;
-        for work in [
-            3_000_000,
-            9_000_000,
-            27_000_000,
-            81_000_000,
-            243_000_000,
-            729_000_000,
-        ] {
+        for work in [3_000_000, 9_000_000, 27_000_000, 81_000_000, 243_000_000, 729_000_000] {
             let found = solve(&smooth, 4, &sparsity, work);
             check(&found, &sparsity, &smooth);
             assert!(found.objective <= last);
             last = found.objective;
         }
         let options = Options::default().with_max_work(QUICK);
-        let [one, two] =
-            [1, 3].map(|t| solve_from(&smooth, 4, &sparsity, None, &options, t).unwrap());
+        let [one, two] = [1, 3].map(|t| solve_from(&smooth, 4, &sparsity, None, &options, t).unwrap());
         assert_eq!(one.x, two.x);
     }
 }
@@ -250,20 +205,14 @@ fn groups_of_collinear_features_are_found() {
     let factors = data(100, 12, 2);
     let noise = data(100, n, 3);
     for (size, tolerance) in [(0.0, 1e-12), (1e-4, 1e-6)] {
-        let a = Array2::from_shape_fn((100, n), |(i, j)| {
-            factors[[i, (7 * j) % 12]] + size * noise[[i, j]]
-        });
+        let a = Array2::from_shape_fn((100, n), |(i, j)| factors[[i, (7 * j) % 12]] + size * noise[[i, j]]);
         let norms = a.map_axis(ndarray::Axis(0), |column| column.dot(&column).sqrt());
         let smooth = Quadratic::from_data((&a / &norms).view()).unwrap();
         for cardinality in [Cardinality::Total(15), Cardinality::Columns(vec![5; 3])] {
             let sparsity = Sparsity::new(cardinality);
             let found = solve(&smooth, 3, &sparsity, QUICK);
             check(&found, &sparsity, &smooth);
-            assert!(
-                -2.0 * found.objective >= 15.0 * (1.0 - tolerance),
-                "{}",
-                found.objective
-            );
+            assert!(-2.0 * found.objective >= 15.0 * (1.0 - tolerance), "{}", found.objective);
         }
     }
 }
@@ -303,13 +252,8 @@ fn constant_and_large_matrices() {
         let c = Array2::from_elem((7, 7), -value * scale);
         let smooth = Quadratic::new(c, None, None).unwrap();
         for nonnegative in [false, true] {
-            let sparsity =
-                Sparsity::new(Cardinality::Columns(vec![3, 1, 2])).with_nonnegative(nonnegative);
-            check(
-                &solve(&smooth, 3, &sparsity, 10_000_000),
-                &sparsity,
-                &smooth,
-            );
+            let sparsity = Sparsity::new(Cardinality::Columns(vec![3, 1, 2])).with_nonnegative(nonnegative);
+            check(&solve(&smooth, 3, &sparsity, 10_000_000), &sparsity, &smooth);
         }
     }
 }
@@ -327,46 +271,17 @@ fn what_cannot_be_is_refused() {
         ("cardinality", columns(&[6, 1])),
         ("exclude", columns(&[1, 1]).with_exclude(vec![(5, 0)])),
         ("include", columns(&[1, 1]).with_include(vec![(0, 2)])),
-        (
-            "include",
-            columns(&[1, 1]).with_include(vec![(0, 0), (1, 0)]),
-        ),
-        (
-            "include",
-            columns(&[1, 1])
-                .with_include(vec![(0, 0)])
-                .with_exclude(vec![(0, 0)]),
-        ),
-        (
-            "include",
-            columns(&[2, 2])
-                .with_nonnegative(true)
-                .with_include(vec![(0, 0), (0, 1)]),
-        ),
+        ("include", columns(&[1, 1]).with_include(vec![(0, 0), (1, 0)])),
+        ("include", columns(&[1, 1]).with_include(vec![(0, 0)]).with_exclude(vec![(0, 0)])),
+        ("include", columns(&[2, 2]).with_nonnegative(true).with_include(vec![(0, 0), (0, 1)])),
         // No row is left for column 1; two columns have one row between them; the same by what is included.
         ("cardinality", columns(&[2, 2]).with_exclude(all(0..5, 1))),
-        (
-            "cardinality",
-            columns(&[2, 2]).with_exclude([all(1..5, 0), all(1..5, 1)].concat()),
-        ),
-        (
-            "cardinality",
-            columns(&[1, 1]).with_include(vec![(0, 0), (0, 1)]),
-        ),
-        (
-            "cardinality",
-            Sparsity::new(Cardinality::Total(2)).with_include(vec![(0, 0), (0, 1)]),
-        ),
+        ("cardinality", columns(&[2, 2]).with_exclude([all(1..5, 0), all(1..5, 1)].concat())),
+        ("cardinality", columns(&[1, 1]).with_include(vec![(0, 0), (0, 1)])),
+        ("cardinality", Sparsity::new(Cardinality::Total(2)).with_include(vec![(0, 0), (0, 1)])),
     ];
     for (name, sparsity) in cases {
-        let refused = solve_from(
-            &smooth,
-            2,
-            &sparsity,
-            None,
-            &Options::default().with_max_work(0),
-            1,
-        );
+        let refused = solve_from(&smooth, 2, &sparsity, None, &Options::default().with_max_work(0), 1);
         let message = refused.unwrap_err().to_string();
         assert!(message.contains(name), "{message}, {sparsity:?}");
     }
@@ -387,11 +302,7 @@ struct Impatient(usize);
 impl Monitor for Impatient {
     fn record(&mut self, _: &Record, _: ndarray::ArrayView2<'_, f64>) -> Control {
         self.0 += 1;
-        if self.0 > 1 {
-            Control::Stop
-        } else {
-            Control::Continue
-        }
+        if self.0 > 1 { Control::Stop } else { Control::Continue }
     }
 }
 
@@ -403,8 +314,7 @@ fn limits_targets_and_monitors_end_a_search() {
     let ended = solve_from(&smooth, 3, &sparsity, None, &none, 1).unwrap();
     check(&ended, &sparsity, &smooth);
     assert_eq!(ended.status, Status::MaxTime);
-    let target =
-        Options::default().with_target(0.999 * solve(&smooth, 3, &sparsity, QUICK).objective);
+    let target = Options::default().with_target(0.999 * solve(&smooth, 3, &sparsity, QUICK).objective);
     let reached = solve_from(&smooth, 3, &sparsity, None, &target, 1).unwrap();
     assert_eq!(reached.status, Status::Target);
     assert!(reached.objective <= target.target.unwrap());
@@ -413,13 +323,7 @@ fn limits_targets_and_monitors_end_a_search() {
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
     let problem = problem.with_limit(&limit).unwrap();
     let threads = Threads::serial();
-    let stopped = minimize_auto(
-        &problem,
-        None,
-        &Auto::default(),
-        &threads,
-        &mut Impatient(0),
-    );
+    let stopped = minimize_auto(&problem, None, &Auto::default(), &threads, &mut Impatient(0));
     let stopped = stopped.unwrap().solution;
     check(&stopped, &sparsity, &smooth);
     assert_eq!(stopped.status, Status::Interrupted);
@@ -430,10 +334,7 @@ fn a_certificate_under_a_limit_looks_at_no_pair() {
     let smooth = covariance(12, 3);
     let signature = Signature::stiefel(12);
     let threads = Threads::serial();
-    for limit in [
-        Limit::Entries(Sparsity::new(Cardinality::Total(6))),
-        Limit::Rows(RowSparsity::Count(4)),
-    ] {
+    for limit in [Limit::Entries(Sparsity::new(Cardinality::Total(6))), Limit::Rows(RowSparsity::Count(4))] {
         let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 3).unwrap();
         let problem = problem.with_limit(&limit).unwrap();
         let found = minimize_auto(&problem, None, &Auto::default(), &threads, &mut Unwatched);
@@ -452,15 +353,11 @@ fn solve_rows(smooth: &Quadratic, r: usize, sparsity: RowSparsity, work: u64) ->
     let problem = problem.with_limit(&limit).unwrap();
     let auto = Auto::default().with_options(Options::default().with_max_work(work));
     let threads = Threads::serial();
-    minimize_auto(&problem, None, &auto, &threads, &mut Unwatched)
-        .unwrap()
-        .solution
+    minimize_auto(&problem, None, &auto, &threads, &mut Unwatched).unwrap().solution
 }
 
 fn rows_of(x: &Array2<f64>) -> usize {
-    x.outer_iter()
-        .filter(|row| row.iter().any(|&v| v != 0.0))
-        .count()
+    x.outer_iter().filter(|row| row.iter().any(|&v| v != 0.0)).count()
 }
 
 #[test]
@@ -472,23 +369,14 @@ fn rows_are_the_best_of_all_sets() {
         let mut least = f64::INFINITY;
         for k in r..=n {
             let all = subsets(n, k);
-            let best = all
-                .iter()
-                .map(|rows| smallest(smooth.matrix(), rows, r))
-                .fold(f64::INFINITY, f64::min);
+            let best = all.iter().map(|rows| smallest(smooth.matrix(), rows, r)).fold(f64::INFINITY, f64::min);
             least = least.min(best + lambda * k as f64);
             let found = solve_rows(&smooth, r, RowSparsity::Count(k), 30_000_000);
-            assert!(
-                (found.objective - best).abs() <= 1e-12 * best.abs(),
-                "{seed}, {k}"
-            );
+            assert!((found.objective - best).abs() <= 1e-12 * best.abs(), "{seed}, {k}");
             assert!(rows_of(&found.x) <= k && found.feasibility < 1e-12);
         }
         let found = solve_rows(&smooth, r, RowSparsity::Penalty(lambda), 60_000_000);
-        assert!(
-            (found.objective - least).abs() <= 1e-12 * least.abs(),
-            "{seed}"
-        );
+        assert!((found.objective - least).abs() <= 1e-12 * least.abs(), "{seed}");
         let penalty = lambda * rows_of(&found.x) as f64;
         assert!((found.penalty_value - penalty).abs() <= 1e-12 * penalty);
         assert!((found.objective - found.smooth_value - penalty).abs() <= 1e-12 * penalty);
@@ -506,12 +394,9 @@ fn rows_with_more_work_are_never_worse() {
     }
     let signature = Signature::stiefel(60);
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 4).unwrap();
-    for sparsity in [
-        RowSparsity::Count(3),
-        RowSparsity::Count(61),
-        RowSparsity::Penalty(-1.0),
-        RowSparsity::Penalty(f64::NAN),
-    ] {
+    for sparsity in
+        [RowSparsity::Count(3), RowSparsity::Count(61), RowSparsity::Penalty(-1.0), RowSparsity::Penalty(f64::NAN)]
+    {
         assert!(problem.with_limit(&Limit::Rows(sparsity)).is_err());
     }
 }
@@ -539,16 +424,8 @@ fn a_search_within_a_proof_leaves_useless_rows_out() {
             Ok(minimize_auto(&problem, x0, &auto, &threads, monitor)?.solution)
         };
         let form = (&smooth as &dyn QuadraticForm, r);
-        let (found, bound) = minimize_proved(
-            form,
-            &restriction,
-            0.0,
-            &options,
-            &threads,
-            &mut Unwatched,
-            search,
-        )
-        .unwrap();
+        let (found, bound) =
+            minimize_proved(form, &restriction, 0.0, &options, &threads, &mut Unwatched, search).unwrap();
         assert!(found.objective >= bound.value - 1e-12);
         assert!(told[0].is_empty());
         for &i in told.iter().flatten() {
@@ -558,8 +435,5 @@ fn a_search_within_a_proof_leaves_useless_rows_out() {
     }
     assert!(most > 0);
     let kept = Sparsity::new(Cardinality::Total(3)).with_include(vec![(1, 0)]);
-    assert_eq!(
-        kept.without_rows(&[0, 1], 2).exclude,
-        [(0, 0), (0, 1), (1, 1)]
-    );
+    assert_eq!(kept.without_rows(&[0, 1], 2).exclude, [(0, 0), (0, 1), (1, 1)]);
 }

@@ -14,9 +14,8 @@ use orthobcd::heuristic::{Heuristic, Prior, Profile, Task};
 use orthobcd::penalty::Penalty;
 use orthobcd::search::minimize_with;
 use orthobcd::{
-    Auto, Cardinality, Checkpoint, Control, Error, Limit, Monitor, Options, Problem, Quadratic,
-    Result, RowSparsity, Signature, Solution, Sparsity, Stages, Threads, Unwatched, follow_path,
-    minimize_auto, start,
+    Auto, Cardinality, Checkpoint, Control, Error, Limit, Monitor, Options, Problem, Quadratic, Result, RowSparsity,
+    Signature, Solution, Sparsity, Stages, Threads, Unwatched, follow_path, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -89,14 +88,7 @@ fn ends_alike(name: &str, problem: &Problem<'_>, solve: Solve<'_>) {
     let scratch = Scratch::new(name);
     let path = scratch.file();
     let mut killed = 0;
-    for (moment, stops) in [
-        (1, false),
-        (2, false),
-        (4, true),
-        (7, false),
-        (12, false),
-        (20, true),
-    ] {
+    for (moment, stops) in [(1, false), (2, false), (4, true), (7, false), (12, false), (20, true)] {
         let ended = continued(solve, problem, (&path, 1 + moment % 2), (moment, stops));
         killed += usize::from(ended.is_none());
         let resumed = continued(solve, problem, (&path, 2), (usize::MAX, false)).unwrap();
@@ -209,14 +201,7 @@ fn limits_and_paths_end_alike() {
     let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
     let solve = |monitor: &mut dyn Monitor, threads: &Threads| {
-        let path = follow_path(
-            &problem,
-            None,
-            &Stages::default(),
-            &options,
-            threads,
-            monitor,
-        );
+        let path = follow_path(&problem, None, &Stages::default(), &options, threads, monitor);
         path.map(|path| path.solution)
     };
     let scratch = Scratch::new("path");
@@ -234,10 +219,7 @@ fn an_interrupted_search_keeps_its_point_and_its_time() {
     let (penalty, signature) = (Penalty::l1(3.0), Signature::stiefel(40));
     let problem = Problem::new(&smooth, &penalty, &signature, 4).unwrap();
     for work in [None, Some(50_000_000_000)] {
-        let options = Options::default()
-            .with_max_time(LIMIT)
-            .with_max_work(work)
-            .with_effort(f64::INFINITY);
+        let options = Options::default().with_max_time(LIMIT).with_max_work(work).with_effort(f64::INFINITY);
         let auto = Auto::default().with_options(options);
         let solve = |monitor: &mut dyn Monitor, threads: &Threads| {
             minimize_auto(&problem, None, &auto, threads, monitor).map(|found| found.solution)
@@ -268,10 +250,7 @@ fn files_of_other_solves_and_damaged_ones_are_refused() {
     let path = scratch.file();
     let begin = |smooth: &Quadratic, penalty: &Penalty, r: usize, seed: usize| {
         let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
-        let settings = [
-            ("penalty", penalty.value(Array2::ones((40, r)).view())),
-            ("seed", seed as f64),
-        ];
+        let settings = [("penalty", penalty.value(Array2::ones((40, r)).view())), ("seed", seed as f64)];
         Checkpoint::open(&path, 60.0)?.begin(&problem, &settings, &threads)
     };
     begin(&smooth, &penalty, 4, 0).unwrap();
@@ -287,10 +266,7 @@ fn files_of_other_solves_and_damaged_ones_are_refused() {
         let smooth = Quadratic::from_data(data.view()).unwrap();
         assert!(said(begin(&smooth, &penalty, 4, 0)).contains("is of other data"));
     }
-    assert!(
-        said(begin(&smooth, &penalty, 3, 0))
-            .contains("of shape (40, 4); this one has shape (40, 3)")
-    );
+    assert!(said(begin(&smooth, &penalty, 3, 0)).contains("of shape (40, 4); this one has shape (40, 3)"));
     assert!(said(begin(&smooth, &penalty, 4, 1)).contains("another seed: 0; this one has 1"));
     assert!(said(begin(&smooth, &Penalty::l1(2.0), 4, 0)).contains("another penalty"));
     let bytes = fs::read(&path).unwrap();
@@ -299,10 +275,7 @@ fn files_of_other_solves_and_damaged_ones_are_refused() {
         damaged[at] ^= 1 << (at % 8);
         fs::write(&path, &damaged).unwrap();
         let message = said(begin(&smooth, &penalty, 4, 0));
-        assert!(
-            message.contains("is damaged") || message.contains("no checkpoint"),
-            "{message}"
-        );
+        assert!(message.contains("is damaged") || message.contains("no checkpoint"), "{message}");
         fs::write(&path, &bytes[..at]).unwrap();
         said(begin(&smooth, &penalty, 4, 0));
     }

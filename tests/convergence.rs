@@ -10,8 +10,8 @@ use orthobcd::objective::Moved;
 use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{
-    Curvature, Objective, Options, Problem, Quadratic, QuadraticForm, Side, Signature, Solution,
-    Status, Threads, Unwatched, Update, WorkingSet, certify, linalg, minimize, start,
+    Curvature, Objective, Options, Problem, Quadratic, QuadraticForm, Side, Signature, Solution, Status, Threads,
+    Unwatched, Update, WorkingSet, certify, linalg, minimize, start,
 };
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
@@ -27,20 +27,11 @@ fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
 /// C of an indefinite problem, or of PCA.
 fn matrix(n: usize, seed: u64) -> Array2<f64> {
     let a = gauss(seed, n, n);
-    let c = if seed.is_multiple_of(2) {
-        -a.t().dot(&a)
-    } else {
-        &a + &a.t()
-    };
+    let c = if seed.is_multiple_of(2) { -a.t().dot(&a) } else { &a + &a.t() };
     (&c + &c.t()) * 0.5
 }
 
-fn solve(
-    smooth: &dyn Objective,
-    penalty: &Penalty,
-    x0: Array2<f64>,
-    options: &Options,
-) -> Solution {
+fn solve(smooth: &dyn Objective, penalty: &Penalty, x0: Array2<f64>, options: &Options) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     minimize(&problem, x0, options, &Threads::serial(), &mut Unwatched).unwrap()
@@ -72,21 +63,14 @@ fn all_rest(seed: u64, options: &Options) {
     rests(&smooth, &Penalty::NONE, random(), options);
     rests(&smooth, &Penalty::l0(0.7), random(), options);
     rests(&smooth, &Penalty::l1(0.7), random(), options);
-    rests(
-        &smooth,
-        &Penalty::NONNEGATIVE,
-        start::partition(n, r, seed),
-        options,
-    );
+    rests(&smooth, &Penalty::NONNEGATIVE, start::partition(n, r, seed), options);
 }
 
 #[test]
 fn converged_after_sampled_rules_means_that_no_pair_is_left() {
     for working_set in [WorkingSet::Random, WorkingSet::WssSv, WorkingSet::WssOr] {
         for seed in 0..200 {
-            let options = Options::default()
-                .with_working_set(working_set.clone())
-                .with_seed(seed);
+            let options = Options::default().with_working_set(working_set.clone()).with_seed(seed);
             all_rest(seed, &options);
         }
     }
@@ -99,19 +83,9 @@ fn converged_after_any_other_option_means_that_no_pair_is_left() {
         default.clone(),
         default.clone().with_working_set(WorkingSet::Cyclic),
         default.clone().with_update(Update::Jacobi),
-        default
-            .clone()
-            .with_working_set(WorkingSet::Cyclic)
-            .with_block_size(4),
-        default
-            .clone()
-            .with_working_set(WorkingSet::Random)
-            .with_block_size(4),
-        default
-            .clone()
-            .with_working_set(WorkingSet::WssOr)
-            .with_block_size(3)
-            .with_scored_pairs(usize::MAX),
+        default.clone().with_working_set(WorkingSet::Cyclic).with_block_size(4),
+        default.clone().with_working_set(WorkingSet::Random).with_block_size(4),
+        default.clone().with_working_set(WorkingSet::WssOr).with_block_size(3).with_scored_pairs(usize::MAX),
         default.clone().with_curvature(Curvature::Scalar),
         default.clone().with_proximal(0.5),
         default.with_tol(1e-4).with_tile(4),
@@ -155,16 +129,11 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
             ) {
                 let problem = Problem::new(smooth, penalty, signature, x0.ncols()).unwrap();
                 let threads = Threads::serial();
-                let solution =
-                    minimize(&problem, x0.clone(), options, &threads, &mut Unwatched).unwrap();
+                let solution = minimize(&problem, x0.clone(), options, &threads, &mut Unwatched).unwrap();
                 assert_eq!(solution.status, Status::Converged);
                 let rows = row_gap(&problem, solution.x.view(), &threads).decrease;
                 let certificate = certify(&problem, solution.x.view(), &threads).unwrap();
-                let gap = if options.side == Side::Rows {
-                    rows
-                } else {
-                    certificate.block2_gap
-                };
+                let gap = if options.side == Side::Rows { rows } else { certificate.block2_gap };
                 assert!(
                     gap <= options.tol * certificate.magnitude,
                     "{options:?}: {gap:e} of {:e}",
@@ -181,23 +150,18 @@ fn converged_with_mixed_signs_means_that_no_pair_is_left() {
 /// The rules, each for a few sweeps.
 fn rules() -> Vec<Options> {
     let few = Options::default().with_max_sweeps(4);
-    let mut rules: Vec<Options> = [
-        WorkingSet::Tiled,
-        WorkingSet::Cyclic,
-        WorkingSet::Random,
-        WorkingSet::WssSv,
-        WorkingSet::WssOr,
-    ]
-    .into_iter()
-    .map(|working_set| {
-        let rule = few.clone().with_working_set(working_set);
-        match rule.working_set {
-            // Where pairs are at rest, rounding decides the order of the scores: some forty pairs.
-            WorkingSet::WssSv | WorkingSet::WssOr => rule.with_max_work(150_000),
-            _ => rule.with_max_sweeps(2),
-        }
-    })
-    .collect();
+    let mut rules: Vec<Options> =
+        [WorkingSet::Tiled, WorkingSet::Cyclic, WorkingSet::Random, WorkingSet::WssSv, WorkingSet::WssOr]
+            .into_iter()
+            .map(|working_set| {
+                let rule = few.clone().with_working_set(working_set);
+                match rule.working_set {
+                    // Where pairs are at rest, rounding decides the order of the scores: some forty pairs.
+                    WorkingSet::WssSv | WorkingSet::WssOr => rule.with_max_work(150_000),
+                    _ => rule.with_max_sweeps(2),
+                }
+            })
+            .collect();
     rules.push(few.clone().with_update(Update::Jacobi));
     rules.push(few.clone().with_curvature(Curvature::Scalar));
     rules.push(few.clone().with_side(Side::Both));
@@ -208,9 +172,8 @@ fn rules() -> Vec<Options> {
 /// The supports of the columns in some order: exchanging columns changes neither f nor h. Rounding
 /// may decide whether an entry that ℓ1 puts at its kink is 0 or of its own size.
 fn pattern(x: &Array2<f64>) -> Vec<Vec<bool>> {
-    let mut columns: Vec<Vec<bool>> = (x.columns().into_iter())
-        .map(|column| column.iter().map(|&v: &f64| v.abs() > 1e-7).collect())
-        .collect();
+    let mut columns: Vec<Vec<bool>> =
+        (x.columns().into_iter()).map(|column| column.iter().map(|&v: &f64| v.abs() > 1e-7).collect()).collect();
     columns.sort();
     columns
 }
@@ -366,11 +329,7 @@ struct Seen {
 
 impl Observer for Vec<Seen> {
     fn filled(&mut self, rows: &[usize], x: &Array2<f64>) {
-        self.push(Seen {
-            rows: rows.to_vec(),
-            x: x.clone(),
-            after: x.clone(),
-        });
+        self.push(Seen { rows: rows.to_vec(), x: x.clone(), after: x.clone() });
     }
 
     fn moved(&mut self, moved: &Moved<'_>, _x: &Array2<f64>) {
@@ -380,12 +339,7 @@ impl Observer for Vec<Seen> {
     }
 }
 
-fn spied(
-    c: Array2<f64>,
-    penalty: &Penalty,
-    x0: Array2<f64>,
-    options: &Options,
-) -> (Quadratic<'static>, Vec<Seen>) {
+fn spied(c: Array2<f64>, penalty: &Penalty, x0: Array2<f64>, options: &Options) -> (Quadratic<'static>, Vec<Seen>) {
     let smooth = Observed::new(Quadratic::new(c, None, None).unwrap(), Vec::new());
     solve(&smooth, penalty, x0, options);
     smooth.into_parts()
@@ -413,10 +367,7 @@ fn the_proximal_term_gives_the_decrease_that_it_promises() {
         for step in &seen {
             let moved = (&step.after - &step.x).iter().map(|v| v * v).sum::<f64>();
             let decrease = value(&step.x) - value(&step.after);
-            assert!(
-                decrease >= 0.5 * alpha * kappa * moved - 1e-12 * kappa,
-                "{decrease:e} for {moved:e}"
-            );
+            assert!(decrease >= 0.5 * alpha * kappa * moved - 1e-12 * kappa, "{decrease:e} for {moved:e}");
             moves += usize::from(moved > 0.0);
         }
         moves
@@ -431,12 +382,7 @@ fn the_proximal_term_gives_the_decrease_that_it_promises() {
             let l0 = Penalty::l0(factor);
             moves += check(&c, &l0, random(), seed);
             moves += check(&c, &Penalty::l1(factor), random(), seed);
-            moves += check(
-                &c,
-                &Penalty::NONNEGATIVE,
-                start::partition(n, r, seed),
-                seed,
-            );
+            moves += check(&c, &Penalty::NONNEGATIVE, start::partition(n, r, seed), seed);
         }
     }
     assert!(moves > 1000, "{moves}");
@@ -459,14 +405,10 @@ fn chosen(left: &mut Vec<(usize, usize)>, k: usize) -> Vec<usize> {
 
 /// All pairs in decreasing order of score; none where rounding would decide.
 fn ranked(score: impl Fn(usize, usize) -> f64, n: usize) -> Option<Vec<(usize, usize)>> {
-    let mut pairs: Vec<(f64, usize, usize)> = (0..n)
-        .flat_map(|i| (i + 1..n).map(move |j| (i, j)))
-        .map(|(i, j)| (score(i, j), i, j))
-        .collect();
+    let mut pairs: Vec<(f64, usize, usize)> =
+        (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| (score(i, j), i, j)).collect();
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let apart = pairs
-        .windows(2)
-        .all(|w| w[0].0 - w[1].0 > 1e-9 * pairs[0].0);
+    let apart = pairs.windows(2).all(|w| w[0].0 - w[1].0 > 1e-9 * pairs[0].0);
     apart.then(|| pairs.into_iter().map(|(_, i, j)| (i, j)).collect())
 }
 
@@ -500,8 +442,7 @@ Options::default().with_working_set(working_set.clone()).with_block_size(k).with
             }
             let gamma = c.dot(&step.x) + step.x.mapv(&subgradient);
             let skew = step.x.dot(&gamma.t()) - gamma.dot(&step.x.t());
-            let t =
-                (&gamma - &(&step.x * lipschitz)).dot(&step.x.t()) - Array2::<f64>::eye(n) * alpha;
+            let t = (&gamma - &(&step.x * lipschitz)).dot(&step.x.t()) - Array2::<f64>::eye(n) * alpha;
             let score = |i: usize, j: usize| {
                 if *working_set == WorkingSet::WssSv {
                     return skew[[i, j]].abs();
@@ -567,10 +508,8 @@ fn rules_of_single_pairs_move_single_pairs_until_convergence() {
             let mut passes = 0;
             for seed in 0..6 {
                 let n = 12;
-                let options = Options::default()
-                    .with_working_set(rule.clone())
-                    .with_curvature(curvature)
-                    .with_seed(seed);
+                let options =
+                    Options::default().with_working_set(rule.clone()).with_curvature(curvature).with_seed(seed);
                 for penalty in [Penalty::NONE, Penalty::l0(0.7), Penalty::l1(0.7)] {
                     let x0 = start::random(n, 3, seed);
                     let (_, seen) = spied(matrix(n, seed), &penalty, x0, &options);

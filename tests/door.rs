@@ -6,17 +6,14 @@ use orthobcd::penalty::Penalty;
 use orthobcd::search::{top_diagonal, varimax};
 use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
 use orthobcd::{
-    Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic,
-    QuadraticForm, Signature, SparseColumns, Threads, Unwatched, basis_factorization, certificate,
-    certify, connecting_factorization, constraint, drift, linalg, minimize, minimize_auto,
-    project_onto_pattern, start,
+    Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic, QuadraticForm, Signature,
+    SparseColumns, Threads, Unwatched, basis_factorization, certificate, certify, connecting_factorization, constraint,
+    drift, linalg, minimize, minimize_auto, project_onto_pattern, start,
 };
 
 fn matrix(n: usize, r: usize, seed: u64) -> Array2<f64> {
     // Entries of a square orthogonal matrix: as good as any.
-    start::random(n.max(r), n.max(r), seed)
-        .slice(ndarray::s![..n, ..r])
-        .to_owned()
+    start::random(n.max(r), n.max(r), seed).slice(ndarray::s![..n, ..r]).to_owned()
 }
 
 fn symmetric(n: usize) -> Array2<f64> {
@@ -50,10 +47,7 @@ fn broken_sparse_columns_are_refused() {
         (4, vec![0, 1, 2, 3], vec![0, 1, 3], vec![1e-160; 3]),
     ] {
         let answer = build(samples, &starts, &indices, &values);
-        assert!(
-            answer.is_err(),
-            "{samples} {starts:?} {indices:?} {values:?}"
-        );
+        assert!(answer.is_err(), "{samples} {starts:?} {indices:?} {values:?}");
     }
 }
 
@@ -63,16 +57,7 @@ fn one_entry_that_differs_from_its_mirror_image_is_seen() {
     let n = 130;
     let c = symmetric(n);
     assert!(Quadratic::new(c.view(), None, None).is_ok());
-    for (i, j) in [
-        (0, 1),
-        (1, 0),
-        (63, 64),
-        (64, 63),
-        (5, 129),
-        (129, 5),
-        (128, 129),
-        (129, 128),
-    ] {
+    for (i, j) in [(0, 1), (1, 0), (63, 64), (64, 63), (5, 129), (129, 5), (128, 129), (129, 128)] {
         let mut c = c.clone();
         c[[i, j]] += 1e-15;
         assert!(Quadratic::new(c, None, None).is_err(), "{i} {j}");
@@ -85,33 +70,18 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
     let linear = matrix(5, 2, 1);
     for size in [1e-300, 1e-130, 1e130, 1e300, f64::INFINITY, f64::NAN] {
         assert!(Quadratic::new(&c * size, None, None).is_err(), "C {size}");
-        assert!(
-            Quadratic::from_data(linear.mapv(|v| v * size).view()).is_err(),
-            "A {size}"
-        );
-        assert!(
-            DenseColumns::new(linear.mapv(|v| v * size).view()).is_err(),
-            "A {size}"
-        );
+        assert!(Quadratic::from_data(linear.mapv(|v| v * size).view()).is_err(), "A {size}");
+        assert!(DenseColumns::new(linear.mapv(|v| v * size).view()).is_err(), "A {size}");
         let raw = DenseColumns::from_transposed(linear.mapv(|v| v * size));
         assert!(raw.is_err(), "A {size}");
         let data = DenseColumns::new(linear.view()).unwrap();
-        assert!(
-            GramQuadratic::new(data, size, None).is_err(),
-            "scale {size}"
-        );
+        assert!(GramQuadratic::new(data, size, None).is_err(), "scale {size}");
     }
     for size in [1e130, 1e300, f64::INFINITY, f64::NAN] {
         let scaled = linear.mapv(|v| v * size);
-        assert!(
-            Quadratic::new(c.clone(), Some(scaled), None).is_err(),
-            "linear {size}"
-        );
+        assert!(Quadratic::new(c.clone(), Some(scaled), None).is_err(), "linear {size}");
         let metric = Array2::eye(2) * size;
-        assert!(
-            Quadratic::new(c.clone(), None, Some(metric)).is_err(),
-            "D {size}"
-        );
+        assert!(Quadratic::new(c.clone(), None, Some(metric)).is_err(), "D {size}");
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         let signature = Signature::stiefel(5);
         let weighed = |penalty| Problem::new(&smooth, &penalty, &signature, 2).is_err();
@@ -123,21 +93,10 @@ fn sizes_whose_products_overflow_or_vanish_are_refused() {
         assert!(weighed(Penalty::l0(weights)));
     }
     // Products of weights that small are lost, and slow.
-    let (smooth, signature) = (
-        Quadratic::new(c.clone(), None, None).unwrap(),
-        Signature::stiefel(5),
-    );
-    for (lambda, allowed) in [
-        (0.0, true),
-        (1e-120, true),
-        (9e-121, false),
-        (1e-320, false),
-    ] {
+    let (smooth, signature) = (Quadratic::new(c.clone(), None, None).unwrap(), Signature::stiefel(5));
+    for (lambda, allowed) in [(0.0, true), (1e-120, true), (9e-121, false), (1e-320, false)] {
         let penalty = Penalty::l0(lambda);
-        assert_eq!(
-            Problem::new(&smooth, &penalty, &signature, 2).is_ok(),
-            allowed
-        );
+        assert_eq!(Problem::new(&smooth, &penalty, &signature, 2).is_ok(), allowed);
     }
     // What is documented is accepted, and valued.
     let x = start::random(5, 2, 0);
@@ -192,8 +151,7 @@ fn starts_of_every_shape() {
 fn is_feasible(n: usize, r: usize, nonnegative: bool) -> bool {
     let x = matrix(n, r, 2);
     let gap = drift(x.view(), &Signature::stiefel(n), Array2::eye(r).view());
-    gap <= start::START_TOLERANCE * (r as f64).sqrt()
-        && !(nonnegative && x.iter().any(|v| *v < 0.0))
+    gap <= start::START_TOLERANCE * (r as f64).sqrt() && !(nonnegative && x.iter().any(|v| *v < 0.0))
 }
 
 #[test]
@@ -211,10 +169,7 @@ fn shapes_that_do_not_fit_are_answered() {
                 assert_eq!(project_onto_pattern(&x, signature, wrong.view()), x);
                 certificate::stationarity(x.view(), x.view(), signature);
                 assert!(certificate::stationarity(x.view(), wrong.view(), signature).is_nan());
-                assert!(
-                    certificate::criticality(&Penalty::NONE, x.view(), wrong.view(), signature)
-                        .is_nan()
-                );
+                assert!(certificate::criticality(&Penalty::NONE, x.view(), wrong.view(), signature).is_nan());
                 let answer = start::hyperbolic_cs(x.view(), signature);
                 assert!(answer.is_err() || (n, r) == (signature.len(), signature.len()));
             }
@@ -229,22 +184,12 @@ fn shapes_that_do_not_fit_are_answered() {
             let _ = connecting_factorization(x.view(), x.view());
             let _ = connecting_factorization(x.view(), matrix(n, r + 1, 0).view());
             let mut moved = x.clone();
-            Factor {
-                i: 1,
-                j: 7,
-                v: [[0.0, 1.0], [1.0, 0.0]],
-            }
-            .apply(&mut moved);
+            Factor { i: 1, j: 7, v: [[0.0, 1.0], [1.0, 0.0]] }.apply(&mut moved);
             assert_eq!(moved, x);
         }
     }
     let nan = Array2::from_elem((3, 3), f64::NAN);
-    assert!(
-        linalg::symmetric_eigen(nan.view())
-            .0
-            .iter()
-            .all(|v| v.is_nan())
-    );
+    assert!(linalg::symmetric_eigen(nan.view()).0.iter().all(|v| v.is_nan()));
     assert!(linalg::svd(nan.view()).1.iter().all(|v| v.is_nan()));
     linalg::orthonormal_factor(nan.view());
     linalg::complete_basis(nan.view());
@@ -271,12 +216,7 @@ fn solves_refuse_bad_starts() {
     let flat = Signature::stiefel(4);
     let nan = Array2::from_elem((4, 2), f64::NAN);
     with(&Penalty::NONNEGATIVE, &flat, 2, |problem| {
-        for x0 in [
-            -start::identity(4, 2),
-            nan.clone(),
-            matrix(3, 2, 0),
-            matrix(4, 3, 0),
-        ] {
+        for x0 in [-start::identity(4, 2), nan.clone(), matrix(3, 2, 0), matrix(4, 3, 0)] {
             let solved = minimize(problem, x0.clone(), &options, &threads, &mut Unwatched);
             assert!(solved.is_err(), "{x0}");
             let auto = Auto::default();
@@ -286,9 +226,7 @@ fn solves_refuse_bad_starts() {
             assert!(x0.dim() == (4, 2) || certify(problem, x0.view(), &threads).is_err());
             let gap = certificate::row_gap(problem, x0.view(), &threads);
             assert!(x0.dim() == (4, 2) || gap.decrease.is_nan());
-            assert!(
-                x0.dim() == (4, 2) || certificate::column_gap(problem, &x0, &threads).is_none()
-            );
+            assert!(x0.dim() == (4, 2) || certificate::column_gap(problem, &x0, &threads).is_none());
         }
     });
     let smooth = Quadratic::new(symmetric(4), None, None).unwrap();
@@ -313,15 +251,8 @@ fn sums_over_data_rows() {
     let signature = Signature::stiefel(3);
     let options = FiniteSumOptions::default();
     let threads = Threads::serial();
-    let solved = minimize_finite_sum(
-        &sum,
-        &Penalty::NONNEGATIVE,
-        &signature,
-        negative,
-        &options,
-        &threads,
-        &mut Unwatched,
-    );
+    let solved =
+        minimize_finite_sum(&sum, &Penalty::NONNEGATIVE, &signature, negative, &options, &threads, &mut Unwatched);
     assert!(solved.is_err());
 }
 
@@ -393,10 +324,7 @@ fn large_means_cancel_nothing() {
             assert!((value - c[[k, k]]).abs() < 1e-12 * size);
         }
         let whole = smooth.apply(Array2::eye(n).view(), &threads);
-        assert!(
-            (&whole - &c).iter().all(|v| v.abs() < 1e-7 * size),
-            "{whole} {c}"
-        );
+        assert!((&whole - &c).iter().all(|v| v.abs() < 1e-7 * size), "{whole} {c}");
         let x = start::random(n, 3, 5);
         let value = -0.5 * exact.dot(&x).iter().map(|v| v * v).sum::<f64>();
         assert!((smooth.value(x.view(), &threads) - value).abs() < 1e-12 * value.abs());
@@ -407,11 +335,6 @@ fn large_means_cancel_nothing() {
         };
         let value = -0.5 * exact.dot(&solution.x).iter().map(|v| v * v).sum::<f64>();
         assert!((solution.smooth_value - value).abs() < 1e-12 * value.abs());
-        assert!(
-            solution
-                .history
-                .windows(2)
-                .all(|w| w[1].objective <= w[0].objective)
-        );
+        assert!(solution.history.windows(2).all(|w| w[1].objective <= w[0].objective));
     }
 }

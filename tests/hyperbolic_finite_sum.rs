@@ -3,9 +3,7 @@
 mod common;
 
 use ndarray::{Array1, Array2};
-use orthobcd::finite_sum::{
-    FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum,
-};
+use orthobcd::finite_sum::{FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum};
 use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::{Signature, Status, Threads, Unwatched};
@@ -32,14 +30,7 @@ fn members(n: usize, samples: usize, seed: u64) -> Vec<Box<dyn FiniteSum>> {
     let labels = Array1::from_shape_fn(samples, |_| if rng.random_bool(0.5) { 1.0 } else { -1.0 });
     vec![
         Box::new(SampledGram::new(gauss(&mut rng, samples, n), 2.0).unwrap()),
-        Box::new(
-            Logistic::new(
-                gauss(&mut rng, samples, n),
-                gauss(&mut rng, samples, n),
-                labels,
-            )
-            .unwrap(),
-        ),
+        Box::new(Logistic::new(gauss(&mut rng, samples, n), gauss(&mut rng, samples, n), labels).unwrap()),
     ]
 }
 
@@ -65,9 +56,8 @@ fn gradients_are_those_of_the_value() {
         let slope = (&gradient * &direction).sum();
         assert!(((ahead - behind) / (2.0 * h) - slope).abs() < 1e-6 * (1.0 + slope.abs()));
         // The mean of the components' gradients is the gradient.
-        let mean = all.iter().fold(Array2::<f64>::zeros((5, 5)), |acc, &i| {
-            acc + sum.batch_gradient(x.view(), &[i]) / 12.0
-        });
+        let mean =
+            all.iter().fold(Array2::<f64>::zeros((5, 5)), |acc, &i| acc + sum.batch_gradient(x.view(), &[i]) / 12.0);
         assert!(norm2(&(&mean - &gradient)) < 1e-24 * norm2(&gradient));
     }
 }
@@ -82,9 +72,7 @@ fn curvature_bounds_the_hessian() {
                 let x = gauss(&mut rng, 6, 6) * scale;
                 let step = gauss(&mut rng, 6, 6) * scale;
                 let gradient = sum.batch_gradient(x.view(), &all);
-                let bound = sum.value(x.view())
-                    + (&gradient * &step).sum()
-                    + 0.5 * sum.curvature() * norm2(&step);
+                let bound = sum.value(x.view()) + (&gradient * &step).sum() + 0.5 * sum.curvature() * norm2(&step);
                 assert!(sum.value((&x + &step).view()) <= bound * (1.0 + 1e-12) + 1e-12);
             }
         }
@@ -98,11 +86,7 @@ fn mean_square_curvature_bounds_the_components() {
         for _ in 0..50 {
             let (x, y) = (gauss(&mut rng, 6, 6), gauss(&mut rng, 6, 6));
             let mean = (0..40)
-                .map(|i| {
-                    norm2(
-                        &(sum.batch_gradient(x.view(), &[i]) - sum.batch_gradient(y.view(), &[i])),
-                    )
-                })
+                .map(|i| norm2(&(sum.batch_gradient(x.view(), &[i]) - sum.batch_gradient(y.view(), &[i]))))
                 .sum::<f64>()
                 / 40.0;
             let bound = sum.mean_square_curvature().powi(2) * norm2(&(&x - &y));
@@ -153,10 +137,7 @@ fn variance_recursion_holds() {
         let (b, small, p) = (10, 4, 0.3);
         let spread = |g: &dyn Fn(usize) -> Array2<f64>| {
             let parts: Vec<Array2<f64>> = all.iter().map(|&i| g(i)).collect();
-            let mean = parts
-                .iter()
-                .fold(Array2::<f64>::zeros((4, 4)), |a, g| a + g)
-                / N as f64;
+            let mean = parts.iter().fold(Array2::<f64>::zeros((4, 4)), |a, g| a + g) / N as f64;
             parts.iter().map(|g| norm2(&(g - &mean))).sum::<f64>() / N as f64
         };
         let factor = |size: usize| (N - size) as f64 / (size as f64 * (N - 1) as f64);
@@ -165,9 +146,7 @@ fn variance_recursion_holds() {
         for t in 1..points.len() {
             let sigma2 = spread(&|i| at(&points[t], i));
             let delta2 = spread(&|i| at(&points[t], i) - at(&points[t - 1], i));
-            expected.push(
-                p * factor(b) * sigma2 + (1.0 - p) * (expected[t - 1] + factor(small) * delta2),
-            );
+            expected.push(p * factor(b) * sigma2 + (1.0 - p) * (expected[t - 1] + factor(small) * delta2));
         }
         let trials = 20_000;
         let mut measured = vec![0.0; points.len()];
@@ -191,20 +170,11 @@ fn full_batches_are_monotone_and_feasible() {
     let signature = mixed(9, 5);
     for sum in members(9, 50, 9) {
         let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-        let options = FiniteSumOptions::default()
-            .with_probability(1.0)
-            .with_check_every(1)
-            .with_max_evaluations(50 * 300);
-        let run = minimize_finite_sum(
-            &*sum,
-            &Penalty::NONE,
-            &signature,
-            x0,
-            &options,
-            &Threads::serial(),
-            &mut Unwatched,
-        )
-        .unwrap();
+        let options =
+            FiniteSumOptions::default().with_probability(1.0).with_check_every(1).with_max_evaluations(50 * 300);
+        let run =
+            minimize_finite_sum(&*sum, &Penalty::NONE, &signature, x0, &options, &Threads::serial(), &mut Unwatched)
+                .unwrap();
         let solution = run.solution;
         let values: Vec<f64> = solution.history.iter().map(|r| r.objective).collect();
         assert!(values.windows(2).all(|w| w[1] <= w[0] * (1.0 + 1e-14)));
@@ -250,17 +220,9 @@ fn variance_reduction_saves_component_gradients() {
         .with_check_every(1)
         .with_max_evaluations(100 * samples as u64);
     let solve = |options: &FiniteSumOptions| {
-        minimize_finite_sum(
-            &sum,
-            &Penalty::NONE,
-            &signature,
-            x0.clone(),
-            options,
-            &Threads::serial(),
-            &mut Unwatched,
-        )
-        .unwrap()
-        .solution
+        minimize_finite_sum(&sum, &Penalty::NONE, &signature, x0.clone(), options, &Threads::serial(), &mut Unwatched)
+            .unwrap()
+            .solution
     };
     let reference = solve(&full);
     let reduced = solve(

@@ -5,8 +5,7 @@ mod common;
 
 use ndarray::Array2;
 use orthobcd::pair::{
-    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS,
-    Scratch, Sym2,
+    BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS, Scratch, Sym2,
 };
 use orthobcd::penalty::{Penalty, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
@@ -57,11 +56,7 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
             // M nearly singular along (1, ±1): p + q or p − q → 0.
             let sign = if rng.random_bool(0.5) { 1.0 } else { -1.0 };
             let small = 10f64.powf(rng.random_range(-9.0..-1.0));
-            m = Sym2 {
-                d0: 1.0 + small,
-                d1: 1.0 + small,
-                o: sign,
-            };
+            m = Sym2 { d0: 1.0 + small, d1: 1.0 + small, o: sign };
         }
         2 => {
             // A minimum far out: boost an ordinary instance away.
@@ -103,13 +98,7 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Instance {
     if nonnegative {
         x.iter_mut().chain(y.iter_mut()).for_each(|v| *v = v.abs());
     }
-    Instance {
-        x,
-        y,
-        g,
-        m,
-        proximal,
-    }
+    Instance { x, y, g, m, proximal }
 }
 
 impl Instance {
@@ -135,9 +124,7 @@ impl Instance {
             let terms = [
                 self.g[0][k] * d[0],
                 self.g[1][k] * d[1],
-                0.5 * self.m.d0 * d[0] * d[0]
-                    + 0.5 * self.m.d1 * d[1] * d[1]
-                    + self.m.o * d[0] * d[1],
+                0.5 * self.m.d0 * d[0] * d[0] + 0.5 * self.m.d1 * d[1] * d[1] + self.m.o * d[0] * d[1],
             ];
             value += terms.iter().sum::<f64>();
             size += (scale + x.abs() + y.abs())
@@ -175,10 +162,7 @@ impl Instance {
     ///
     /// `⟨DV, GZᵀ⟩ + ½tr(M(DV − I)S(DV − I)ᵀ)` has the matrix DMD and the gradient `DG + DMD(I − D)Z`.
     fn turned(&self, signs: [f64; 2]) -> Self {
-        let m = Sym2 {
-            o: self.m.o * signs[0] * signs[1],
-            ..self.m
-        };
+        let m = Sym2 { o: self.m.o * signs[0] * signs[1], ..self.m };
         let rows = [[m.d0, m.o], [m.o, m.d1]];
         let g = [0, 1].map(|row: usize| {
             (0..self.x.len())
@@ -189,11 +173,7 @@ impl Instance {
                 })
                 .collect()
         });
-        Self {
-            g,
-            m,
-            ..self.clone()
-        }
+        Self { g, m, ..self.clone() }
     }
 
     /// The least value on a dense grid of all four components, refined locally, at the breakpoints
@@ -262,11 +242,7 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
         let zeros = scratch.vanishing.clone();
         let (value, size) = case.value(penalty, best.boost.u, best.boost.signs, &zeros);
         let compared = (trial / 4).is_multiple_of(every);
-        let reference = if compared {
-            case.reference(penalty)
-        } else {
-            0.0
-        };
+        let reference = if compared { case.reference(penalty) } else { 0.0 };
         assert!(value.is_finite(), "{name} {trial}: infeasible {best:?}");
         // What the solver says is what it gets, or better: an entry that vanishes by rounding is not counted on.
         assert!(
@@ -275,10 +251,7 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
             best.value
         );
         let excess = (value - reference) / size;
-        assert!(
-            excess <= TOLERANCE,
-            "{name} {trial}: {value} against {reference}, size {size:e}, {best:?}"
-        );
+        assert!(excess <= TOLERANCE, "{name} {trial}: {value} against {reference}, size {size:e}, {best:?}");
         worst = worst.max(excess);
         moved += usize::from(value < 0.0);
         furthest = furthest.max(best.boost.rapidity().abs());
@@ -294,16 +267,11 @@ fn check(name: &str, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus) -
             generic.value
         );
     }
-    println!(
-        "{name}: worst {worst:.1e}, moved {moved}, |μ| up to {furthest:.1}, components {components:?}"
-    );
+    println!("{name}: worst {worst:.1e}, moved {moved}, |μ| up to {furthest:.1}, components {components:?}");
     assert!(moved > INSTANCES);
     assert!(furthest > 14.0);
     // X ≥ 0 leaves (−,−) out of reach, and the mixed ones but for rows with zeros.
-    assert!(
-        nonnegative || components.iter().all(|&c| c >= INSTANCES),
-        "{components:?}"
-    );
+    assert!(nonnegative || components.iter().all(|&c| c >= INSTANCES), "{components:?}");
 }
 
 #[test]
@@ -313,28 +281,23 @@ fn no_penalty_is_global() {
 
 #[test]
 fn l0_is_global() {
-    check("l0", false, |rng| {
-        Penalty::l0(10f64.powf(rng.random_range(-3.0..3.0)))
-    });
+    check("l0", false, |rng| Penalty::l0(10f64.powf(rng.random_range(-3.0..3.0))));
 }
 
 #[test]
 fn l1_is_global() {
-    check("l1", false, |rng| {
-        Penalty::l1(10f64.powf(rng.random_range(-3.0..2.0)))
-    });
+    check("l1", false, |rng| Penalty::l1(10f64.powf(rng.random_range(-3.0..2.0))));
 }
 
 #[test]
 fn weighted_l1_is_global() {
     check("weights", false, |rng| {
-        Penalty::l1(Array2::from_shape_fn((2, 6), |_| {
-            if rng.random_bool(0.2) {
-                0.0
-            } else {
-                rng.random_range(0.0..5.0)
-            }
-        }))
+        Penalty::l1(Array2::from_shape_fn(
+            (2, 6),
+            |_| {
+                if rng.random_bool(0.2) { 0.0 } else { rng.random_range(0.0..5.0) }
+            },
+        ))
     });
 }
 
@@ -347,20 +310,12 @@ fn nonnegative_is_global() {
 fn settled(case: &Instance, penalty: &Penalty, u: f64, signs: [f64; 2]) -> (f64, f64) {
     let (mut value, mut size) = case.value(&Penalty::NONE, u, signs, &[]);
     for k in 0..case.x.len() {
-        let (up, down) = (
-            0.5 * u * (case.x[k] + case.y[k]),
-            0.5 * (case.x[k] - case.y[k]) / u,
-        );
+        let (up, down) = (0.5 * u * (case.x[k] + case.y[k]), 0.5 * (case.x[k] - case.y[k]) / u);
         let reach = up.abs() + down.abs() + case.x[k].abs() + case.y[k].abs();
         let new = [signs[0] * (up + down), signs[1] * (up - down)];
         for (row, (now, new)) in [case.x[k], case.y[k]].into_iter().zip(new).enumerate() {
             let near = |l: &&f64| (new - **l).abs() <= 1e-14 * reach;
-            let new = penalty
-                .breakpoints()
-                .iter()
-                .find(near)
-                .copied()
-                .unwrap_or(new);
+            let new = penalty.breakpoints().iter().find(near).copied().unwrap_or(new);
             value += penalty.entry(row, k, new) - penalty.entry(row, k, now);
             let pieces = penalty.breakpoints().iter().chain([&f64::NEG_INFINITY]);
             let penalties = pieces.map(|&level| {
@@ -382,10 +337,7 @@ fn at_levels(case: &Instance, penalty: &Penalty) -> f64 {
             for (alpha, beta) in [(signs[0] * p, signs[0] * m), (signs[1] * p, -signs[1] * m)] {
                 for &level in penalty.breakpoints() {
                     let root = (level * level - 4.0 * alpha * beta).sqrt();
-                    for u in [
-                        (level + root) / (2.0 * alpha),
-                        (level - root) / (2.0 * alpha),
-                    ] {
+                    for u in [(level + root) / (2.0 * alpha), (level - root) / (2.0 * alpha)] {
                         if u > 1e-7 && u < 1e7 {
                             let value = settled(case, penalty, u, signs).0;
                             if value.is_finite() {
@@ -430,11 +382,7 @@ fn pieces(rng: &mut Xoshiro256PlusPlus, case: &Instance) -> Penalty {
     }
 }
 
-fn check_pieces(
-    seed: u64,
-    nonnegative: bool,
-    draw: impl Fn(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
-) {
+fn check_pieces(seed: u64, nonnegative: bool, draw: impl Fn(&mut Xoshiro256PlusPlus, &Instance) -> Penalty) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut scratch = Scratch::new(8);
     let mut moved = 0;
@@ -450,15 +398,8 @@ fn check_pieces(
         let (value, size) = settled(&case, &penalty, best.boost.u, best.boost.signs);
         let reference = case.reference(&penalty).min(at_levels(&case, &penalty));
         // What it gets may be better: entries that are next to a level count as being there.
-        assert!(
-            value - best.value <= 1e-11 * size,
-            "{trial}: claims {} gets {value}, size {size:e}",
-            best.value
-        );
-        assert!(
-            value - reference <= TOLERANCE * size,
-            "{trial}: {value} against {reference}, size {size:e}, {best:?}"
-        );
+        assert!(value - best.value <= 1e-11 * size, "{trial}: claims {} gets {value}, size {size:e}", best.value);
+        assert!(value - reference <= TOLERANCE * size, "{trial}: {value} against {reference}, size {size:e}, {best:?}");
         moved += usize::from(value < 0.0);
     }
     assert!(moved > INSTANCES / 2);
@@ -537,11 +478,7 @@ fn nonnegative_sums_are_global() {
 #[test]
 fn entrywise_sums_are_global() {
     check_pieces(49, false, |rng, case| {
-        let mut weights = || {
-            Array2::from_shape_fn((2, case.x.len()), |_| {
-                [0.0, 0.3, 1.0][rng.random_range(0..3)]
-            })
-        };
+        let mut weights = || Array2::from_shape_fn((2, case.x.len()), |_| [0.0, 0.3, 1.0][rng.random_range(0..3)]);
         let counted = Penalty::l0(weights());
         let weighted = Penalty::l1(weights());
         counted.plus(&weighted).unwrap()
@@ -558,11 +495,7 @@ fn concave_tails_are_recognised_as_unbounded() {
         let steep = 10.0 * (case.m.d0 + case.m.d1);
         let tail = [0.0, 0.0, -steep];
         let falling = Penalty::pieces(vec![-1.0, 1.0], vec![tail, [0.0; 3], tail]);
-        assert!(
-            case.solve(&falling.unwrap(), &mut scratch)
-                .unbounded
-                .is_some()
-        );
+        assert!(case.solve(&falling.unwrap(), &mut scratch).unbounded.is_some());
     }
 }
 
@@ -575,26 +508,18 @@ fn unbounded_instances_are_recognised() {
     for _ in 0..5 * INSTANCES {
         let mut case = instance(&mut rng, false);
         // Any inertia.
-        case.m = Sym2 {
-            d0: normal(&mut rng) + 1.0,
-            d1: normal(&mut rng) + 1.0,
-            o: 0.5 * normal(&mut rng),
-        };
+        case.m = Sym2 { d0: normal(&mut rng) + 1.0, d1: normal(&mut rng) + 1.0, o: 0.5 * normal(&mut rng) };
         let bounded = case.m.d0 + case.m.d1 > 2.0 * case.m.o.abs();
         for unbounded in [
             case.solve(&Penalty::NONE, &mut scratch).unbounded,
             case.solve(&Penalty::l0(1.0), &mut scratch).unbounded,
             case.solve(&Penalty::l1(1.0), &mut scratch).unbounded,
-            case.solve(&Penalty::l1(1.0).general(), &mut scratch)
-                .unbounded,
+            case.solve(&Penalty::l1(1.0).general(), &mut scratch).unbounded,
         ] {
             assert_eq!(unbounded.is_none(), bounded, "{:?}", case.m);
             if let Some((signs, upwards)) = unbounded {
                 // f + h does fall along the direction it names, whatever the proximal term.
-                let case = Instance {
-                    proximal: 0.0,
-                    ..case.clone()
-                };
+                let case = Instance { proximal: 0.0, ..case.clone() };
                 let far = |mu: f64| {
                     let u = if upwards { mu.exp() } else { (-mu).exp() };
                     case.value(&Penalty::l1(1.0), u, signs, &[]).0
@@ -624,11 +549,7 @@ fn flat_directions_follow_the_linear_part() {
         let mut case = instance(&mut rng, false);
         case.proximal = 0.0;
         // w₊ᵀM w₊ = 0 exactly on (+,+) and (−,−): slopes of opposite sign there, so one of them falls.
-        case.m = Sym2 {
-            d0: 1.0,
-            d1: 1.0,
-            o: -1.0,
-        };
+        case.m = Sym2 { d0: 1.0, d1: 1.0, o: -1.0 };
         let plus: Vec<f64> = case.x.iter().zip(&case.y).map(|(x, y)| x + y).collect();
         let slope = dot(&case.g[0], &plus) + dot(&case.g[1], &plus);
         let size: f64 = case.g.iter().flatten().map(|v| v.abs()).sum::<f64>();
@@ -646,21 +567,14 @@ fn flat_directions_follow_the_linear_part() {
             assert!(case.solve(&above, &mut scratch).unbounded.is_none());
             let below = Penalty::l1(0.99 * steep);
             assert!(case.solve(&below, &mut scratch).unbounded.is_some());
-            assert!(
-                case.solve(&below.general(), &mut scratch)
-                    .unbounded
-                    .is_some()
-            );
+            assert!(case.solve(&below.general(), &mut scratch).unbounded.is_some());
             seen[0] += 1;
         } else if case.g.iter().flatten().all(|&v| v == 0.0) {
             assert!(none.is_none());
             seen[1] += 1;
         }
     }
-    assert!(
-        seen[0] > INSTANCES / 10 && seen[1] > INSTANCES / 100,
-        "{seen:?}"
-    );
+    assert!(seen[0] > INSTANCES / 10 && seen[1] > INSTANCES / 100, "{seen:?}");
 }
 
 #[test]
@@ -670,26 +584,12 @@ fn recession_tolerance_from_both_sides() {
         x: vec![1.0],
         y: vec![0.5],
         g: [vec![0.0], vec![0.0]],
-        m: Sym2 {
-            d0: 1.0,
-            d1: 1.0,
-            o: 1.0 + 2.0 * defect,
-        },
+        m: Sym2 { d0: 1.0, d1: 1.0, o: 1.0 + 2.0 * defect },
         proximal: 0.0,
     };
     // (1, −1)ᵀM(1, −1) = −4·defect, against 4 in magnitude.
-    assert!(
-        with(0.5 * RECESSION_TOLERANCE)
-            .solve(&Penalty::NONE, &mut scratch)
-            .unbounded
-            .is_none()
-    );
-    assert!(
-        with(2.0 * RECESSION_TOLERANCE)
-            .solve(&Penalty::NONE, &mut scratch)
-            .unbounded
-            .is_some()
-    );
+    assert!(with(0.5 * RECESSION_TOLERANCE).solve(&Penalty::NONE, &mut scratch).unbounded.is_none());
+    assert!(with(2.0 * RECESSION_TOLERANCE).solve(&Penalty::NONE, &mut scratch).unbounded.is_some());
     // Along (1, 1)ᵀM(1, 1) = 0 the linear part decides, here ¾(g₁ + g₂), against ¾(|g₁| + |g₂|) in
     // magnitude.
     let linear = |defect: f64| {
@@ -719,11 +619,7 @@ fn rapidity_bound_is_kept_and_best_within_it() {
     for _ in 0..INSTANCES / 4 {
         let mut case = instance(&mut rng, false);
         if rng.random_bool(0.5) {
-            case.m = Sym2 {
-                d0: -1.0,
-                d1: normal(&mut rng),
-                o: normal(&mut rng),
-            };
+            case.m = Sym2 { d0: -1.0, d1: normal(&mut rng), o: normal(&mut rng) };
         }
         let bound = rng.random_range(0.01..2.0);
         let light = case.light();
@@ -733,12 +629,8 @@ fn rapidity_bound_is_kept_and_best_within_it() {
         assert!(best.unbounded.is_none());
         assert!(best.boost.rapidity().abs() <= bound * (1.0 + 1e-12));
         let generic = solve_on_hyperbola(&l1.general(), &pair, &mut scratch);
-        let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1
-            + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
-        assert!(
-            (best.value - generic.value).abs() <= 1e-12 * size,
-            "{best:?} {generic:?} {bound}"
-        );
+        let size = case.value(&l1, bound.exp(), [1.0, 1.0], &[]).1 + case.value(&l1, (-bound).exp(), [1.0, 1.0], &[]).1;
+        assert!((best.value - generic.value).abs() <= 1e-12 * size, "{best:?} {generic:?} {bound}");
         for signs in SIGNS {
             for i in 0..=200 {
                 let mu = bound * (f64::from(i) / 100.0 - 1.0);
@@ -755,9 +647,7 @@ fn minima_of_a_quartic_with_known_roots() {
     for trial in 0..INSTANCES {
         // 2p₊(u − r₁)(u − r₂)(u − r₃)(u + s) with the u² coefficient zero fixes s.
         let reach = if trial % 2 == 0 { 1.0 } else { 15.0 };
-        let mut roots: Vec<f64> = (0..3)
-            .map(|_| (reach * rng.random_range(-1.0..1.0f64)).exp())
-            .collect();
+        let mut roots: Vec<f64> = (0..3).map(|_| (reach * rng.random_range(-1.0..1.0f64)).exp()).collect();
         roots.sort_by(f64::total_cmp);
         let (e1, e2, e3) = (
             roots[0] + roots[1] + roots[2],
@@ -775,22 +665,12 @@ fn minima_of_a_quartic_with_known_roots() {
         };
         let (lo, hi) = orthobcd::pair::full_range();
         let minima = f.minima(lo, hi);
-        let best = minima
-            .points()
-            .iter()
-            .map(|&u| f.value(u))
-            .fold(f64::INFINITY, f64::min);
+        let best = minima.points().iter().map(|&u| f.value(u)).fold(f64::INFINITY, f64::min);
         for &u in &[roots[0], roots[2]] {
-            assert!(
-                best <= f.value(u) + 1e-13 * f.magnitude(u),
-                "{roots:?} {minima:?}"
-            );
+            assert!(best <= f.value(u) + 1e-13 * f.magnitude(u), "{roots:?} {minima:?}");
         }
         for &u in minima.points() {
-            assert!(
-                f.slope(u).abs() <= 1e-13 * f.magnitude(u) * 4.0,
-                "{roots:?} {minima:?}"
-            );
+            assert!(f.slope(u).abs() <= 1e-13 * f.magnitude(u) * 4.0, "{roots:?} {minima:?}");
         }
         if roots[1] / roots[0] > 1.01 && roots[2] / roots[1] > 1.01 && reach == 1.0 {
             assert_eq!(minima.points().len(), 2);
@@ -812,28 +692,14 @@ fn two_forms_of_the_change_agree() {
                 [dot(&case.g[1], &case.x), dot(&case.g[1], &case.y)],
             ],
             m: case.m,
-            s: Sym2 {
-                d0: dot(&case.x, &case.x),
-                d1: dot(&case.y, &case.y),
-                o: dot(&case.x, &case.y),
-            },
+            s: Sym2 { d0: dot(&case.x, &case.x), d1: dot(&case.y, &case.y), o: dot(&case.x, &case.y) },
             proximal: 0.0,
         };
-        let boost = Boost {
-            u: rng.random_range(-3.0..3.0f64).exp(),
-            signs: SIGNS[rng.random_range(0..4usize)],
-        };
+        let boost = Boost { u: rng.random_range(-3.0..3.0f64).exp(), signs: SIGNS[rng.random_range(0..4usize)] };
         // The scalar bound, too: GZᵀ − cJS in place of GZᵀ, and a multiple of the identity in place of M.
         let (s, c) = (model.s, normal(&mut shifts));
-        let free = LightModel {
-            proximal: 0.0,
-            ..case.light()
-        };
-        let m = Sym2 {
-            d0: case.m.d0 - c,
-            d1: case.m.d1 + c,
-            o: case.m.o,
-        };
+        let free = LightModel { proximal: 0.0, ..case.light() };
+        let m = Sym2 { d0: case.m.d0 - c, d1: case.m.d1 + c, o: case.m.o };
         let scalar = PairModel {
             gz: [
                 [model.gz[0][0] - c * s.d0, model.gz[0][1] - c * s.o],
@@ -847,18 +713,12 @@ fn two_forms_of_the_change_agree() {
         let e = boost.minus_identity();
         let moved: f64 = e.iter().flatten().map(|v| v.abs()).sum();
         let subtracted = c.abs() * (s.d0 + s.d1 + 2.0 * s.o.abs()) * moved;
-        let pairs = [
-            (model, free, 1e-14, 0.0),
-            (scalar, free.scalar(s, c), 4e-14, subtracted),
-        ];
+        let pairs = [(model, free, 1e-14, 0.0), (scalar, free.scalar(s, c), 4e-14, subtracted)];
         for (pair, light, relative, lost) in pairs {
             let (direct, size) = pair.change(e);
             let (cone, cone_size) = light.change(boost);
             let tolerance = relative * (size + cone_size + lost);
-            assert!(
-                (direct - cone).abs() <= tolerance,
-                "{direct} {cone} {size:e} {cone_size:e}"
-            );
+            assert!((direct - cone).abs() <= tolerance, "{direct} {cone} {size:e} {cone_size:e}");
         }
     }
 }
@@ -898,10 +758,7 @@ fn a_boost_is_its_matrix() {
     }
     // Small boosts lose no digits.
     for mu in [1e-3, 1e-9, 1e-15] {
-        let small = Boost {
-            u: 1.0 + mu,
-            signs: [1.0, 1.0],
-        };
+        let small = Boost { u: 1.0 + mu, signs: [1.0, 1.0] };
         let (u, [[c1, s], _]) = (small.u - 1.0, small.minus_identity());
         assert!((s - 0.5 * (u + u / (1.0 + u))).abs() <= 1e-15 * u);
         assert!((c1 - 0.5 * u * u / (1.0 + u)).abs() <= 1e-15 * u * u);

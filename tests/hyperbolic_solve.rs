@@ -7,8 +7,8 @@ use orthobcd::certificate::{column_gap, row_gap, stationarity};
 use orthobcd::penalty::Penalty;
 use orthobcd::start::{hyperbolic_cs, random_j_orthogonal};
 use orthobcd::{
-    MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution,
-    Status, Threads, Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
+    MIXED_REPAIR_THRESHOLD, Objective, Options, Problem, Quadratic, Side, Signature, Solution, Status, Threads,
+    Unwatched, Update, WorkingSet, constraint, drift, linalg, minimize,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -28,9 +28,7 @@ fn signature(n: usize, p: usize) -> Signature {
 /// Signs in any order.
 fn shuffled(n: usize, seed: u64) -> Signature {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut signs: Vec<i8> = (0..n)
-        .map(|_| if rng.random_bool(0.5) { 1 } else { -1 })
-        .collect();
+    let mut signs: Vec<i8> = (0..n).map(|_| if rng.random_bool(0.5) { 1 } else { -1 }).collect();
     (signs[0], signs[n - 1]) = (-1, 1);
     Signature::new(&signs).unwrap()
 }
@@ -62,14 +60,7 @@ fn solve(
     options: &Options,
 ) -> Solution {
     let problem = Problem::new(smooth, penalty, signature, x0.ncols()).unwrap();
-    minimize(
-        &problem,
-        x0.clone(),
-        options,
-        &Threads::serial(),
-        &mut Unwatched,
-    )
-    .unwrap()
+    minimize(&problem, x0.clone(), options, &Threads::serial(), &mut Unwatched).unwrap()
 }
 
 fn norm2(a: &Array2<f64>) -> f64 {
@@ -93,10 +84,7 @@ fn columns_reach_the_infimum() {
             let options = Options::default().with_side(side);
             let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
             assert_eq!(solution.status, Status::Converged);
-            assert!(
-                (solution.objective / optimum - 1.0).abs() < 1e-11,
-                "{n} {side:?}"
-            );
+            assert!((solution.objective / optimum - 1.0).abs() < 1e-11, "{n} {side:?}");
             assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
             assert_monotone(&solution);
             assert!(solution.sweeps <= 20);
@@ -105,24 +93,10 @@ fn columns_reach_the_infimum() {
             let threads = Threads::serial();
             let gradient = smooth.gradient(solution.x.view(), &threads);
             let residual = stationarity(solution.x.view(), gradient.view(), &signature);
-            assert!(
-                residual <= 1e-9 * norm2(&gradient).sqrt() * norm2(&solution.x),
-                "{residual}"
-            );
-            assert!(
-                stationarity(
-                    x0.view(),
-                    smooth.gradient(x0.view(), &threads).view(),
-                    &signature
-                ) > 1e-3
-            );
+            assert!(residual <= 1e-9 * norm2(&gradient).sqrt() * norm2(&solution.x), "{residual}");
+            assert!(stationarity(x0.view(), smooth.gradient(x0.view(), &threads).view(), &signature) > 1e-3);
             assert!(row_gap(&problem, solution.x.view(), &threads).decrease <= 1e-10 * optimum);
-            assert!(
-                column_gap(&problem, &solution.x, &threads)
-                    .unwrap()
-                    .decrease
-                    <= 1e-10 * optimum
-            );
+            assert!(column_gap(&problem, &solution.x, &threads).unwrap().decrease <= 1e-10 * optimum);
             assert!(row_gap(&problem, x0.view(), &threads).decrease > 1e-3 * optimum);
         }
     }
@@ -130,20 +104,12 @@ fn columns_reach_the_infimum() {
 
 #[test]
 fn rows_alone_are_monotone_and_converge() {
-    for (working_set, n) in [
-        (WorkingSet::Tiled, 21),
-        (WorkingSet::Cyclic, 8),
-        (WorkingSet::Random, 9),
-    ] {
+    for (working_set, n) in [(WorkingSet::Tiled, 21), (WorkingSet::Cyclic, 8), (WorkingSet::Random, 9)] {
         let signature = shuffled(n, 7);
         let c = twice_gram(&gauss(11, 3 * n, n));
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
         let x0 = random_j_orthogonal(&signature, 0.5, 2).unwrap();
-        let options = Options::default()
-            .with_working_set(working_set)
-            .with_proximal(0.0)
-            .with_tol(1e-14)
-            .with_tile(6);
+        let options = Options::default().with_working_set(working_set).with_proximal(0.0).with_tol(1e-14).with_tile(6);
         let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::Converged);
         assert_monotone(&solution);
@@ -186,11 +152,7 @@ fn penalties_are_kept_and_lowered() {
             let solution = solve(smooth, penalty, signature, x0, &options);
             assert_monotone(&solution);
             assert!(solution.objective < solution.history[0].objective);
-            assert!(
-                solution.feasibility <= 1e-12 * norm2(&solution.x),
-                "{}",
-                solution.feasibility
-            );
+            assert!(solution.feasibility <= 1e-12 * norm2(&solution.x), "{}", solution.feasibility);
         }
     }
     check(&smooth, &signature, &x0, &Penalty::l1(3.0));
@@ -201,13 +163,7 @@ fn penalties_are_kept_and_lowered() {
     let linear = -gauss(12, n, n).mapv(f64::abs) * 30.0;
     let pulled = Quadratic::new(smooth.matrix().to_owned(), Some(linear), None).unwrap();
     let options = Options::default().with_max_sweeps(50);
-    let solution = solve(
-        &pulled,
-        &Penalty::NONNEGATIVE,
-        &signature,
-        &Array2::eye(n),
-        &options,
-    );
+    let solution = solve(&pulled, &Penalty::NONNEGATIVE, &signature, &Array2::eye(n), &options);
     assert!(solution.x.iter().all(|&v| v >= 0.0));
     assert_monotone(&solution);
 }
@@ -219,13 +175,7 @@ fn a_definite_signature_is_the_stiefel_path() {
     let x0 = linalg::orthonormal_factor(gauss(5, n, r).view());
     for update in [Update::GaussSeidel, Update::Jacobi] {
         let options = Options::default().with_update(update).with_max_sweeps(5);
-        let stiefel = solve(
-            &smooth,
-            &Penalty::l1(0.7),
-            &Signature::stiefel(n),
-            &x0,
-            &options,
-        );
+        let stiefel = solve(&smooth, &Penalty::l1(0.7), &Signature::stiefel(n), &x0, &options);
         let given = Signature::new(&[1i8; 17]).unwrap();
         let solution = solve(&smooth, &Penalty::l1(0.7), &given, &x0, &options);
         assert_eq!(stiefel.x, solution.x);
@@ -266,20 +216,9 @@ fn columns_refuse_what_they_cannot_move() {
     let x0: Array2<f64> = Array2::eye(n).slice_move(s![.., ..r]);
     let run = |side| {
         let options = Options::default().with_side(side);
-        minimize(
-            &problem,
-            x0.clone(),
-            &options,
-            &Threads::serial(),
-            &mut Unwatched,
-        )
+        minimize(&problem, x0.clone(), &options, &Threads::serial(), &mut Unwatched)
     };
-    assert!(
-        run(Side::Columns)
-            .unwrap_err()
-            .to_string()
-            .starts_with("side")
-    );
+    assert!(run(Side::Columns).unwrap_err().to_string().starts_with("side"));
     assert_eq!(run(Side::Both).unwrap().x, run(Side::Rows).unwrap().x);
 }
 
@@ -297,18 +236,11 @@ fn the_papers_problem_is_recognised_as_unbounded() {
             let recession = solution.recession.unwrap();
             let (i, j) = recession.pair;
             assert_ne!(signature.sign(i), signature.sign(j));
-            assert!(
-                solution.iterations <= 100,
-                "{side:?} {}",
-                solution.iterations
-            );
+            assert!(solution.iterations <= 100, "{side:?} {}", solution.iterations);
             assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
             assert!(solution.objective.is_finite());
         }
-        let options = Options::default()
-            .with_side(side)
-            .with_rapidity_bound(0.05)
-            .with_max_sweeps(3);
+        let options = Options::default().with_side(side).with_rapidity_bound(0.05).with_max_sweeps(3);
         let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
         assert_eq!(solution.status, Status::MaxSweeps);
         assert_monotone(&solution);
@@ -349,17 +281,15 @@ fn jacobi_is_monotone_and_the_same_on_two_threads() {
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, n).unwrap();
     let run = |threads: usize, side: Side, update: Update| {
-        let options = Options::default()
-            .with_update(update)
-            .with_side(side)
-            .with_max_sweeps(if side == Side::Rows { 1 } else { 4 });
+        let options = Options::default().with_update(update).with_side(side).with_max_sweeps(if side == Side::Rows {
+            1
+        } else {
+            4
+        });
         let threads = Threads::new(Some(threads)).unwrap();
         minimize(&problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap()
     };
-    for (side, update) in [
-        (Side::Rows, Update::Jacobi),
-        (Side::Columns, Update::GaussSeidel),
-    ] {
+    for (side, update) in [(Side::Rows, Update::Jacobi), (Side::Columns, Update::GaussSeidel)] {
         let (one, two) = (run(1, side, update), run(2, side, update));
         assert_eq!(one.x, two.x);
         assert_monotone(&one);
@@ -372,9 +302,7 @@ fn an_odd_row_rests_in_jacobi() {
     let signature = shuffled(9, 2);
     let smooth = Quadratic::new(twice_gram(&gauss(7, 20, 9)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let options = Options::default()
-        .with_update(Update::Jacobi)
-        .with_max_sweeps(200);
+    let options = Options::default().with_update(Update::Jacobi).with_max_sweeps(200);
     let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
     assert_monotone(&solution);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
@@ -386,10 +314,7 @@ fn blocks_of_mixed_rows_are_not_turned_orthogonally() {
     let signature = shuffled(n, 6);
     let smooth = Quadratic::new(twice_gram(&gauss(9, 20, n)), None, None).unwrap();
     let x0 = random_j_orthogonal(&signature, 0.5, 3).unwrap();
-    let options = Options::default()
-        .with_working_set(WorkingSet::Random)
-        .with_block_size(4)
-        .with_max_sweeps(20);
+    let options = Options::default().with_working_set(WorkingSet::Random).with_block_size(4).with_max_sweeps(20);
     let solution = solve(&smooth, &Penalty::NONE, &signature, &x0, &options);
     assert!(solution.feasibility <= 1e-13 * norm2(&solution.x));
     assert_monotone(&solution);
@@ -397,16 +322,7 @@ fn blocks_of_mixed_rows_are_not_turned_orthogonally() {
 
 #[test]
 fn cs_decomposition_round_trips() {
-    for (n, p) in [
-        (1, 1),
-        (2, 1),
-        (5, 0),
-        (5, 5),
-        (9, 6),
-        (9, 2),
-        (20, 10),
-        (31, 4),
-    ] {
+    for (n, p) in [(1, 1), (2, 1), (5, 0), (5, 5), (9, 6), (9, 2), (20, 10), (31, 4)] {
         for scale in [0.0, 0.5, 2.0] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(n as u64);
             let mut signs: Vec<i8> = (0..n).map(|i| if i < p { 1 } else { -1 }).collect();
@@ -416,15 +332,11 @@ fn cs_decomposition_round_trips() {
             let signature = Signature::new(&signs).unwrap();
             let x = random_j_orthogonal(&signature, scale, 17).unwrap();
             let size = norm2(&x);
-            let j =
-                Array2::from_diag(&signs.iter().map(|&s| f64::from(s)).collect::<Array1<f64>>());
+            let j = Array2::from_diag(&signs.iter().map(|&s| f64::from(s)).collect::<Array1<f64>>());
             assert!(drift(x.view(), &signature, j.view()) <= 1e-14 * size);
             let cs = hyperbolic_cs(x.view(), &signature).unwrap();
             let back = cs.compose(&signature).unwrap();
-            assert!(
-                norm2(&(&back - &x)).sqrt() <= 1e-12 * size.sqrt(),
-                "{n} {p} {scale}"
-            );
+            assert!(norm2(&(&back - &x)).sqrt() <= 1e-12 * size.sqrt(), "{n} {p} {scale}");
             for u in [&cs.u1, &cs.u2, &cs.v1, &cs.v2] {
                 let gap = u.t().dot(u) - Array2::<f64>::eye(u.ncols());
                 assert!(norm2(&gap).sqrt() < 1e-13);
@@ -437,12 +349,7 @@ fn cs_decomposition_round_trips() {
     }
     let signature = signature(4, 2);
     let off: Array2<f64> = Array2::eye(4) * 1.1;
-    assert!(
-        hyperbolic_cs(off.view(), &signature)
-            .unwrap_err()
-            .to_string()
-            .starts_with('X')
-    );
+    assert!(hyperbolic_cs(off.view(), &signature).unwrap_err().to_string().starts_with('X'));
     assert!(random_j_orthogonal(&signature, -1.0, 0).is_err());
 }
 
@@ -462,10 +369,7 @@ fn drift_is_repaired_from_both_sides_of_the_threshold() {
         if repaired {
             assert!(before > MIXED_REPAIR_THRESHOLD * norm2(&x0));
             // Repaired, or refused because it would have raised the objective.
-            assert!(
-                after < 1e-3 * before || solution.x == x0,
-                "{before} {after}"
-            );
+            assert!(after < 1e-3 * before || solution.x == x0, "{before} {after}");
         } else {
             assert!(before <= MIXED_REPAIR_THRESHOLD * norm2(&x0));
             assert_eq!(solution.x, x0);

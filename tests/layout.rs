@@ -3,12 +3,11 @@
 use ndarray::{Array1, Array2, Axis, s};
 use orthobcd::penalty::Penalty;
 use orthobcd::ultrahyperbolic::{
-    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
-    Transform, UltraE,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, Transform, UltraE,
 };
 use orthobcd::{
-    Auto, Data, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic, Signature,
-    SparseColumns, Threads, Unwatched, Update, WorkingSet, certify, minimize, minimize_auto, start,
+    Auto, Data, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic, Signature, SparseColumns, Threads,
+    Unwatched, Update, WorkingSet, certify, minimize, minimize_auto, start,
 };
 
 /// The same matrix in other layouts: by columns, both axes reversed, every second entry of a larger one.
@@ -57,16 +56,10 @@ fn answers(smooth: &dyn Objective, penalty: &Penalty, x0: &Array2<f64>) -> Vec<A
         (Update::GaussSeidel, WorkingSet::Cyclic),
         (Update::Jacobi, WorkingSet::Random),
     ] {
-        let options = Options::default()
-            .with_update(update)
-            .with_working_set(working_set)
-            .with_max_sweeps(5);
+        let options = Options::default().with_update(update).with_working_set(working_set).with_max_sweeps(5);
         let solution = minimize(&problem, x0.clone(), &options, &threads, &mut Unwatched).unwrap();
         let certificate = certify(&problem, x0.view(), &threads).unwrap();
-        out.push(Array2::from_elem(
-            (1, 3),
-            solution.objective + certificate.block2_gap + certificate.criticality,
-        ));
+        out.push(Array2::from_elem((1, 3), solution.objective + certificate.block2_gap + certificate.criticality));
         out.push(solution.x);
     }
     let auto = Auto::default().with_options(Options::default().with_max_sweeps(10));
@@ -79,10 +72,7 @@ fn answers(smooth: &dyn Objective, penalty: &Penalty, x0: &Array2<f64>) -> Vec<A
 fn quadratics_weights_and_starts() {
     let (n, r) = (12, 3);
     let (c, linear, metric) = (symmetric(n, 1), start::random(n, r, 2), symmetric(r, 3));
-    let (weights, x0) = (
-        start::random(n, r, 4).mapv(f64::abs),
-        start::random(n, r, 5),
-    );
+    let (weights, x0) = (start::random(n, r, 4).mapv(f64::abs), start::random(n, r, 5));
     let run = |c: &Array2<f64>, l: &Array2<f64>, d: &Array2<f64>, w: &Array2<f64>, x0| {
         let smooth = Quadratic::new(c.clone(), Some(l.clone()), Some(d.clone())).unwrap();
         answers(&smooth, &Penalty::l1(w.clone()), x0)
@@ -109,23 +99,13 @@ fn data_and_means() {
         answers(&smooth, &Penalty::NONE, x0)
     }
     let dense = run(DenseColumns::new(a.view()).unwrap(), &mean, &x0);
-    let stored = run(
-        DenseColumns::from_transposed(a.t().to_owned()).unwrap(),
-        &mean,
-        &x0,
-    );
+    let stored = run(DenseColumns::from_transposed(a.t().to_owned()).unwrap(), &mean, &x0);
     let sparse = run(csc(&a), &mean, &x0);
     assert_eq!(stored, dense);
     let cut = ndarray::concatenate![Axis(0), a.t(), a.t()].slice_move(s![n.., ..]);
-    assert_eq!(
-        run(DenseColumns::from_transposed(cut).unwrap(), &mean, &x0),
-        dense
-    );
+    assert_eq!(run(DenseColumns::from_transposed(cut).unwrap(), &mean, &x0), dense);
     for (a, x0) in layouts(&a).iter().zip(&layouts(&x0)) {
-        assert_eq!(
-            run(DenseColumns::new(a.view()).unwrap(), &reversed, x0),
-            dense
-        );
+        assert_eq!(run(DenseColumns::new(a.view()).unwrap(), &reversed, x0), dense);
         assert_eq!(run(csc(a), &reversed, x0), sparse);
     }
 }
@@ -139,23 +119,13 @@ fn the_pseudo_hyperboloid() {
     let x = &Array2::eye(n) + &(0.1 * symmetric(n, 3));
     let probe = |d: &Array2<f64>| {
         let (targets, threads) = (Targets::Euclidean, Threads::serial());
-        StructuralProbe::new(
-            d.clone(),
-            targets,
-            space.clone(),
-            Transform::First,
-            0.5,
-            threads,
-        )
-        .unwrap()
+        StructuralProbe::new(d.clone(), targets, space.clone(), Transform::First, 0.5, threads).unwrap()
     };
     let run = |d: &Array2<f64>, g: &Array2<f64>, x: &Array2<f64>| {
         let (value, gradient) = probe(d).value_and_gradient(x.view());
         (
             space.double_projection(d.view()).unwrap(),
-            space
-                .double_projection_gradient(d.view(), g.view())
-                .unwrap(),
+            space.double_projection_gradient(d.view(), g.view()).unwrap(),
             value,
             gradient,
         )
@@ -170,16 +140,9 @@ fn the_pseudo_hyperboloid() {
 fn embeddings() {
     let signature = Signature::new(&[1, -1, 1, 1, -1]).unwrap();
     let triples: Vec<[usize; 3]> = (0..10).map(|i| [i, i % 2, (i + 1) % 10]).collect();
-    for update in [
-        RelationUpdate::Jobcd {
-            curvature: 1.0,
-            matchings: 2,
-        },
-        RelationUpdate::Csdm {
-            step: 0.1,
-            givens: false,
-        },
-    ] {
+    for update in
+        [RelationUpdate::Jobcd { curvature: 1.0, matchings: 2 }, RelationUpdate::Csdm { step: 0.1, givens: false }]
+    {
         let options = TrainOptions {
             margin: 1.0,
             batch_size: 4,
@@ -195,9 +158,7 @@ fn embeddings() {
         let model = UltraE::new(&signature, 0.9, options).unwrap();
         let threads = Threads::serial();
         let run = |mut state: Embedding| {
-            let gradient = model
-                .gradient(&state, &triples[..6], &[1, 4, 7], &triples, &threads)
-                .unwrap();
+            let gradient = model.gradient(&state, &triples[..6], &[1, 4, 7], &triples, &threads).unwrap();
             let mut numbers = vec![gradient.loss];
             numbers.extend(gradient.entities);
             for epoch in 0..2 {
@@ -213,14 +174,7 @@ fn embeddings() {
         let expected = run(given.clone());
         for entities in layouts(&given.entities) {
             let relations = given.relations.clone();
-            assert_eq!(
-                run(Embedding {
-                    entities,
-                    relations
-                }),
-                expected,
-                "{update:?}"
-            );
+            assert_eq!(run(Embedding { entities, relations }), expected, "{update:?}");
         }
     }
 }

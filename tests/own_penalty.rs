@@ -26,14 +26,7 @@ fn a_penalty_of_ones_own_is_solved_searched_and_certified() {
     let auto = Auto::default().with_options(options.clone().with_max_sweeps(400));
     let threads = Threads::serial();
     let found = minimize_auto(&problem, None, &auto, &threads, &mut Unwatched).unwrap();
-    let solution = minimize(
-        &problem,
-        found.solution.x,
-        &options,
-        &threads,
-        &mut Unwatched,
-    )
-    .unwrap();
+    let solution = minimize(&problem, found.solution.x, &options, &threads, &mut Unwatched).unwrap();
     let x = &solution.x;
     let certificate = certify(&problem, x.view(), &threads).unwrap();
     assert!(certificate.feasibility < 1e-12, "{certificate:?}");

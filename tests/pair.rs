@@ -34,13 +34,7 @@ struct Instance {
 
 impl Instance {
     fn pair(&self) -> CirclePair<'_> {
-        CirclePair {
-            rows: (0, 1),
-            x: &self.x,
-            y: &self.y,
-            rotation: self.rotation,
-            reflection: Some(self.reflection),
-        }
+        CirclePair { rows: (0, 1), x: &self.x, y: &self.y, rotation: self.rotation, reflection: Some(self.reflection) }
     }
 }
 
@@ -94,59 +88,24 @@ fn columns(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -> (Vec
 fn smooth(rng: &mut Xoshiro256PlusPlus) -> Trig {
     let (a, b, p, q) = (normal(rng), normal(rng), normal(rng), normal(rng));
     match rng.random_range(0..8) {
-        0 => Trig {
-            a,
-            b,
-            p: 0.0,
-            q: 0.0,
-        },
-        1 => Trig {
-            a: 0.0,
-            b: 0.0,
-            p,
-            q,
-        },
-        2 => Trig {
-            a,
-            b: 0.0,
-            p,
-            q: 0.0,
-        },
+        0 => Trig { a, b, p: 0.0, q: 0.0 },
+        1 => Trig { a: 0.0, b: 0.0, p, q },
+        2 => Trig { a, b: 0.0, p, q: 0.0 },
         3 => {
             let (s, c) = rng.random_range(0.0..TAU).sin_cos();
             let rho = rng.random_range(0.1..1.0);
             let plus = 4.0 * rho * (1.0 + pick(rng, &[0.0, 1e-14, 1e-10, 1e-6, -1e-14, -1e-8]));
             let minus = pick(rng, &[0.0, 1e-15, 1e-12, 1e-7]);
-            Trig {
-                a: plus * c - minus * s,
-                b: plus * s + minus * c,
-                p: rho * (c * c - s * s),
-                q: 2.0 * rho * c * s,
-            }
+            Trig { a: plus * c - minus * s, b: plus * s + minus * c, p: rho * (c * c - s * s), q: 2.0 * rho * c * s }
         }
-        4 => Trig {
-            a,
-            b,
-            p: p * 1e-13,
-            q: q * 1e-13,
-        },
-        5 => Trig {
-            a: a * 1e-13,
-            b: b * 1e-13,
-            p,
-            q,
-        },
+        4 => Trig { a, b, p: p * 1e-13, q: q * 1e-13 },
+        5 => Trig { a: a * 1e-13, b: b * 1e-13, p, q },
         _ => Trig { a, b, p, q },
     }
 }
 
 fn scaled(f: Trig, scale: f64) -> Trig {
-    Trig {
-        a: f.a * scale,
-        b: f.b * scale,
-        p: f.p * scale,
-        q: f.q * scale,
-    }
+    Trig { a: f.a * scale, b: f.b * scale, p: f.p * scale, q: f.q * scale }
 }
 
 fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -> Instance {
@@ -162,12 +121,7 @@ fn instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -> Ins
         // Two zero rows: GZᵀ and S vanish, and nothing can move.
         (rotation, reflection) = (Trig::default(), Trig::default());
     }
-    Instance {
-        x,
-        y,
-        rotation,
-        reflection,
-    }
+    Instance { x, y, rotation, reflection }
 }
 
 /// Entries of column k after the turn, from the matrices themselves.
@@ -178,19 +132,8 @@ fn turned(c: f64, s: f64, reflect: bool, x: f64, y: f64) -> (f64, f64) {
 
 /// Smooth part plus h at one angle; entries of the columns in `vanishing` that are the smaller of
 /// their column count as exact zeros.
-fn value_at(
-    penalty: &Penalty,
-    instance: &Instance,
-    c: f64,
-    s: f64,
-    reflect: bool,
-    vanishing: &[usize],
-) -> f64 {
-    let f = if reflect {
-        instance.reflection
-    } else {
-        instance.rotation
-    };
+fn value_at(penalty: &Penalty, instance: &Instance, c: f64, s: f64, reflect: bool, vanishing: &[usize]) -> f64 {
+    let f = if reflect { instance.reflection } else { instance.rotation };
     let mut value = f.a * c + f.b * s + f.p * (c * c - s * s) + 2.0 * f.q * s * c;
     for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
         let (mut u, mut w) = turned(c, s, reflect, x, y);
@@ -307,25 +250,15 @@ fn at_levels(penalty: &Penalty, instance: &Instance, (x, y): (f64, f64), reflect
             let (middle, half) = (beta.atan2(alpha), (level / length).acos());
             for angle in [middle - half, middle + half] {
                 let (s, c) = angle.sin_cos();
-                let f = if reflect {
-                    instance.reflection
-                } else {
-                    instance.rotation
-                };
+                let f = if reflect { instance.reflection } else { instance.rotation };
                 let mut value = f.value(c, s);
                 for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
                     let (u, w) = turned(c, s, reflect, x, y);
                     // One that is as large as it gets is next to a level over some width: not counted.
                     for (row, v, slope) in [(0, u, w), (1, w, u)] {
                         let size = x.abs() + y.abs();
-                        let near =
-                            |l: &&f64| (v - **l).abs() <= 1e-15 * size && slope.abs() > 1e-4 * size;
-                        let v = penalty
-                            .breakpoints()
-                            .iter()
-                            .find(near)
-                            .copied()
-                            .unwrap_or(v);
+                        let near = |l: &&f64| (v - **l).abs() <= 1e-15 * size && slope.abs() > 1e-4 * size;
+                        let v = penalty.breakpoints().iter().find(near).copied().unwrap_or(v);
                         value += penalty.entry(row, k, v);
                     }
                 }
@@ -368,9 +301,7 @@ fn scale(penalty: &Penalty, instance: &Instance) -> f64 {
                 let [a, b, c] = penalty.piece(row, k, level);
                 a.abs() + b.abs() * size + 0.5 * c.abs() * size * size
             });
-            scale += penalty
-                .filter(|penalty| penalty.is_finite())
-                .fold(0.0, f64::max);
+            scale += penalty.filter(|penalty| penalty.is_finite()).fold(0.0, f64::max);
         }
     }
     scale
@@ -382,9 +313,7 @@ fn verify(penalty: &Penalty, instance: &Instance, best: &Best, scratch: &Scratch
     assert!((turn.c.hypot(turn.s) - 1.0).abs() < 4.0 * f64::EPSILON);
     // The entries that are exact at a breakpoint are so up to rounding already.
     let rows = instance.x.iter().zip(&instance.y);
-    let (raw_x, raw_y): (Vec<f64>, Vec<f64>) = rows
-        .map(|(&x, &y)| turned(turn.c, turn.s, turn.reflect, x, y))
-        .unzip();
+    let (raw_x, raw_y): (Vec<f64>, Vec<f64>) = rows.map(|(&x, &y)| turned(turn.c, turn.s, turn.reflect, x, y)).unzip();
     let (mut new_x, mut new_y) = (raw_x.clone(), raw_y.clone());
     scratch.settle(&mut new_x, &mut new_y);
     for k in 0..new_x.len() {
@@ -401,11 +330,7 @@ fn verify(penalty: &Penalty, instance: &Instance, best: &Best, scratch: &Scratch
     // A penalty that is a constraint repairs the rounding of the other entries itself.
     let mut tidied = [Vec::new(), Vec::new()];
     let mut value = {
-        let f = if turn.reflect {
-            instance.reflection
-        } else {
-            instance.rotation
-        };
+        let f = if turn.reflect { instance.reflection } else { instance.rotation };
         f.value(turn.c, turn.s)
     };
     for (k, (&x, &y)) in instance.x.iter().zip(&instance.y).enumerate() {
@@ -427,11 +352,7 @@ fn verify(penalty: &Penalty, instance: &Instance, best: &Best, scratch: &Scratch
     value
 }
 
-fn against_grid(
-    seed: u64,
-    nonnegative: bool,
-    mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty,
-) {
+fn against_grid(seed: u64, nonnegative: bool, mut make: impl FnMut(&mut Xoshiro256PlusPlus, &Instance) -> Penalty) {
     against_grid_on(seed, INSTANCES, ANGLES, |rng| {
         let instance = instance(rng, nonnegative, true);
         let penalty = make(rng, &instance);
@@ -468,11 +389,7 @@ fn against_grid_on(
             instance.reflection
         );
         let compared = trial % every == 0;
-        let least = if compared {
-            grid.minimum(&penalty, &instance)
-        } else {
-            base
-        };
+        let least = if compared { grid.minimum(&penalty, &instance) } else { base };
         assert!(
             actual <= least + TOLERANCE * scale,
             "trial {trial}: {actual:e} against {least:e} of the grid (scale {scale:e}): {best:?} \
@@ -484,26 +401,15 @@ fn against_grid_on(
         );
         moved += usize::from(best.value < 0.0);
     }
-    assert!(
-        moved > instances / 3,
-        "most instances have something to gain: {moved}"
-    );
+    assert!(moved > instances / 3, "most instances have something to gain: {moved}");
 }
 
 /// A weight comparable with the smooth part, whatever the scales are.
 fn weight(rng: &mut Xoshiro256PlusPlus, instance: &Instance, per_size: bool) -> f64 {
     let smooth = instance.rotation.magnitude();
-    let size = instance
-        .x
-        .iter()
-        .chain(&instance.y)
-        .fold(0.0f64, |m, v| m.max(v.abs()));
+    let size = instance.x.iter().chain(&instance.y).fold(0.0f64, |m, v| m.max(v.abs()));
     let share = pick(rng, &[0.0, 0.03, 0.3, 0.3, 1.0, 3.0]);
-    if per_size && size > 0.0 {
-        share * smooth / size
-    } else {
-        share * smooth
-    }
+    if per_size && size > 0.0 { share * smooth / size } else { share * smooth }
 }
 
 #[test]
@@ -513,25 +419,19 @@ fn no_penalty_against_grid() {
 
 #[test]
 fn l0_against_grid() {
-    against_grid(2, false, |rng, instance| {
-        Penalty::l0(weight(rng, instance, false))
-    });
+    against_grid(2, false, |rng, instance| Penalty::l0(weight(rng, instance, false)));
 }
 
 #[test]
 fn l1_against_grid() {
-    against_grid(3, false, |rng, instance| {
-        Penalty::l1(weight(rng, instance, true))
-    });
+    against_grid(3, false, |rng, instance| Penalty::l1(weight(rng, instance, true)));
 }
 
 #[test]
 fn weighted_l1_against_grid() {
     against_grid(4, false, |rng, instance| {
         let top = weight(rng, instance, true);
-        let weights = Array2::from_shape_fn((2, instance.x.len()), |_| {
-            top * pick(rng, &[0.0, 0.2, 0.7, 1.0])
-        });
+        let weights = Array2::from_shape_fn((2, instance.x.len()), |_| top * pick(rng, &[0.0, 0.2, 0.7, 1.0]));
         Penalty::l1(weights)
     });
 }
@@ -551,12 +451,7 @@ fn unit_instance(rng: &mut Xoshiro256PlusPlus, nonnegative: bool, close: bool) -
     }
     let zero = size == 0.0;
     let mut branch = || if zero { Trig::default() } else { smooth(rng) };
-    Instance {
-        rotation: branch(),
-        reflection: branch(),
-        x,
-        y,
-    }
+    Instance { rotation: branch(), reflection: branch(), x, y }
 }
 
 /// A value that an entry may take or takes now.
@@ -572,9 +467,7 @@ fn knot(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> f64 {
 /// Random pieces, jumps up and down at every breakpoint, some pieces infinite; the identity is feasible.
 fn pieces(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
     loop {
-        let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5))
-            .map(|_| knot(rng, instance))
-            .collect();
+        let mut breakpoints: Vec<f64> = (0..rng.random_range(0..5)).map(|_| knot(rng, instance)).collect();
         // Beyond the largest value of an entry lies a piece that only rounding reaches, and near it angles are
         // known to half the digits; see `interval`.
         breakpoints.retain(|level: &f64| {
@@ -649,9 +542,7 @@ fn scad(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
 
 /// Even, with kinks and bends up and down.
 fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
-    let mut knots: Vec<f64> = (0..rng.random_range(0..4))
-        .map(|_| level(rng, instance))
-        .collect();
+    let mut knots: Vec<f64> = (0..rng.random_range(0..4)).map(|_| level(rng, instance)).collect();
     knots.sort_by(f64::total_cmp);
     knots.dedup_by(|l, r| *l - *r < 1e-3);
     let slope = pick(rng, &[0.0, 0.5, -0.5]);
@@ -665,12 +556,7 @@ fn even(rng: &mut Xoshiro256PlusPlus, instance: &Instance) -> Penalty {
         right.push([a + t * (b - p) + 0.5 * t * t * (c - q), p, q]);
     }
     let mirrored = right.iter().rev().map(|&[a, b, c]| [a, -b, c]);
-    let levels = knots
-        .iter()
-        .rev()
-        .map(|t| -t)
-        .chain([0.0])
-        .chain(knots.clone());
+    let levels = knots.iter().rev().map(|t| -t).chain([0.0]).chain(knots.clone());
     let pieces = mirrored.chain(right.clone());
     Penalty::pieces(levels.collect(), pieces.collect()).unwrap()
 }
@@ -718,9 +604,7 @@ fn entrywise_sums_against_grid() {
     pieces_against_grid(40, (false, true), |rng, instance| {
         let mut weights = || {
             let size = pick(rng, &[0.1, 1.0]);
-            Array2::from_shape_fn((2, instance.x.len()), |_| {
-                size * pick(rng, &[0.0, 0.3, 1.0])
-            })
+            Array2::from_shape_fn((2, instance.x.len()), |_| size * pick(rng, &[0.0, 0.3, 1.0]))
         };
         let counted = Penalty::l0(weights());
         let weighted = Penalty::l1(weights());
@@ -808,15 +692,11 @@ fn against_generic_on(
 #[test]
 fn kernels_agree_with_the_generic_solver() {
     against_generic(11, |_, _| Penalty::NONE);
-    against_generic(12, |rng, instance| {
-        Penalty::l0(weight(rng, instance, false))
-    });
+    against_generic(12, |rng, instance| Penalty::l0(weight(rng, instance, false)));
     against_generic(13, |rng, instance| Penalty::l1(weight(rng, instance, true)));
     against_generic(14, |rng, instance| {
         let top = weight(rng, instance, true);
-        Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| {
-            top * rng.random::<f64>()
-        }))
+        Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| top * rng.random::<f64>()))
     });
 }
 
@@ -834,9 +714,7 @@ fn entries_that_are_zero_up_to_rounding_vanish() {
             }
         }
     };
-    against_generic_on(21, with_tiny, |rng, instance| {
-        Penalty::l0(weight(rng, instance, false))
-    });
+    against_generic_on(21, with_tiny, |rng, instance| Penalty::l0(weight(rng, instance, false)));
 }
 
 #[test]
@@ -879,11 +757,7 @@ fn jump_kernels_agree_with_the_generic_solver() {
         }
         let mut weights = || {
             let size = pick(&mut rng, &[0.03, 0.3, 3.0]);
-            let shares = if trial % 3 == 0 {
-                [1.0; 3]
-            } else {
-                [0.0, 0.4, 1.0]
-            };
+            let shares = if trial % 3 == 0 { [1.0; 3] } else { [0.0, 0.4, 1.0] };
             Array2::from_shape_fn((2, instance.x.len()), |_| size * pick(&mut rng, &shares))
         };
         let counted = Penalty::l0(weights());
@@ -926,9 +800,7 @@ fn kernels_agree_with_the_generic_solver_on_long_rows() {
             _ => {
                 let top = weight(&mut rng, &instance, true);
                 let shares = [0.0, 0.4, 0.4, 1.0];
-                Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| {
-                    top * pick(&mut rng, &shares)
-                }))
+                Penalty::l1(Array2::from_shape_fn((2, instance.x.len()), |_| top * pick(&mut rng, &shares)))
             }
         };
         let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
@@ -937,8 +809,7 @@ fn kernels_agree_with_the_generic_solver_on_long_rows() {
         let scale = scale(&penalty, &instance);
         let claimed = identity_value(&penalty, &instance) + fast.value;
         assert!(
-            (fast.value - slow.value).abs() <= TOLERANCE * scale
-                && actual - claimed <= TOLERANCE * scale,
+            (fast.value - slow.value).abs() <= TOLERANCE * scale && actual - claimed <= TOLERANCE * scale,
             "trial {trial}: kernel {fast:?}, generic {slow:?}, {actual}: {penalty:?} {:?} {:?}",
             instance.x,
             instance.y
@@ -990,9 +861,7 @@ fn bounded_kernels_agree_with_the_generic_solver() {
             true => falling.unwrap(),
             false => inside,
         };
-        let penalty = inside
-            .plus(&Penalty::interval(lower, upper).unwrap())
-            .unwrap();
+        let penalty = inside.plus(&Penalty::interval(lower, upper).unwrap()).unwrap();
         let fast = solve_on_circle(&penalty, &instance.pair(), &mut scratch);
         let actual = verify(&penalty, &instance, &fast, &scratch);
         let free = solve_on_circle(&inside, &instance.pair(), &mut scratch);
@@ -1000,8 +869,7 @@ fn bounded_kernels_agree_with_the_generic_solver() {
         let scale = scale(&penalty, &instance);
         let claimed = identity_value(&penalty, &instance) + fast.value;
         assert!(
-            (fast.value - slow.value).abs() <= TOLERANCE * scale
-                && (actual - claimed).abs() <= TOLERANCE * scale,
+            (fast.value - slow.value).abs() <= TOLERANCE * scale && (actual - claimed).abs() <= TOLERANCE * scale,
             "trial {trial}: kernel {fast:?}, generic {slow:?}, {actual}: {penalty:?} {:?} {:?}",
             instance.x,
             instance.y
@@ -1017,34 +885,14 @@ fn the_scalar_model_does_not_depend_on_a_multiple_of_the_signature() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(42);
     for _ in 0..1_000 {
         let mut draw = || normal(&mut rng);
-        let s = Sym2 {
-            d0: 1.0 + draw().abs(),
-            d1: 1.0 + draw().abs(),
-            o: 0.3 * draw().tanh(),
-        };
-        let m = Sym2 {
-            d0: draw(),
-            d1: draw(),
-            o: draw(),
-        };
+        let s = Sym2 { d0: 1.0 + draw().abs(), d1: 1.0 + draw().abs(), o: 0.3 * draw().tanh() };
+        let m = Sym2 { d0: draw(), d1: draw(), o: draw() };
         let gz = [[draw(), draw()], [draw(), draw()]];
         let c = 50.0 * draw();
-        let model = PairModel {
-            gz,
-            m,
-            s,
-            proximal: 0.1,
-        };
+        let model = PairModel { gz, m, s, proximal: 0.1 };
         let shifted = PairModel {
-            gz: [
-                [gz[0][0] + c * s.d0, gz[0][1] + c * s.o],
-                [gz[1][0] + c * s.o, gz[1][1] + c * s.d1],
-            ],
-            m: Sym2 {
-                d0: m.d0 + c,
-                d1: m.d1 + c,
-                ..m
-            },
+            gz: [[gz[0][0] + c * s.d0, gz[0][1] + c * s.o], [gz[1][0] + c * s.o, gz[1][1] + c * s.d1]],
+            m: Sym2 { d0: m.d0 + c, d1: m.d1 + c, ..m },
             ..model
         };
         let first = draw();
@@ -1058,11 +906,7 @@ fn the_scalar_model_does_not_depend_on_a_multiple_of_the_signature() {
         for reflect in [false, true] {
             for k in 0..64 {
                 let angle = f64::from(k) * TAU / 64.0;
-                let turn = Turn {
-                    c: angle.cos(),
-                    s: angle.sin(),
-                    reflect,
-                };
+                let turn = Turn { c: angle.cos(), s: angle.sin(), reflect };
                 let e = turn.minus_identity();
                 let bound = shifted.scalar(first).change(e).0;
                 assert!(bound >= shifted.change(e).0 - 1e-12 * (1.0 + c.abs()));
@@ -1077,20 +921,9 @@ fn branches_are_the_definition() {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(21);
     for _ in 0..5_000 {
         let model = PairModel {
-            gz: [
-                [normal(&mut rng), normal(&mut rng)],
-                [normal(&mut rng), normal(&mut rng)],
-            ],
-            m: Sym2 {
-                d0: normal(&mut rng),
-                d1: normal(&mut rng),
-                o: normal(&mut rng),
-            },
-            s: Sym2 {
-                d0: normal(&mut rng),
-                d1: normal(&mut rng),
-                o: normal(&mut rng),
-            },
+            gz: [[normal(&mut rng), normal(&mut rng)], [normal(&mut rng), normal(&mut rng)]],
+            m: Sym2 { d0: normal(&mut rng), d1: normal(&mut rng), o: normal(&mut rng) },
+            s: Sym2 { d0: normal(&mut rng), d1: normal(&mut rng), o: normal(&mut rng) },
             proximal: rng.random(),
         };
         let full = |v: [[f64; 2]; 2]| {
@@ -1124,11 +957,7 @@ fn branches_are_the_definition() {
         assert!((change + proximal - rotated).abs() < 1e-13);
         // Terms of one sign are as large together as their sum.
         assert!(size >= change.abs() * (1.0 - 1e-15));
-        let absolute = |a: Sym2| Sym2 {
-            d0: a.d0.abs(),
-            d1: a.d1.abs(),
-            o: a.o.abs(),
-        };
+        let absolute = |a: Sym2| Sym2 { d0: a.d0.abs(), d1: a.d1.abs(), o: a.o.abs() };
         let positive = PairModel {
             gz: model.gz.map(|row| row.map(f64::abs)),
             m: absolute(model.m),

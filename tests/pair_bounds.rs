@@ -18,20 +18,16 @@ fn entries_vanish_at_a_bound_and_not_beyond() {
         let mut solved = |penalty: &Penalty, range: (f64, f64)| {
             let (x, y) = ([row[0]], [row[1]]);
             let light = LightModel::default();
-            let pair = HyperbolaPair {
-                range,
-                ..HyperbolaPair::new((0, 1), &x, &y, &light, Some(1.0))
-            };
+            let pair = HyperbolaPair { range, ..HyperbolaPair::new((0, 1), &x, &y, &light, Some(1.0)) };
             let best = solve_on_hyperbola(penalty, &pair, &mut scratch);
             (best.value, best.boost.u, scratch.vanishing.clone())
         };
         let (lower, upper) = (zero.min(1.0), zero.max(1.0));
         let reached = (-1.0, zero, vec![0]);
         for range in [(lower, upper), (lower / 2.0, upper * 2.0)] {
-            for (l0, l1) in [
-                (Penalty::l0(1.0), Penalty::l1(0.5)),
-                (Penalty::l0(1.0).general(), Penalty::l1(0.5).general()),
-            ] {
+            for (l0, l1) in
+                [(Penalty::l0(1.0), Penalty::l1(0.5)), (Penalty::l0(1.0).general(), Penalty::l1(0.5).general())]
+            {
                 assert_eq!(solved(&l0, range), reached);
                 // ℓ1 is continuous: at the end of the range the entry may be zero up to rounding.
                 let (value, u, zeros) = solved(&l1, range);
@@ -55,20 +51,11 @@ fn nonnegative_rows_end_at_their_first_zero() {
     let mut scratch = Scratch::new(2);
     let (x, y) = ([2.5, 3.0], [1.5, 1.0]);
     // F rises with u, so that u falls to the first zero of an entry, at 1/√2, or to the bound.
-    let light = LightModel {
-        gz: [[2.0, 0.0], [0.0, 0.0]],
-        ..LightModel::default()
-    };
+    let light = LightModel { gz: [[2.0, 0.0], [0.0, 0.0]], ..LightModel::default() };
     let first = 0.5f64.sqrt();
-    for (bound, u, zeros) in [
-        (0.6, first, vec![1]),
-        (first, first, vec![1]),
-        (0.8, 0.8, vec![]),
-    ] {
-        let pair = HyperbolaPair {
-            range: (bound, 1.0 / bound),
-            ..HyperbolaPair::new((0, 1), &x, &y, &light, Some(1.0))
-        };
+    for (bound, u, zeros) in [(0.6, first, vec![1]), (first, first, vec![1]), (0.8, 0.8, vec![])] {
+        let pair =
+            HyperbolaPair { range: (bound, 1.0 / bound), ..HyperbolaPair::new((0, 1), &x, &y, &light, Some(1.0)) };
         let best = solve_on_hyperbola(&Penalty::NONNEGATIVE, &pair, &mut scratch);
         assert_eq!((best.boost.u, best.boost.signs), (u, [1.0, 1.0]));
         assert_eq!(scratch.vanishing, zeros, "{bound}");
@@ -87,19 +74,8 @@ fn entries_on_a_bound_are_exact() {
         let (mut x, mut y) = ([0.0, 0.0], [0.1, 0.1]);
         (x[long], y[long]) = (rng.random_range(0.6..0.75), rng.random_range(0.6..0.75));
         let mut draw = || normal(&mut rng);
-        let [rotation, reflection] = [(); 2].map(|()| Trig {
-            a: draw(),
-            b: draw(),
-            p: draw(),
-            q: draw(),
-        });
-        let pair = CirclePair {
-            rows: (0, 1),
-            x: &x,
-            y: &y,
-            rotation,
-            reflection: Some(reflection),
-        };
+        let [rotation, reflection] = [(); 2].map(|()| Trig { a: draw(), b: draw(), p: draw(), q: draw() });
+        let pair = CirclePair { rows: (0, 1), x: &x, y: &y, rotation, reflection: Some(reflection) };
         let v = solve_on_circle(&bounds, &pair, &mut scratch).turn.matrix();
         let row = |i: usize| [0, 1].map(|k| v[i][0] * x[k] + v[i][1] * y[k]);
         let (mut new_x, mut new_y) = (row(0), row(1));
@@ -124,11 +100,7 @@ fn equal_entries_stay_positive() {
             std::mem::swap(&mut x, &mut y);
         }
         let mut draw = || 3.0 * normal(&mut rng);
-        let light = LightModel {
-            gz: [[draw(), draw()], [draw(), draw()]],
-            proximal: 1.0,
-            ..LightModel::default()
-        };
+        let light = LightModel { gz: [[draw(), draw()], [draw(), draw()]], proximal: 1.0, ..LightModel::default() };
         let pair = HyperbolaPair::new((0, 1), &x, &y, &light, Some(2.0));
         let boost = solve_on_hyperbola(&Penalty::NONNEGATIVE, &pair, &mut scratch).boost;
         let (mut new_x, mut new_y) = ([0.0; 2], [0.0; 2]);

@@ -7,8 +7,7 @@ mod common;
 
 use ndarray::Array2;
 use orthobcd::pair::{
-    Best, BestBoost, Boost, CirclePair, Hyp, HyperbolaPair, LightModel, Piece, Scratch, Sym2, Trig,
-    full_range,
+    Best, BestBoost, Boost, CirclePair, Hyp, HyperbolaPair, LightModel, Piece, Scratch, Sym2, Trig, full_range,
 };
 use orthobcd::penalty::{Penalty, solve_on_circle, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
@@ -30,15 +29,7 @@ struct Case {
 fn case(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Case {
     let r = [1, 2, 3, 5, 8, 12][rng.random_range(0..6)];
     let mut row = |share: f64| -> Vec<f64> {
-        (0..r)
-            .map(|_| {
-                if rng.random_bool(share) {
-                    0.0
-                } else {
-                    normal(rng).tanh()
-                }
-            })
-            .collect()
+        (0..r).map(|_| if rng.random_bool(share) { 0.0 } else { normal(rng).tanh() }).collect()
     };
     let (mut x, mut y) = (row(0.2), row(0.2));
     let g = [row(0.0), row(0.0)].map(|row| row.iter().map(|v| 3.0 * v).collect());
@@ -55,31 +46,19 @@ fn case(rng: &mut Xoshiro256PlusPlus, nonnegative: bool) -> Case {
     }
     let (d0, d1) = (0.1 + rng.random::<f64>(), 0.1 + rng.random::<f64>());
     let o = (d0 * d1).sqrt() * rng.random_range(-0.9..0.9);
-    Case {
-        x,
-        y,
-        g,
-        m: Sym2 { d0, d1, o },
-        proximal: if rng.random() { 0.0 } else { 0.25 },
-    }
+    Case { x, y, g, m: Sym2 { d0, d1, o }, proximal: if rng.random() { 0.0 } else { 0.25 } }
 }
 
 impl Case {
     /// The case in other units: X times 2^`length`, f times 2^`value`.
     fn in_units(&self, length: i32, value: i32) -> Self {
-        let times = |row: &[f64], power: i32| -> Vec<f64> {
-            row.iter().map(|v| v * 2f64.powi(power)).collect()
-        };
+        let times = |row: &[f64], power: i32| -> Vec<f64> { row.iter().map(|v| v * 2f64.powi(power)).collect() };
         let m = 2f64.powi(value - 2 * length);
         Self {
             x: times(&self.x, length),
             y: times(&self.y, length),
             g: self.g.each_ref().map(|row| times(row, value - length)),
-            m: Sym2 {
-                d0: m * self.m.d0,
-                d1: m * self.m.d1,
-                o: m * self.m.o,
-            },
+            m: Sym2 { d0: m * self.m.d0, d1: m * self.m.d1, o: m * self.m.o },
             proximal: self.proximal * 2f64.powi(value),
         }
     }
@@ -92,11 +71,7 @@ impl Case {
                 [dot(&self.g[1], &self.x), dot(&self.g[1], &self.y)],
             ],
             m: self.m,
-            s: Sym2 {
-                d0: dot(&self.x, &self.x),
-                d1: dot(&self.y, &self.y),
-                o: dot(&self.x, &self.y),
-            },
+            s: Sym2 { d0: dot(&self.x, &self.x), d1: dot(&self.y, &self.y), o: dot(&self.x, &self.y) },
             proximal: self.proximal,
         };
         model.branches()
@@ -104,13 +79,7 @@ impl Case {
 
     fn on_circle(&self, penalty: &Penalty, scratch: &mut Scratch) -> Best {
         let (rotation, reflection) = self.branches();
-        let pair = CirclePair {
-            rows: (0, 1),
-            x: &self.x,
-            y: &self.y,
-            rotation,
-            reflection: Some(reflection),
-        };
+        let pair = CirclePair { rows: (0, 1), x: &self.x, y: &self.y, rotation, reflection: Some(reflection) };
         solve_on_circle(penalty, &pair, scratch)
     }
 
@@ -118,12 +87,7 @@ impl Case {
         light([&self.x, &self.y], &self.g, self.m, self.proximal)
     }
 
-    fn on_hyperbola(
-        &self,
-        penalty: &Penalty,
-        bound: Option<f64>,
-        scratch: &mut Scratch,
-    ) -> BestBoost {
+    fn on_hyperbola(&self, penalty: &Penalty, bound: Option<f64>, scratch: &mut Scratch) -> BestBoost {
         let pair = HyperbolaPair::new((0, 1), &self.x, &self.y, &self.light(), bound);
         solve_on_hyperbola(penalty, &pair, scratch)
     }
@@ -154,10 +118,7 @@ impl Case {
             }
         }
         let square: f64 = e.iter().flatten().map(|v| v * v).sum();
-        (
-            value + 0.5 * self.proximal * square,
-            size + self.proximal * square,
-        )
+        (value + 0.5 * self.proximal * square, size + self.proximal * square)
     }
 }
 
@@ -166,15 +127,11 @@ impl Case {
 fn kinds(length: i32, value: i32) -> Vec<(Penalty, bool)> {
     let (count, slope) = (2f64.powi(value), 2f64.powi(value - length));
     let unit = 2f64.powi(length);
-    let weights = |size: f64| {
-        Array2::from_shape_fn((2, 12), |(i, k)| size * [0.0, 0.25, 1.0][(i + 2 * k) % 3])
-    };
+    let weights = |size: f64| Array2::from_shape_fn((2, 12), |(i, k)| size * [0.0, 0.25, 1.0][(i + 2 * k) % 3]);
     let piece = |[a, b, c]: Piece| [count * a, slope * b, slope / unit * c];
     let huber = Penalty::pieces(
         vec![-0.5 * unit, 0.25 * unit],
-        [[-0.125, -1.0, 0.0], [0.0, 0.0, 3.0], [-0.15625, 1.0, 0.0]]
-            .map(piece)
-            .to_vec(),
+        [[-0.125, -1.0, 0.0], [0.0, 0.0, 3.0], [-0.15625, 1.0, 0.0]].map(piece).to_vec(),
     );
     let (l0, l1) = (Penalty::l0(0.7 * count), Penalty::l1(0.3 * slope));
     let tilt = Penalty::pieces(Vec::new(), vec![[0.0, 0.4 * slope, 0.0]]);
@@ -195,14 +152,9 @@ fn kinds(length: i32, value: i32) -> Vec<(Penalty, bool)> {
         plus(&l0, &within(1.0625)),
         plus(&l1, &within(1.0625)),
     ];
-    let above = [
-        Penalty::NONNEGATIVE,
-        plus(&l0, &Penalty::NONNEGATIVE),
-        plus(&l1, &Penalty::NONNEGATIVE),
-    ];
+    let above = [Penalty::NONNEGATIVE, plus(&l0, &Penalty::NONNEGATIVE), plus(&l1, &Penalty::NONNEGATIVE)];
     let free = free.into_iter().map(|penalty| (penalty, false));
-    free.chain(above.into_iter().map(|penalty| (penalty, true)))
-        .collect()
+    free.chain(above.into_iter().map(|penalty| (penalty, true))).collect()
 }
 
 /// Units of X and of f, powers of two.
@@ -221,10 +173,7 @@ fn a_unit_changes_no_digit() {
             let fast = case.on_circle(&plain, &mut scratch).value;
             let general = case.on_circle(&plain.general(), &mut scratch).value;
             assert!((fast - general).abs() < 1e-11, "{trial}: {plain:?}");
-            for (plain, scaled) in [
-                (plain.clone(), scaled.clone()),
-                (plain.general(), scaled.general()),
-            ] {
+            for (plain, scaled) in [(plain.clone(), scaled.clone()), (plain.general(), scaled.general())] {
                 let first = case.on_circle(&plain, &mut scratch);
                 let second = same.on_circle(&scaled, &mut other);
                 assert_eq!(first.turn, second.turn, "{trial}: {plain:?}");
@@ -259,18 +208,12 @@ fn boosts_within_a_bound_are_the_best_ones() {
             let (value, size) = case.change(&penalty, best.boost, &scratch.vanishing);
             assert!(value - best.value <= 1e-11 * size, "{trial}: {penalty:?}");
             let general = case.on_hyperbola(&penalty.general(), Some(bound), &mut scratch);
-            assert!(
-                (best.value - general.value).abs() <= 1e-11 * size,
-                "{trial}: {best:?} {general:?} {penalty:?}"
-            );
+            assert!((best.value - general.value).abs() <= 1e-11 * size, "{trial}: {best:?} {general:?} {penalty:?}");
             for signs in orthobcd::pair::SIGNS {
                 for step in -60..=60 {
                     let u = (bound * f64::from(step) / 60.0).exp();
                     let other = case.change(&penalty, Boost { u, signs }, &[]).0;
-                    assert!(
-                        best.value <= other + 1e-11 * size,
-                        "{trial}: {penalty:?} {u}"
-                    );
+                    assert!(best.value <= other + 1e-11 * size, "{trial}: {penalty:?} {u}");
                 }
             }
         }
@@ -291,12 +234,7 @@ fn minima_do_not_depend_on_the_size_of_the_coefficients() {
         };
         let hyperbola = |unit: f64| {
             let [a_plus, a_minus, p_plus, p_minus] = [a, b, p, q].map(|v| unit * v);
-            let f = Hyp {
-                a_plus,
-                a_minus,
-                p_plus,
-                p_minus,
-            };
+            let f = Hyp { a_plus, a_minus, p_plus, p_minus };
             f.minima(from, to)
         };
         for power in [-1070, -1040, -1022, -600, 2, 600, 1020] {
@@ -313,13 +251,7 @@ fn minima_do_not_depend_on_the_size_of_the_coefficients() {
 #[test]
 fn curvatures_that_cancel_leave_the_decision_to_the_slope() {
     let mut scratch = Scratch::new(1);
-    let case = Case {
-        x: vec![1.0],
-        y: vec![0.0],
-        g: [vec![0.0], vec![0.0]],
-        m: Sym2::scalar(1.0),
-        proximal: 0.0,
-    };
+    let case = Case { x: vec![1.0], y: vec![0.0], g: [vec![0.0], vec![0.0]], m: Sym2::scalar(1.0), proximal: 0.0 };
     // f is ½‖ΔX‖², whose linear part has the slope 1 at most.
     for (excess, slope, unbounded) in [
         (1e-13, 4.0, false),
@@ -344,11 +276,7 @@ fn one_column(penalty: &Penalty, (x, y): (f64, f64), smooth: Trig, scratch: &mut
         x: &[x],
         y: &[y],
         rotation: smooth,
-        reflection: Some(Trig {
-            a: smooth.b,
-            b: -smooth.a,
-            ..smooth
-        }),
+        reflection: Some(Trig { a: smooth.b, b: -smooth.a, ..smooth }),
     };
     solve_on_circle(penalty, &pair, scratch)
 }
@@ -360,25 +288,16 @@ fn entries_move_to_the_row_of_smaller_weights() {
     for size in [1e-3, 0.1, 1.0, 10.0, 1e3] {
         for jump in [0.0, 0.25 * size] {
             for (first, second, column) in [(1.0, 10.0, (0.0, size)), (10.0, 1.0, (size, 0.0))] {
-                let weights = |factor: f64| {
-                    Array2::from_shape_fn((2, 1), |(row, _)| factor * [first, second][row])
-                };
+                let weights = |factor: f64| Array2::from_shape_fn((2, 1), |(row, _)| factor * [first, second][row]);
                 let mut penalty = Penalty::l1(weights(1.0));
                 if jump > 0.0 {
                     penalty = penalty.plus(&Penalty::l0(weights(jump))).unwrap();
                 }
                 let gain = 9.0 * (size + jump);
                 for smooth in [-1e-4, 0.0, 1e-4].map(|share| share * size) {
-                    let smooth = Trig {
-                        a: smooth,
-                        b: 2.0 * smooth,
-                        ..Trig::default()
-                    };
+                    let smooth = Trig { a: smooth, b: 2.0 * smooth, ..Trig::default() };
                     let best = one_column(&penalty, column, smooth, &mut scratch);
-                    assert!(
-                        (best.value + gain).abs() < 1e-3 * gain,
-                        "{size} {jump} {best:?}"
-                    );
+                    assert!((best.value + gain).abs() < 1e-3 * gain, "{size} {jump} {best:?}");
                 }
             }
         }
@@ -392,15 +311,8 @@ fn the_larger_entry_takes_the_row_of_smaller_weights() {
     for size in [1e-3, 0.1, 1.0, 10.0, 1e3] {
         let weights = Array2::from_shape_fn((2, 2), |(row, _)| [1.0, 10.0][row]);
         let counted = Penalty::l0(&weights * (0.01 * size));
-        let smooth = Trig {
-            a: -1e-4 * size,
-            b: 1e-4 * size,
-            ..Trig::default()
-        };
-        for penalty in [
-            Penalty::l1(weights.clone()),
-            Penalty::l1(weights).plus(&counted).unwrap(),
-        ] {
+        let smooth = Trig { a: -1e-4 * size, b: 1e-4 * size, ..Trig::default() };
+        for penalty in [Penalty::l1(weights.clone()), Penalty::l1(weights).plus(&counted).unwrap()] {
             let pair = CirclePair {
                 rows: (0, 1),
                 x: &[0.5 * size, 0.0],
@@ -451,19 +363,11 @@ fn forms_agree_on_what_is_unbounded() {
     let mut counts = [[0; 2]; 2];
     for trial in 0..100 {
         let (mut free, mut above) = (case(&mut rng, false), case(&mut rng, true));
-        let m = Sym2 {
-            d0: 0.5 + normal(&mut rng),
-            d1: 0.5 + normal(&mut rng),
-            o: normal(&mut rng),
-        };
+        let m = Sym2 { d0: 0.5 + normal(&mut rng), d1: 0.5 + normal(&mut rng), o: normal(&mut rng) };
         (free.m, above.m) = (m, m);
         if trial % 2 == 0 {
             // One row above the other, so that with X ≥ 0 a second component is allowed.
-            above
-                .x
-                .iter_mut()
-                .zip(&above.y)
-                .for_each(|(x, y)| *x += 0.1 + y);
+            above.x.iter_mut().zip(&above.y).for_each(|(x, y)| *x += 0.1 + y);
         }
         for (penalty, sign) in kinds(0, 0) {
             let case = if sign { &above } else { &free };
@@ -474,8 +378,5 @@ fn forms_agree_on_what_is_unbounded() {
             counts[usize::from(sign)][usize::from(found)] += 1;
         }
     }
-    assert!(
-        counts.as_flattened().iter().all(|&count| count > 20),
-        "{counts:?}"
-    );
+    assert!(counts.as_flattened().iter().all(|&count| count > 20), "{counts:?}");
 }

@@ -11,10 +11,8 @@ fn kinds() -> Vec<Penalty> {
     let weights = array![[0.5, 0.0, 2.0], [1.0, 4.0, 0.25]];
     let outside = [f64::INFINITY, 0.0, 0.0];
     let plus = |first: &Penalty, second: &Penalty| first.plus(second).unwrap();
-    let parts = Penalty::pieces(
-        vec![-1.0, -0.5, 0.75, 1.0],
-        vec![[0.0; 3], outside, [1.0, 0.5, 2.0], outside, [0.0; 3]],
-    );
+    let parts =
+        Penalty::pieces(vec![-1.0, -0.5, 0.75, 1.0], vec![[0.0; 3], outside, [1.0, 0.5, 2.0], outside, [0.0; 3]]);
     let parts = parts.unwrap();
     let far = Penalty::interval(0.75, 1.25).unwrap();
     let kinds = vec![
@@ -75,10 +73,7 @@ fn a_value_outside_the_domain_moves_to_the_nearest_one_inside() {
 /// elsewhere.
 #[test]
 fn the_proximal_map_stands_still_at_breakpoints() {
-    for penalty in kinds()
-        .iter()
-        .filter(|penalty| **penalty != Penalty::l0(0.75))
-    {
+    for penalty in kinds().iter().filter(|penalty| **penalty != Penalty::l0(0.75)) {
         for ((row, column), v) in entries().flat_map(|at| values().map(move |v| (at, v))) {
             for step in [0.25, 1.0] {
                 let (u, derivative) = penalty.proximal_near((row, column), 7.0, v, step);
@@ -98,15 +93,9 @@ fn the_proximal_map_has_no_unit() {
     for (plain, scaled) in [
         (Penalty::l0(0.75), Penalty::l0(0.75 * unit * unit)),
         (Penalty::l1(1.5), Penalty::l1(1.5 * unit)),
-        (
-            Penalty::capped_l1(2.0, 0.5).unwrap(),
-            Penalty::capped_l1(2.0 * unit, 0.5 * unit).unwrap(),
-        ),
+        (Penalty::capped_l1(2.0, 0.5).unwrap(), Penalty::capped_l1(2.0 * unit, 0.5 * unit).unwrap()),
     ] {
-        for (plain, scaled) in [
-            (plain.clone(), scaled.clone()),
-            (plain.general(), scaled.general()),
-        ] {
+        for (plain, scaled) in [(plain.clone(), scaled.clone()), (plain.general(), scaled.general())] {
             for (v, step) in values().flat_map(|v| [0.25, 1.0].map(|step| (v, step))) {
                 let u = plain.proximal(0, 0, v, step);
                 assert_eq!(unit * u, scaled.proximal(0, 0, unit * v, step));
@@ -162,8 +151,7 @@ fn smoothing_follows_mirror_images_and_constants() {
 
 #[test]
 fn equal_weights_are_one_weight() {
-    let weights =
-        |last: f64| Array2::from_shape_fn(SIZE, |at| if at == (1, 2) { last } else { 0.5 });
+    let weights = |last: f64| Array2::from_shape_fn(SIZE, |at| if at == (1, 2) { last } else { 0.5 });
     assert_eq!(Penalty::l1(weights(0.5)), Penalty::l1(0.5));
     assert_eq!(Penalty::l0(weights(0.5)), Penalty::l0(0.5));
     for mixed in [Penalty::l1(weights(0.25)), Penalty::l0(weights(0.25))] {

@@ -37,10 +37,7 @@ fn penalties() -> Vec<Penalty> {
 fn least(penalty: &Penalty, column: usize, x: f64, t: f64) -> f64 {
     let at = |u: f64| penalty.entry(0, column, u) + (u - x) * (u - x) / (2.0 * t);
     let grid = (0..=40_000).map(|i| -4.0 + 2e-4 * f64::from(i));
-    grid.chain(penalty.breakpoints().iter().copied())
-        .chain([x])
-        .map(at)
-        .fold(f64::INFINITY, f64::min)
+    grid.chain(penalty.breakpoints().iter().copied()).chain([x]).map(at).fold(f64::INFINITY, f64::min)
 }
 
 #[test]
@@ -105,14 +102,7 @@ fn squared_distances_from_the_domain_are_the_least_ones() {
     let outside = [f64::INFINITY, 0.0, 0.0];
     let islands = Penalty::pieces(
         vec![-0.9, -0.3, 0.1, 0.2, 0.8],
-        vec![
-            outside,
-            [0.0; 3],
-            outside,
-            outside,
-            [1.0, 2.0, 0.0],
-            outside,
-        ],
+        vec![outside, [0.0; 3], outside, outside, [1.0, 2.0, 0.0], outside],
     );
     let bounded = Penalty::interval(-0.4, f64::INFINITY).unwrap();
     let above = Penalty::NONNEGATIVE;
@@ -129,10 +119,7 @@ fn squared_distances_from_the_domain_are_the_least_ones() {
             let x = Array2::from_elem((1, 1), x);
             let expected = penalty.infeasibility(x.view()).powi(2);
             let value = distance.entry(0, 0, x[[0, 0]]);
-            assert!(
-                (value - expected).abs() <= 1e-14,
-                "{x}: {value:e} {expected:e}"
-            );
+            assert!((value - expected).abs() <= 1e-14, "{x}: {value:e} {expected:e}");
         }
     }
     assert!(penalties[3].infeasibility(Array2::from_elem((1, 1), -0.05).view()) > 0.24);

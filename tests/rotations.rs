@@ -7,9 +7,8 @@ use common::normal;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, array};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Auto, Control, Monitor, Objective, Options, Problem, Quadratic, Record, Side, Signature,
-    Sparsity, Stages, Status, Threads, Unwatched, Update, WorkingSet, certify, follow_path, linalg,
-    minimize, minimize_auto, start,
+    Auto, Control, Monitor, Objective, Options, Problem, Quadratic, Record, Side, Signature, Sparsity, Stages, Status,
+    Threads, Unwatched, Update, WorkingSet, certify, follow_path, linalg, minimize, minimize_auto, start,
 };
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -111,11 +110,9 @@ fn ways() -> Vec<Options> {
         (options.working_set, options.block_size) = (working_set, block_size);
         ways.push(options);
     }
-    for (update, side) in [
-        (Update::Jacobi, Side::Rows),
-        (Update::GaussSeidel, Side::Columns),
-        (Update::GaussSeidel, Side::Both),
-    ] {
+    for (update, side) in
+        [(Update::Jacobi, Side::Rows), (Update::GaussSeidel, Side::Columns), (Update::GaussSeidel, Side::Both)]
+    {
         let mut options = Options::default();
         (options.update, options.side) = (update, side);
         ways.push(options);
@@ -157,8 +154,7 @@ fn every_solver(penalty: &Penalty) {
             let mut watch = Watch(f64::INFINITY);
             let options = Options::default().with_max_sweeps(300);
             let stages = Stages::default();
-            let path =
-                follow_path(&problem, None, &stages, &options, &threads, &mut watch).unwrap();
+            let path = follow_path(&problem, None, &stages, &options, &threads, &mut watch).unwrap();
             for point in &path.path {
                 assert!((determinant(point.x.view()) - 1.0).abs() < 1e-9);
             }
@@ -230,12 +226,7 @@ impl Objective for Unsaid {
         self.0.rows()
     }
 
-    fn value_and_gradient(
-        &self,
-        x: ArrayView2<'_, f64>,
-        gradient: ArrayViewMut2<'_, f64>,
-        threads: &Threads,
-    ) -> f64 {
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>, gradient: ArrayViewMut2<'_, f64>, threads: &Threads) -> f64 {
         self.0.value_and_gradient(x, gradient, threads)
     }
 }
@@ -287,11 +278,7 @@ fn against_the_grid(penalty: &Penalty, n: usize, cells: usize, slack: f64) {
         let start = Some(x0).filter(|_| penalty.infeasibility(Array2::eye(n).view()) > 0.0);
         let found = minimize_auto(&problem, start, &auto, &threads, &mut Unwatched).unwrap();
         let value = found.solution.objective;
-        assert!(
-            value <= least + 1e-12 * least.abs(),
-            "{name} {n} {seed}: {value} {least}, {:?}",
-            found.runs
-        );
+        assert!(value <= least + 1e-12 * least.abs(), "{name} {n} {seed}: {value} {least}, {:?}", found.runs);
         assert!(value >= least - slack, "{name} {n} {seed}: {value} {least}");
         let certificate = certify(&problem, found.solution.x.view(), &threads).unwrap();
         assert!(certificate.block2_gap <= 1e-8 * certificate.magnitude);
@@ -341,10 +328,7 @@ fn a_gap_is_that_of_rotations() {
             }
         }
     }
-    assert!(
-        gap >= turned - 1e-12 && gap <= turned * (1.0 + 1e-4),
-        "{gap} {turned}"
-    );
+    assert!(gap >= turned - 1e-12 && gap <= turned * (1.0 + 1e-4), "{gap} {turned}");
     let gap = certify(&problem, x.view(), &threads).unwrap().block2_gap;
     assert!(gap >= all - 1e-12 && all > 1.001 * turned);
 }
@@ -367,41 +351,17 @@ fn what_does_not_fit_is_refused() {
     let reflection = array![[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
     let options = Options::default();
     let refused = [
-        minimize(
-            &problem,
-            reflection.clone(),
-            &options,
-            &threads,
-            &mut Unwatched,
-        )
-        .err(),
-        minimize_auto(
-            &problem,
-            Some(reflection.clone()),
-            &Auto::default(),
-            &threads,
-            &mut Unwatched,
-        )
-        .err(),
+        minimize(&problem, reflection.clone(), &options, &threads, &mut Unwatched).err(),
+        minimize_auto(&problem, Some(reflection.clone()), &Auto::default(), &threads, &mut Unwatched).err(),
         certify(&problem, reflection.view(), &threads).err(),
     ];
     for error in refused {
         let error = error.unwrap().to_string();
-        assert!(
-            error.contains('x') && error.contains("determinant +1"),
-            "{error}"
-        );
+        assert!(error.contains('x') && error.contains("determinant +1"), "{error}");
     }
     let bare = Quadratic::new(-Array2::eye(3), None, None).unwrap();
     let problem = Problem::new(&bare, &Penalty::NONE, &signature, 3).unwrap();
     let problem = problem.rotations_only().unwrap();
     let count = orthobcd::Limit::Entries(Sparsity::new(orthobcd::Cardinality::Total(5)));
-    assert!(
-        problem
-            .with_limit(&count)
-            .err()
-            .unwrap()
-            .to_string()
-            .contains("determinant")
-    );
+    assert!(problem.with_limit(&count).err().unwrap().to_string().contains("determinant"));
 }

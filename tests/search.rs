@@ -9,8 +9,8 @@ use orthobcd::heuristic::{Heuristic, Prior, Profile, Task, registry};
 use orthobcd::penalty::Penalty;
 use orthobcd::search::minimize_with;
 use orthobcd::{
-    Auto, AutoSolution, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic,
-    Signature, Status, Threads, Unwatched, certify, minimize_auto, start,
+    Auto, AutoSolution, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic, Signature, Status,
+    Threads, Unwatched, certify, minimize_auto, start,
 };
 
 /// Rows in random order as unit vectors, or those of the best point with one exchanged.
@@ -46,13 +46,7 @@ fn data(m: usize, n: usize, seed: u64) -> Array2<f64> {
     a.mapv(common::given)
 }
 
-fn solve(
-    smooth: &dyn Objective,
-    penalty: &Penalty,
-    r: usize,
-    auto: &Auto,
-    threads: usize,
-) -> AutoSolution {
+fn solve(smooth: &dyn Objective, penalty: &Penalty, r: usize, auto: &Auto, threads: usize) -> AutoSolution {
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
     let threads = Threads::new(Some(threads)).unwrap();
@@ -71,31 +65,12 @@ fn a_heuristic_of_ones_own_takes_part() {
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let mut heuristics = registry();
     heuristics.push(Box::new(Selection));
-    let answer = minimize_with(
-        &problem,
-        None,
-        &heuristics,
-        &Auto::default(),
-        &Threads::serial(),
-        &mut Unwatched,
-    );
+    let answer = minimize_with(&problem, None, &heuristics, &Auto::default(), &Threads::serial(), &mut Unwatched);
     let answer = answer.unwrap();
-    assert!(
-        answer
-            .runs
-            .iter()
-            .any(|run| run.heuristic == "selection" && !run.improve)
-    );
+    assert!(answer.runs.iter().any(|run| run.heuristic == "selection" && !run.improve));
     assert!(answer.solution.feasibility < 1e-12);
     let alone: Vec<Box<dyn Heuristic>> = vec![Box::new(Selection)];
-    let alone = minimize_with(
-        &problem,
-        None,
-        &alone,
-        &Auto::default(),
-        &Threads::serial(),
-        &mut Unwatched,
-    );
+    let alone = minimize_with(&problem, None, &alone, &Auto::default(), &Threads::serial(), &mut Unwatched);
     assert!(answer.solution.objective <= alone.unwrap().solution.objective + 1e-9);
 }
 
@@ -208,18 +183,11 @@ fn named_makers_run_alone() {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         counted(200_000_000).with_makers(names)
     };
-    for makers in [
-        &["varimax", "path"][..],
-        &["forward"],
-        &["supports", "splitting"],
-    ] {
+    for makers in [&["varimax", "path"][..], &["forward"], &["supports", "splitting"]] {
         let answer = solve(&smooth, &Penalty::l0(0.05), 3, &named(makers), 2);
         let own = |run: &&orthobcd::search::Run| run.heuristic != "polish";
         let runs: Vec<_> = answer.runs.iter().filter(own).collect();
-        assert!(
-            runs.iter().all(|run| makers.contains(&&*run.heuristic)),
-            "{makers:?}"
-        );
+        assert!(runs.iter().all(|run| makers.contains(&&*run.heuristic)), "{makers:?}");
         for maker in makers {
             assert!(runs.iter().any(|run| run.heuristic == *maker), "{maker}");
         }
@@ -291,10 +259,7 @@ fn counted_work_gives_the_same_bits_whatever_the_load() {
 /// to C, is the same step by step, for heuristics that draw nothing.
 #[test]
 fn the_order_of_the_rows_and_a_constant_do_not_matter() {
-    let c = Quadratic::from_data(data(20, 24, 4).view())
-        .unwrap()
-        .matrix()
-        .to_owned();
+    let c = Quadratic::from_data(data(20, 24, 4).view()).unwrap().matrix().to_owned();
     let order: Vec<usize> = (0..24).map(|i| (7 * i + 3) % 24).collect();
     let mut shifted = c.clone();
     shifted.diag_mut().mapv_inplace(|v| v + 2.0);
@@ -308,26 +273,17 @@ fn the_order_of_the_rows_and_a_constant_do_not_matter() {
     let plain = run(&c);
     let size = plain.solution.objective.abs();
     let support = |x: &Array2<f64>| x.mapv(|v| v != 0.0);
-    for (other, constant, order) in [
-        (run(&shifted), 3.0, None),
-        (run(&permuted), 0.0, Some(&order)),
-    ] {
+    for (other, constant, order) in [(run(&shifted), 3.0, None), (run(&permuted), 0.0, Some(&order))] {
         for (a, b) in plain.runs.iter().zip(&other.runs) {
             assert_eq!(a.heuristic, b.heuristic);
-            assert!(
-                (a.objective + constant - b.objective).abs() <= 1e-9 * size,
-                "{} {a:?} {b:?}",
-                a.heuristic
-            );
+            assert!((a.objective + constant - b.objective).abs() <= 1e-9 * size, "{} {a:?} {b:?}", a.heuristic);
         }
         let moved = match order {
             Some(order) => plain.solution.x.select(Axis(0), order),
             None => plain.solution.x.clone(),
         };
         // Columns may come in another order.
-        let rows = |x: &Array2<f64>| {
-            support(x).map_axis(Axis(1), |row| row.iter().filter(|v| **v).count())
-        };
+        let rows = |x: &Array2<f64>| support(x).map_axis(Axis(1), |row| row.iter().filter(|v| **v).count());
         assert_eq!(rows(&moved), rows(&other.solution.x));
     }
 }
@@ -337,11 +293,7 @@ fn the_order_of_the_rows_and_a_constant_do_not_matter() {
 fn thousands_of_rows_are_searched_on_those_that_matter() {
     let (m, n, r) = (20, 2500, 3);
     let a = data(m, n, 5);
-    let largest = a
-        .columns()
-        .into_iter()
-        .map(|c| c.dot(&c))
-        .fold(0.0f64, f64::max);
+    let largest = a.columns().into_iter().map(|c| c.dot(&c)).fold(0.0f64, f64::max);
     let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
     let penalty = Penalty::l0(0.05 * largest);
     let answer = solve(&gram, &penalty, r, &counted(2_000_000_000), 2);
@@ -355,15 +307,8 @@ fn thousands_of_rows_are_searched_on_those_that_matter() {
     let value = problem.objective(answer.solution.x.view(), &Threads::serial());
     assert!((value - answer.solution.objective).abs() <= 1e-9 * value.abs());
     let certificate = certify(&problem, answer.solution.x.view(), &Threads::serial()).unwrap();
-    assert!(
-        certificate.block2_gap <= 1e-6 * certificate.magnitude,
-        "{}",
-        certificate.block2_gap
-    );
-    assert!(matches!(
-        answer.solution.status,
-        Status::MaxWork | Status::Converged
-    ));
+    assert!(certificate.block2_gap <= 1e-6 * certificate.magnitude, "{}", certificate.block2_gap);
+    assert!(matches!(answer.solution.status, Status::MaxWork | Status::Converged));
     // X ≥ 0 is completed on all rows.
     let answer = solve(&gram, &Penalty::NONNEGATIVE, r, &counted(2_000_000_000), 2);
     assert!(answer.solution.x.iter().all(|&v| v >= 0.0));

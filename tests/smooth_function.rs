@@ -4,8 +4,8 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, Zip};
 use orthobcd::certificate::criticality;
 use orthobcd::penalty::Penalty;
 use orthobcd::{
-    Mover, Objective, Options, Point, Problem, Quadratic, Signature, Solution, Status, Step,
-    Threads, Unwatched, certify, minimize, minimize_by, start,
+    Mover, Objective, Options, Point, Problem, Quadratic, Signature, Solution, Status, Step, Threads, Unwatched,
+    certify, minimize, minimize_by, start,
 };
 
 /// What f is, given as X ↦ (f, ∇f), and a Lipschitz constant.
@@ -20,12 +20,7 @@ impl<F: Fn(ArrayView2<f64>) -> (f64, Array2<f64>) + Send + Sync> Objective for F
         self.rows
     }
 
-    fn value_and_gradient(
-        &self,
-        x: ArrayView2<f64>,
-        mut gradient: ArrayViewMut2<f64>,
-        _: &Threads,
-    ) -> f64 {
+    fn value_and_gradient(&self, x: ArrayView2<f64>, mut gradient: ArrayViewMut2<f64>, _: &Threads) -> f64 {
         let (value, slope) = (self.evaluate)(x);
         gradient.assign(&slope);
         value
@@ -40,11 +35,7 @@ fn of(
     rows: usize,
     evaluate: impl Fn(ArrayView2<f64>) -> (f64, Array2<f64>) + Send + Sync + 'static,
 ) -> Box<dyn Objective> {
-    Box::new(Function {
-        rows,
-        lipschitz: None,
-        evaluate,
-    })
+    Box::new(Function { rows, lipschitz: None, evaluate })
 }
 
 /// Rosenbrock's function of the entries one after the other, of valley `steep`.
@@ -99,12 +90,8 @@ fn electronic(n: usize) -> Box<dyn Objective> {
     of(n, move |x| {
         let mut image = &x * 2.0;
         for i in 1..n {
-            Zip::from(image.row_mut(i))
-                .and(x.row(i - 1))
-                .for_each(|y, &x| *y -= x);
-            Zip::from(image.row_mut(i - 1))
-                .and(x.row(i))
-                .for_each(|y, &x| *y -= x);
+            Zip::from(image.row_mut(i)).and(x.row(i - 1)).for_each(|y, &x| *y -= x);
+            Zip::from(image.row_mut(i - 1)).and(x.row(i)).for_each(|y, &x| *y -= x);
         }
         let density: Array1<f64> = x.mapv(|v| v * v).sum_axis(Axis(1));
         let potential = poisson(&density);
@@ -195,11 +182,7 @@ fn and_j_orthogonal_ones() {
         let away = x.mapv(|v| v * v - 0.7);
         ((&away * &away).sum() * 0.25, &away * &x)
     });
-    let objectives = [
-        ("rosenbrock", rosenbrock(n, 3.0)),
-        ("electronic", electronic(n)),
-        ("wells", wells),
-    ];
+    let objectives = [("rosenbrock", rosenbrock(n, 3.0)), ("electronic", electronic(n)), ("wells", wells)];
     for (name, smooth) in objectives {
         let x0 = start::random_j_orthogonal(&signature, 0.4, 2).unwrap();
         let options = Options::default().with_max_time(60.0);
@@ -232,10 +215,7 @@ fn penalised(penalty: &Penalty, signature: &Signature, x0: &Array2<f64>) {
         let problem = Problem::new(&bounded, penalty, signature, x0.ncols()).unwrap();
         let threads = Threads::serial();
         let certificate = certify(&problem, solution.x.view(), &threads).unwrap();
-        assert!(
-            certificate.block2_gap <= 1e-10 * certificate.magnitude,
-            "{name}: {certificate:?}"
-        );
+        assert!(certificate.block2_gap <= 1e-10 * certificate.magnitude, "{name}: {certificate:?}");
         assert!(certificate.criticality.is_finite());
     }
 }
@@ -246,11 +226,7 @@ fn every_penalty_is_taken() {
     let (signature, x0) = (Signature::stiefel(n), start::random(n, r, 7));
     penalised(&Penalty::l1(0.05), &signature, &x0);
     penalised(&Penalty::l0(0.05), &signature, &x0);
-    penalised(
-        &Penalty::NONNEGATIVE,
-        &signature,
-        &start::partition(n, r, 1),
-    );
+    penalised(&Penalty::NONNEGATIVE, &signature, &start::partition(n, r, 1));
     let mixed = Signature::new(&[1, 1, -1, 1, -1, 1, 1, -1]).unwrap();
     let x0 = start::random_j_orthogonal(&mixed, 0.3, 4).unwrap();
     penalised(&Penalty::l1(0.05), &mixed, &x0);
@@ -271,20 +247,8 @@ fn a_quadratic_ends_where_its_values_and_gradients_alone_do() {
     });
     let (signature, x0) = (Signature::stiefel(n), start::random(n, 3, 1));
     let options = Options::default();
-    let own = solve(
-        ("function", &*function),
-        &Penalty::NONE,
-        &signature,
-        &x0,
-        &options,
-    );
-    let exact = solve(
-        ("form", &quadratic),
-        &Penalty::NONE,
-        &signature,
-        &x0,
-        &options,
-    );
+    let own = solve(("function", &*function), &Penalty::NONE, &signature, &x0, &options);
+    let exact = solve(("form", &quadratic), &Penalty::NONE, &signature, &x0, &options);
     assert_eq!(own.status, Status::Converged);
     assert!((own.objective - exact.objective).abs() <= 1e-8 * exact.objective.abs());
     assert!((own.objective - 3.0).abs() <= 1e-8);
@@ -298,13 +262,7 @@ fn a_maximum_is_left_by_pairs() {
     let function = of(n, move |x| ((&turned * &x).sum(), turned.clone()));
     let signature = Signature::stiefel(n);
     let options = Options::default();
-    let solution = solve(
-        ("linear", &*function),
-        &Penalty::NONE,
-        &signature,
-        &weights,
-        &options,
-    );
+    let solution = solve(("linear", &*function), &Penalty::NONE, &signature, &weights, &options);
     assert_eq!(solution.status, Status::Converged);
     assert!((solution.objective + 2.0).abs() < 1e-8);
 }
@@ -332,10 +290,7 @@ fn a_wrong_gradient_is_a_status() {
         let solution = solved.unwrap();
         assert_eq!(solution.status, Status::Contradiction, "{kind}");
         assert!(solution.feasibility < 1e-12, "{kind}");
-        assert!(
-            solution.objective <= solution.history[0].objective,
-            "{kind}"
-        );
+        assert!(solution.objective <= solution.history[0].objective, "{kind}");
     }
 }
 
@@ -355,11 +310,7 @@ fn noise_in_the_values_ends_with_the_lowest_one() {
         let problem = Problem::new(&*noisy, &h, &signature, 2).unwrap();
         let (threads, options) = (Threads::serial(), Options::default().with_max_time(30.0));
         let solution = minimize(&problem, x0, &options, &threads, &mut Unwatched).unwrap();
-        assert!(
-            matches!(solution.status, Status::Noise | Status::Converged),
-            "{size} {weight}: {:?}",
-            solution.status
-        );
+        assert!(matches!(solution.status, Status::Noise | Status::Converged), "{size} {weight}: {:?}", solution.status);
         assert!(solution.feasibility < 1e-12);
     }
 }
@@ -382,20 +333,8 @@ fn values_that_are_not_finite() {
         slope.row_mut(0).mapv_inplace(|v| v - 1.0);
         (value, slope)
     });
-    let x0 = Array2::from_shape_fn((n, 2), |(i, k)| {
-        if (i < 3) == (k == 0) {
-            (1.0f64 / 3.0).sqrt()
-        } else {
-            0.0
-        }
-    });
-    let solution = solve(
-        ("barrier", &*barrier),
-        &Penalty::NONE,
-        &problem_signature,
-        &x0,
-        &options,
-    );
+    let x0 = Array2::from_shape_fn((n, 2), |(i, k)| if (i < 3) == (k == 0) { (1.0f64 / 3.0).sqrt() } else { 0.0 });
+    let solution = solve(("barrier", &*barrier), &Penalty::NONE, &problem_signature, &x0, &options);
     assert_eq!(solution.status, Status::Converged);
 }
 
@@ -417,8 +356,7 @@ fn a_mover_of_ones_own_is_verified() {
     let penalty = Penalty::l1(0.01);
     let problem = Problem::new(&*smooth, &penalty, &signature, r).unwrap();
     let (threads, options) = (Threads::serial(), Options::default().with_max_time(60.0));
-    let solution =
-        minimize_by(&problem, x0, &mut Idle, &options, &threads, &mut Unwatched).unwrap();
+    let solution = minimize_by(&problem, x0, &mut Idle, &options, &threads, &mut Unwatched).unwrap();
     assert_eq!(solution.status, Status::Converged);
     assert!(solution.objective < solution.history[0].objective);
 }
@@ -428,15 +366,7 @@ fn limits_and_seeds_hold() {
     let (n, r) = (24, 3);
     let (signature, x0) = (Signature::stiefel(n), start::random(n, r, 1));
     let smooth = fourth(n);
-    let run = |options: &Options| {
-        solve(
-            ("fourth", &*smooth),
-            &Penalty::l1(0.01),
-            &signature,
-            &x0,
-            options,
-        )
-    };
+    let run = |options: &Options| solve(("fourth", &*smooth), &Penalty::l1(0.01), &signature, &x0, options);
     let few = run(&Options::default().with_max_sweeps(3));
     assert!(few.status == Status::MaxSweeps && few.sweeps <= 4);
     let work = Options::default().with_max_work(100_000);

@@ -13,9 +13,8 @@ use orthobcd::penalty::Penalty;
 use orthobcd::penalty::solve_on_circle;
 use orthobcd::working_set::{guaranteed_decrease, violation};
 use orthobcd::{
-    Control, DenseColumns, GramQuadratic, Monitor, Objective, Options, Problem, Quadratic,
-    QuadraticForm, Record, Signature, Solution, Threads, Unwatched, Update, WorkingSet, linalg,
-    minimize, start,
+    Control, DenseColumns, GramQuadratic, Monitor, Objective, Options, Problem, Quadratic, QuadraticForm, Record,
+    Signature, Solution, Threads, Unwatched, Update, WorkingSet, linalg, minimize, start,
 };
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -36,11 +35,7 @@ fn rows(x: &Array2<f64>, i: usize, j: usize) -> Array2<f64> {
 }
 
 fn sym(a: &Array2<f64>) -> Sym2 {
-    Sym2 {
-        d0: a[[0, 0]],
-        d1: a[[1, 1]],
-        o: a[[0, 1]],
-    }
+    Sym2 { d0: a[[0, 0]], d1: a[[1, 1]], o: a[[0, 1]] }
 }
 
 /// X with two rows replaced.
@@ -62,12 +57,7 @@ fn step(
 ) -> (Array2<f64>, Array2<f64>) {
     let z = rows(x, i, j);
     let gz = rows(gradient, i, j).dot(&z.t());
-    let model = PairModel {
-        gz: [[gz[[0, 0]], gz[[0, 1]]], [gz[[1, 0]], gz[[1, 1]]]],
-        m,
-        s,
-        proximal: alpha,
-    };
+    let model = PairModel { gz: [[gz[[0, 0]], gz[[0, 1]]], [gz[[1, 0]], gz[[1, 1]]]], m, s, proximal: alpha };
     let (rotation, reflection) = model.branches();
     let mut scratch = Scratch::new(x.ncols());
     let best = solve_on_circle(
@@ -109,11 +99,7 @@ fn sufficient_decrease(penalty: &Penalty, nonnegative: bool) {
         };
         let c = (&c + &c.t()) * 0.5;
         let smooth = Quadratic::new(c.clone(), Some(gauss(&mut rng, n, r)), None).unwrap();
-        let mut x = if nonnegative {
-            start::partition(n, r, trial)
-        } else {
-            start::random(n, r, trial)
-        };
+        let mut x = if nonnegative { start::partition(n, r, trial) } else { start::random(n, r, trial) };
         let (low, high) = smooth.hessian_bounds();
         let lipschitz = high.max(-low);
         let value = |x: &Array2<f64>| smooth.value(x.view(), &threads) + penalty.value(x.view());
@@ -126,10 +112,7 @@ fn sufficient_decrease(penalty: &Penalty, nonnegative: bool) {
                 let (m, s) = (sym(&block), sym(&z.dot(&z.t())));
                 let q = match curvature {
                     0 => (m, s),
-                    1 => (
-                        Sym2::scalar(m.spectral_norm() * s.spectral_norm()),
-                        Sym2::scalar(1.0),
-                    ),
+                    1 => (Sym2::scalar(m.spectral_norm() * s.spectral_norm()), Sym2::scalar(1.0)),
                     _ => (Sym2::scalar(lipschitz), Sym2::scalar(1.0)),
                 };
                 let gradient = smooth.gradient(x.view(), &threads);
@@ -203,11 +186,7 @@ fn lemma_2_2_distances_in_terms_of_v() {
         let right = 0.5 * (&block.dot(&e).dot(&zdz) * &e).sum();
         assert!((left - right).abs() < 1e-12 * (1.0 + left.abs()));
         // The crate's model says the same.
-        let model = PairModel {
-            m: sym(&block),
-            s: sym(&zdz),
-            ..PairModel::default()
-        };
+        let model = PairModel { m: sym(&block), s: sym(&zdz), ..PairModel::default() };
         let change = model.change([[e[[0, 0]], e[[0, 1]]], [e[[1, 0]], e[[1, 1]]]]);
         assert!((change.0 - right).abs() < 1e-12 * (1.0 + change.1));
         // (b) ½‖X⁺ − X‖² = ⟨I − V, ZZᵀ⟩.
@@ -243,11 +222,7 @@ fn scan_2x2(a: &Array2<f64>, lambda: f64) -> (f64, f64, usize) {
         let values: Vec<f64> = (0..n)
             .map(|i| {
                 let (s, c) = (i as f64 * TAU / n as f64).sin_cos();
-                let v = if rotation {
-                    array![[c, s], [-s, c]]
-                } else {
-                    array![[-c, s], [s, c]]
-                };
+                let v = if rotation { array![[c, s], [-s, c]] } else { array![[-c, s], [s, c]] };
                 value_2x2(&v, a, lambda)
             })
             .collect();
@@ -284,10 +259,7 @@ fn appendix_c1_example_b_has_its_minimum_at_the_identity() {
     let b = array![[1.0, 0.0], [1.0, 2.0]];
     let (rotation, reflection, minima) = scan_2x2(&b, 5.0);
     assert!((rotation - 12.0).abs() < 1e-9 && (reflection - 16.0).abs() < 1e-9);
-    assert_eq!(
-        minima, 8,
-        "4 on each branch, and as many maxima: 16 critical points"
-    );
+    assert_eq!(minima, 8, "4 on each branch, and as many maxima: 16 critical points");
     for k in 0..64 {
         let (s, c) = (f64::from(k) * TAU / 64.0 + 0.01).sin_cos();
         for x0 in [array![[c, s], [-s, c]], array![[-c, s], [s, c]]] {
@@ -314,12 +286,7 @@ fn wss_or_is_the_nuclear_norm() {
         let gz = g.dot(&z.t());
         let products = [gz[[0, 0]], gz[[0, 1]], gz[[1, 0]], gz[[1, 1]]];
         let gram = z.dot(&z.t());
-        let score = guaranteed_decrease(
-            products,
-            [gram[[0, 0]], gram[[0, 1]], gram[[1, 1]]],
-            lipschitz,
-            alpha,
-        );
+        let score = guaranteed_decrease(products, [gram[[0, 0]], gram[[0, 1]], gram[[1, 1]]], lipschitz, alpha);
         assert!((score - expected).abs() < 1e-12 * (1.0 + expected.abs()));
         // WSS-SV: S = XΓᵀ − ΓXᵀ.
         let skew = x.row(i).dot(&gamma.row(j)) - gamma.row(i).dot(&x.row(j));
@@ -366,9 +333,7 @@ impl Monitor for Auditor<'_> {
             + self.problem.penalty().value(x).abs()
             + self.curvature;
         self.worst_drift = self.worst_drift.max(drift);
-        self.worst_error = self
-            .worst_error
-            .max((fresh - record.objective).abs() / size);
+        self.worst_error = self.worst_error.max((fresh - record.objective).abs() / size);
         assert!(record.objective <= self.last, "the objective rose");
         assert!(!self.nonnegative || x.iter().all(|&v| v >= 0.0));
         self.last = record.objective;
@@ -377,13 +342,7 @@ impl Monitor for Auditor<'_> {
     }
 }
 
-fn audit(
-    smooth: &dyn Objective,
-    penalty: &Penalty,
-    x0: Array2<f64>,
-    options: &Options,
-    nonnegative: bool,
-) -> Solution {
+fn audit(smooth: &dyn Objective, penalty: &Penalty, x0: Array2<f64>, options: &Options, nonnegative: bool) -> Solution {
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, penalty, &signature, x0.ncols()).unwrap();
     let mut auditor = Auditor::new(&problem, nonnegative);
@@ -392,11 +351,7 @@ fn audit(
     assert!(auditor.rows >= 1);
     let end = problem.objective(solution.x.view(), &Threads::serial());
     assert!((end - solution.objective).abs() <= 1e-9 * (end.abs() + auditor.curvature));
-    assert!(
-        solution
-            .history
-            .is_sorted_by(|a, b| a.objective >= b.objective)
-    );
+    assert!(solution.history.is_sorted_by(|a, b| a.objective >= b.objective));
     assert!(auditor.worst_drift <= 1e-12, "{:e}", auditor.worst_drift);
     assert!(auditor.worst_error <= 1e-9, "{:e}", auditor.worst_error);
     assert!(solution.feasibility <= 1e-12);
@@ -442,28 +397,12 @@ fn a_million_updates_do_not_drift() {
     let (n, r) = (1000, 20);
     let a = gauss(&mut rng, 200, n);
     let quadratic = Quadratic::from_data(a.view()).unwrap();
-    let million = |working_set| {
-        Options::default()
-            .with_working_set(working_set)
-            .with_max_sweeps(3)
-            .with_tol(0.0)
-    };
+    let million = |working_set| Options::default().with_working_set(working_set).with_max_sweeps(3).with_tol(0.0);
     let penalty = Penalty::l1(0.2);
     let x0 = start::random(n, r, 0);
-    let solution = audit(
-        &quadratic,
-        &penalty,
-        x0.clone(),
-        &million(WorkingSet::Tiled),
-        false,
-    );
+    let solution = audit(&quadratic, &penalty, x0.clone(), &million(WorkingSet::Tiled), false);
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
-    let gram = GramQuadratic::new(
-        DenseColumns::new(a.slice(s![..50, ..])).unwrap(),
-        -1.0,
-        None,
-    )
-    .unwrap();
+    let gram = GramQuadratic::new(DenseColumns::new(a.slice(s![..50, ..])).unwrap(), -1.0, None).unwrap();
     let solution = audit(&gram, &penalty, x0, &million(WorkingSet::Tiled), false);
     assert!(solution.iterations >= 1_000_000 && solution.updates > 100_000);
     let parts = start::partition(n, r, 0);
@@ -519,15 +458,10 @@ impl Observer for Witness<'_> {
         }
         let objective = self.objective();
         let size = self.h.abs() + (objective - self.h).abs();
-        assert!(
-            objective <= self.last + 1e-13 * size,
-            "{objective} after {}",
-            self.last
-        );
+        assert!(objective <= self.last + 1e-13 * size, "{objective} after {}", self.last);
         self.last = objective;
-        let drift = (self.gram.indexed_iter())
-            .map(|((i, j), &g)| (g - f64::from(u8::from(i == j))).powi(2))
-            .sum::<f64>();
+        let drift =
+            (self.gram.indexed_iter()).map(|((i, j), &g)| (g - f64::from(u8::from(i == j))).powi(2)).sum::<f64>();
         assert!(drift <= 1e-24, "{drift:e}");
         self.moves += 1;
         if self.moves.is_multiple_of(1000) {
@@ -555,10 +489,7 @@ fn witnessed_million(penalty: &Penalty, x0: Array2<f64>, nonnegative: bool, move
         moves: 0,
     };
     let observed = Observed::new(smooth, witness);
-    let options = Options::default()
-        .with_working_set(WorkingSet::Random)
-        .with_max_sweeps(3)
-        .with_tol(0.0);
+    let options = Options::default().with_working_set(WorkingSet::Random).with_max_sweeps(3).with_tol(0.0);
     let solution = audit(&observed, penalty, x0, &options, nonnegative);
     assert!(solution.iterations >= 1_000_000);
     assert_eq!(solution.updates, observed.into_parts().1.moves);
@@ -576,12 +507,7 @@ fn each_of_a_million_updates_descends() {
 fn each_of_a_million_updates_descends_in_l1_and_nonnegative() {
     let (n, r) = (1000, 20);
     witnessed_million(&Penalty::l1(0.2), start::random(n, r, 0), false, 100_000);
-    witnessed_million(
-        &Penalty::NONNEGATIVE,
-        start::partition(n, r, 0),
-        true,
-        1_000,
-    );
+    witnessed_million(&Penalty::NONNEGATIVE, start::partition(n, r, 0), true, 1_000);
 }
 
 #[test]
@@ -608,10 +534,7 @@ fn every_single_update_descends() {
             let q = (sym(&block), sym(&z.dot(&z.t())));
             let (next, _) = step(&penalty, &x, &gradient, (i, j), q, 1e-5);
             let now = value(&next);
-            assert!(
-                now <= last + 1e-12 * (1.0 + last.abs()),
-                "{now} after {last}"
-            );
+            assert!(now <= last + 1e-12 * (1.0 + last.abs()), "{now} after {last}");
             updates += usize::from(next != x);
             (x, last) = (next, now);
         }

@@ -7,8 +7,7 @@ use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_
 use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::ultrahyperbolic::{
-    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions,
-    Transform, UltraE,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, Transform, UltraE,
 };
 use orthobcd::{Side, Signature, Status, Threads, Unwatched};
 use rand::SeedableRng;
@@ -29,15 +28,7 @@ fn signature(n: usize) -> Signature {
 fn probe(m: usize, n: usize, threads: Threads) -> StructuralProbe {
     let space = Pseudohyperboloid::new(&signature(n), 1.1).unwrap();
     let data = gauss(m, n, 5);
-    StructuralProbe::new(
-        data,
-        Targets::Euclidean,
-        space,
-        Transform::First,
-        0.5,
-        threads,
-    )
-    .unwrap()
+    StructuralProbe::new(data, Targets::Euclidean, space, Transform::First, 0.5, threads).unwrap()
 }
 
 fn drift(x: ArrayView2<'_, f64>, signature: &Signature) -> f64 {
@@ -111,11 +102,8 @@ fn every_rule_and_side_descends_and_stays_feasible() {
     let first = FiniteSum::value(&probe, start.view());
     let accumulated = CurvatureRule::Accumulated { step: 0.1 };
     for side in [Side::Rows, Side::Columns, Side::Both] {
-        for (rule, probability) in [
-            (accumulated, Some(1.0)),
-            (accumulated, None),
-            (CurvatureRule::Adaptive, Some(1.0)),
-        ] {
+        for (rule, probability) in [(accumulated, Some(1.0)), (accumulated, None), (CurvatureRule::Adaptive, Some(1.0))]
+        {
             let options = options(rule, side, probability);
             let solved = minimize_finite_sum(
                 &probe,
@@ -130,19 +118,12 @@ fn every_rule_and_side_descends_and_stays_feasible() {
             .solution;
             let case = format!("{side:?}, {rule:?}, {probability:?}");
             assert_eq!(solved.status, Status::MaxSweeps, "{case}");
-            assert!(
-                solved.objective < 0.98 * first,
-                "{case}: {}",
-                solved.objective
-            );
+            assert!(solved.objective < 0.98 * first, "{case}: {}", solved.objective);
             let again = FiniteSum::value(&probe, solved.x.view());
             assert!((again - solved.objective).abs() <= 1e-12 * again, "{case}");
             let size = solved.x.iter().map(|v| v * v).sum::<f64>();
             assert!(drift(solved.x.view(), &signature) <= 1e-12 * size, "{case}");
-            assert!(
-                solved.updates > 0 && solved.updates <= solved.iterations,
-                "{case}"
-            );
+            assert!(solved.updates > 0 && solved.updates <= solved.iterations, "{case}");
             for pair in solved.history.windows(2) {
                 assert!(pair[1].objective <= pair[0].objective, "{case}");
             }
@@ -176,16 +157,8 @@ fn what_a_rule_cannot_do_is_refused() {
     let signature = signature(6);
     let accumulated = CurvatureRule::Accumulated { step: 0.1 };
     let solve = |options: &FiniteSumOptions, x0: Array2<f64>| {
-        minimize_finite_sum(
-            &probe,
-            &Penalty::NONE,
-            &signature,
-            x0,
-            options,
-            &Threads::serial(),
-            &mut Unwatched,
-        )
-        .map(|_| ())
+        minimize_finite_sum(&probe, &Penalty::NONE, &signature, x0, options, &Threads::serial(), &mut Unwatched)
+            .map(|_| ())
     };
     let eye = || Array2::eye(6);
     for (rule, probability) in [
@@ -237,11 +210,7 @@ fn model(update: RelationUpdate, loss: Loss) -> (UltraE, Signature) {
 fn ultra_e_refuses_decays_that_turn_points_round() {
     let signature = signature(6);
     let made = |moment_decay: f64, weight_decay: f64| {
-        let options = TrainOptions {
-            moment_decay,
-            weight_decay,
-            ..options_of(RelationUpdate::Frozen, Loss::Softmax)
-        };
+        let options = TrainOptions { moment_decay, weight_decay, ..options_of(RelationUpdate::Frozen, Loss::Softmax) };
         UltraE::new(&signature, 0.9, options)
     };
     assert!(made(1e-9, 0.0).is_ok() && made(0.999, 19.9).is_ok());
@@ -260,14 +229,7 @@ fn ultra_e_refuses_decays_that_turn_points_round() {
 
 /// i → i + 1 and i → −i in a cycle.
 fn cycle(entities: usize) -> Vec<[usize; 3]> {
-    (0..entities)
-        .flat_map(|i| {
-            [
-                [i, 0, (i + 1) % entities],
-                [i, 1, (entities - i) % entities],
-            ]
-        })
-        .collect()
+    (0..entities).flat_map(|i| [[i, 0, (i + 1) % entities], [i, 1, (entities - i) % entities]]).collect()
 }
 
 #[test]
@@ -275,35 +237,13 @@ fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
     let triples = cycle(30);
     for update in [
         RelationUpdate::Frozen,
-        RelationUpdate::Jobcd {
-            curvature: 0.14,
-            matchings: 1,
-        },
-        RelationUpdate::Jobcd {
-            curvature: 0.5,
-            matchings: 5,
-        },
-        RelationUpdate::PairJobcd {
-            step: 0.1,
-            matchings: 2,
-        },
-        RelationUpdate::VrJobcd {
-            curvature: 0.14,
-            matchings: 1,
-            share: 0.3,
-        },
-        RelationUpdate::PageJobcd {
-            curvature: 0.14,
-            matchings: 1,
-        },
-        RelationUpdate::Csdm {
-            step: 0.1,
-            givens: false,
-        },
-        RelationUpdate::Csdm {
-            step: 0.1,
-            givens: true,
-        },
+        RelationUpdate::Jobcd { curvature: 0.14, matchings: 1 },
+        RelationUpdate::Jobcd { curvature: 0.5, matchings: 5 },
+        RelationUpdate::PairJobcd { step: 0.1, matchings: 2 },
+        RelationUpdate::VrJobcd { curvature: 0.14, matchings: 1, share: 0.3 },
+        RelationUpdate::PageJobcd { curvature: 0.14, matchings: 1 },
+        RelationUpdate::Csdm { step: 0.1, givens: false },
+        RelationUpdate::Csdm { step: 0.1, givens: true },
     ] {
         for angle in [0.0, 1.0] {
             learns(angle, update, &triples);
@@ -318,9 +258,7 @@ fn learns(angle: f64, update: RelationUpdate, triples: &[[usize; 3]]) {
         let mut state = Embedding::random(30, 2, &signature, 0.3, (angle, update), 1);
         let mut losses = Vec::new();
         for epoch in 0..12 {
-            let loss = model
-                .epoch(&mut state, triples, epoch, &threads, &mut Unwatched)
-                .unwrap();
+            let loss = model.epoch(&mut state, triples, epoch, &threads, &mut Unwatched).unwrap();
             losses.push(loss.unwrap());
         }
         assert!(losses[11] < 0.7 * losses[0], "{update:?}: {losses:?}");
@@ -335,10 +273,7 @@ fn learns(angle: f64, update: RelationUpdate, triples: &[[usize; 3]]) {
 
 #[test]
 fn ultra_e_gradients_are_those_of_the_loss() {
-    let update = RelationUpdate::Jobcd {
-        curvature: 0.1,
-        matchings: 1,
-    };
+    let update = RelationUpdate::Jobcd { curvature: 0.1, matchings: 1 };
     for loss in [Loss::Logistic, Loss::Softmax] {
         gradients_are_those_of(loss, update);
     }
@@ -353,15 +288,8 @@ fn gradients_are_those_of(loss: Loss, update: RelationUpdate) {
     let training = cycle(12);
     let batch = &training[..9];
     let drawn = [10, 3, 11, 7];
-    let loss = |state: &Embedding| {
-        model
-            .gradient(state, batch, &drawn, &training, &Threads::serial())
-            .unwrap()
-            .loss
-    };
-    let gradient = model
-        .gradient(&state, batch, &drawn, &training, &Threads::serial())
-        .unwrap();
+    let loss = |state: &Embedding| model.gradient(state, batch, &drawn, &training, &Threads::serial()).unwrap().loss;
+    let gradient = model.gradient(&state, batch, &drawn, &training, &Threads::serial()).unwrap();
     let h = 1e-6;
     let slope = |change: &dyn Fn(&mut Embedding, f64)| {
         let at = |h: f64| {
@@ -374,18 +302,12 @@ fn gradients_are_those_of(loss: Loss, update: RelationUpdate) {
     let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-6 * b.abs().max(1e-2), "{a} {b}");
     let direction = gauss(12, 6, 4);
     let along = slope(&|state, h| {
-        state
-            .entities
-            .slice_mut(s![.., ..6])
-            .scaled_add(h, &direction);
+        state.entities.slice_mut(s![.., ..6]).scaled_add(h, &direction);
     });
     close(along, (&gradient.entities * &direction).sum());
     let biases = gauss(12, 2, 5);
     let along = slope(&|state, h| {
-        state
-            .entities
-            .slice_mut(s![.., 18..20])
-            .scaled_add(h, &biases);
+        state.entities.slice_mut(s![.., 18..20]).scaled_add(h, &biases);
     });
     close(along, (&gradient.biases * &biases).sum());
     let turn = gauss(6, 6, 6);

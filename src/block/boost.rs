@@ -141,22 +141,11 @@ impl Sweep<'_, '_> {
         let y = &block.x[j * stride..(j + 1) * stride];
         let best = solve_on_hyperbola(
             self.penalty,
-            &HyperbolaPair::new(
-                pair,
-                &x[..r],
-                &y[..r],
-                &searched,
-                block.mixed.rapidity_bound,
-            ),
+            &HyperbolaPair::new(pair, &x[..r], &y[..r], &searched, block.mixed.rapidity_bound),
             self.scratch,
         );
         if let Some((signs, upwards)) = best.unbounded {
-            block.mixed.recession = Some(Recession {
-                pair,
-                columns: false,
-                signs,
-                upwards,
-            });
+            block.mixed.recession = Some(Recession { pair, columns: false, signs, upwards });
             return None;
         }
         if !(best.value < 0.0) {
@@ -210,35 +199,18 @@ impl Sweep<'_, '_> {
             }
         };
         let model = PairModel {
-            gz: [
-                [dot(simd, gx, x), dot(simd, gx, y)],
-                [dot(simd, gy, x), dot(simd, gy, y)],
-            ],
-            m: Sym2 {
-                d0: block.curvature[i * b + i],
-                d1: block.curvature[j * b + j],
-                o: block.curvature[i * b + j],
-            },
+            gz: [[dot(simd, gx, x), dot(simd, gx, y)], [dot(simd, gy, x), dot(simd, gy, y)]],
+            m: Sym2 { d0: block.curvature[i * b + i], d1: block.curvature[j * b + j], o: block.curvature[i * b + j] },
             s: match self.options.metric {
-                None => Sym2 {
-                    d0: dot(simd, x, x),
-                    d1: dot(simd, y, y),
-                    o: dot(simd, x, y),
-                },
+                None => Sym2 { d0: dot(simd, x, x), d1: dot(simd, y, y), o: dot(simd, x, y) },
                 Some(metric) => weighted(metric, &x[..r], &y[..r]),
             },
             proximal: self.options.proximal,
         };
         let light = LightModel {
-            gz: [
-                [dot(simd, gx, plus), dot(simd, gx, minus)],
-                [dot(simd, gy, plus), dot(simd, gy, minus)],
-            ],
+            gz: [[dot(simd, gx, plus), dot(simd, gx, minus)], [dot(simd, gy, plus), dot(simd, gy, minus)]],
             m: model.m,
-            t: [
-                [dot(simd, x, d_plus), dot(simd, x, d_minus)],
-                [dot(simd, y, d_plus), dot(simd, y, d_minus)],
-            ],
+            t: [[dot(simd, x, d_plus), dot(simd, x, d_minus)], [dot(simd, y, d_plus), dot(simd, y, d_minus)]],
             s: [dot(simd, plus, d_plus), dot(simd, minus, d_minus)],
             s_size: [0.0; 2],
             proximal: self.options.proximal,
@@ -250,12 +222,7 @@ impl Sweep<'_, '_> {
 /// The change of the smooth part from V − I or from light-cone coordinates, whichever adds up
 /// smaller terms and so rounds less: the first near the identity, the second for large rapidities.
 #[inline(always)]
-pub(super) fn smooth_change(
-    model: &PairModel,
-    light: &LightModel,
-    boost: Boost,
-    e: [[f64; 2]; 2],
-) -> (f64, f64) {
+pub(super) fn smooth_change(model: &PairModel, light: &LightModel, boost: Boost, e: [[f64; 2]; 2]) -> (f64, f64) {
     let direct = model.change(e);
     let cone = light.change(boost);
     if direct.1 <= cone.1 { direct } else { cone }

@@ -64,20 +64,13 @@ impl ColumnSweep<'_> {
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<f64> {
         let pair = (self.block.rows[i], self.block.rows[j]);
         let opposite = self.block.mixed.opposite(pair.0, pair.1);
-        let (matrix, e, smooth) = if opposite {
-            self.boost(simd, i, j)?
-        } else {
-            self.turn(simd, i, j)?
-        };
+        let (matrix, e, smooth) = if opposite { self.boost(simd, i, j)? } else { self.turn(simd, i, j)? };
         let block = &mut *self.block;
         let (r, stride) = (block.r, block.stride);
         let (new_x, new_y) = block.step.split_at_mut(stride);
         let proposal = Proposal {
             rows: pair,
-            old: [
-                &block.x[i * stride..i * stride + r],
-                &block.x[j * stride..j * stride + r],
-            ],
+            old: [&block.x[i * stride..i * stride + r], &block.x[j * stride..j * stride + r]],
             new: [&mut *new_x, &mut *new_y],
             e,
             smooth,
@@ -103,23 +96,14 @@ impl ColumnSweep<'_> {
 
     /// The linear term's columns times those of two vectors.
     #[inline(always)]
-    fn linear_products<S: Simd>(
-        &self,
-        simd: S,
-        (i, j): (usize, usize),
-        a: &[f64],
-        b: &[f64],
-    ) -> [[f64; 2]; 2] {
+    fn linear_products<S: Simd>(&self, simd: S, (i, j): (usize, usize), a: &[f64], b: &[f64]) -> [[f64; 2]; 2] {
         if self.linear.is_empty() {
             return [[0.0; 2]; 2];
         }
         let stride = self.block.stride;
         let li = &self.linear[i * stride..(i + 1) * stride];
         let lj = &self.linear[j * stride..(j + 1) * stride];
-        [
-            [dot(simd, li, a), dot(simd, li, b)],
-            [dot(simd, lj, a), dot(simd, lj, b)],
-        ]
+        [[dot(simd, li, a), dot(simd, li, b)], [dot(simd, lj, a), dot(simd, lj, b)]]
     }
 
     /// The best move of two columns of opposite sign.
@@ -135,18 +119,10 @@ impl ColumnSweep<'_> {
         let x = &block.x[i * stride..(i + 1) * stride];
         let y = &block.x[j * stride..(j + 1) * stride];
         let bound = block.mixed.rapidity_bound;
-        let best = solve_on_hyperbola(
-            self.penalty,
-            &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, bound),
-            self.scratch,
-        );
+        let best =
+            solve_on_hyperbola(self.penalty, &HyperbolaPair::new(pair, &x[..r], &y[..r], &light, bound), self.scratch);
         if let Some((signs, upwards)) = best.unbounded {
-            block.mixed.recession = Some(Recession {
-                pair,
-                columns: true,
-                signs,
-                upwards,
-            });
+            block.mixed.recession = Some(Recession { pair, columns: true, signs, upwards });
             return None;
         }
         if !(best.value < 0.0) {
@@ -162,21 +138,10 @@ impl ColumnSweep<'_> {
     /// The smooth part of a pair of opposite sign, in V − I and in light-cone coordinates; `sums` is work space
     /// for x ± y and Cx ± Cy.
     #[inline(always)]
-    fn models<S: Simd>(
-        &self,
-        simd: S,
-        (i, j): (usize, usize),
-        sums: &mut [f64],
-    ) -> (PairModel, LightModel) {
+    fn models<S: Simd>(&self, simd: S, (i, j): (usize, usize), sums: &mut [f64]) -> (PairModel, LightModel) {
         let (block, stride) = (&*self.block, self.block.stride);
-        let (x, y) = (
-            &block.x[i * stride..(i + 1) * stride],
-            &block.x[j * stride..(j + 1) * stride],
-        );
-        let (cx, cy) = (
-            &block.gradient[i * stride..(i + 1) * stride],
-            &block.gradient[j * stride..(j + 1) * stride],
-        );
+        let (x, y) = (&block.x[i * stride..(i + 1) * stride], &block.x[j * stride..(j + 1) * stride]);
+        let (cx, cy) = (&block.gradient[i * stride..(i + 1) * stride], &block.gradient[j * stride..(j + 1) * stride]);
         let (plus, rest) = sums.split_at_mut(stride);
         let (minus, rest) = rest.split_at_mut(stride);
         let (c_plus, c_minus) = rest.split_at_mut(stride);
@@ -185,39 +150,23 @@ impl ColumnSweep<'_> {
             (c_plus[k], c_minus[k]) = (cx[k] + cy[k], cx[k] - cy[k]);
         }
         let linear = self.linear_products(simd, (i, j), x, y);
-        let s = Sym2 {
-            d0: dot(simd, x, cx),
-            d1: dot(simd, y, cy),
-            o: dot(simd, x, cy),
-        };
+        let s = Sym2 { d0: dot(simd, x, cx), d1: dot(simd, y, cy), o: dot(simd, x, cy) };
         let model = PairModel {
-            gz: [
-                [s.d0 + linear[0][0], s.o + linear[0][1]],
-                [s.o + linear[1][0], s.d1 + linear[1][1]],
-            ],
+            gz: [[s.d0 + linear[0][0], s.o + linear[0][1]], [s.o + linear[1][0], s.d1 + linear[1][1]]],
             m: Sym2::scalar(1.0),
             s,
             proximal: self.proximal,
         };
-        let t = [
-            [dot(simd, x, c_plus), dot(simd, x, c_minus)],
-            [dot(simd, y, c_plus), dot(simd, y, c_minus)],
-        ];
+        let t = [[dot(simd, x, c_plus), dot(simd, x, c_minus)], [dot(simd, y, c_plus), dot(simd, y, c_minus)]];
         let along = self.linear_products(simd, (i, j), plus, minus);
         // Rounding of CX: ε‖C‖ times the length of the columns.
         let length = self.scale * (dot(simd, x, x).sqrt() + dot(simd, y, y).sqrt());
         let light = LightModel {
-            gz: [
-                [t[0][0] + along[0][0], t[0][1] + along[0][1]],
-                [t[1][0] + along[1][0], t[1][1] + along[1][1]],
-            ],
+            gz: [[t[0][0] + along[0][0], t[0][1] + along[0][1]], [t[1][0] + along[1][0], t[1][1] + along[1][1]]],
             m: model.m,
             t,
             s: [dot(simd, plus, c_plus), dot(simd, minus, c_minus)],
-            s_size: [
-                length * dot(simd, plus, plus).sqrt(),
-                length * dot(simd, minus, minus).sqrt(),
-            ],
+            s_size: [length * dot(simd, plus, plus).sqrt(), length * dot(simd, minus, minus).sqrt()],
             proximal: self.proximal,
         };
         (model, light)
@@ -228,23 +177,11 @@ impl ColumnSweep<'_> {
     fn turn<S: Simd>(&mut self, simd: S, i: usize, j: usize) -> Option<Found> {
         let stride = self.block.stride;
         let rows = (self.block.rows[i], self.block.rows[j]);
-        let (x, y) = (
-            &self.block.x[i * stride..(i + 1) * stride],
-            &self.block.x[j * stride..(j + 1) * stride],
-        );
-        let model = PairModel {
-            gz: self.linear_products(simd, (i, j), x, y),
-            proximal: self.proximal,
-            ..PairModel::default()
-        };
+        let (x, y) = (&self.block.x[i * stride..(i + 1) * stride], &self.block.x[j * stride..(j + 1) * stride]);
+        let model =
+            PairModel { gz: self.linear_products(simd, (i, j), x, y), proximal: self.proximal, ..PairModel::default() };
         let (rotation, reflection) = model.branches();
-        let pair = CirclePair {
-            rows,
-            x,
-            y,
-            rotation,
-            reflection: (!self.block.rotations).then_some(reflection),
-        };
+        let pair = CirclePair { rows, x, y, rotation, reflection: (!self.block.rotations).then_some(reflection) };
         let best = solve_circle(simd, self.penalty, &pair, self.scratch);
         if !(best.value < 0.0) {
             return None;

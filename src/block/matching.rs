@@ -30,17 +30,8 @@ pub(crate) struct Majoriser<'a> {
 
 impl<'a> Majoriser<'a> {
     /// The majoriser with the curvature L·I.
-    pub(crate) fn new(
-        anchor: ArrayView2<'a, f64>,
-        gradient: ArrayView2<'a, f64>,
-        curvature: f64,
-    ) -> Self {
-        Self {
-            anchor,
-            gradient,
-            curvature,
-            matrix: None,
-        }
+    pub(crate) fn new(anchor: ArrayView2<'a, f64>, gradient: ArrayView2<'a, f64>, curvature: f64) -> Self {
+        Self { anchor, gradient, curvature, matrix: None }
     }
 
     /// Entry (i, j) of L·I, or of H.
@@ -81,11 +72,7 @@ pub(crate) const RAISE: f64 = 2.0;
 /// Returns the next L after a move that changed F by `change` and the model by `predicted`; None if the move
 /// is not kept, and L is to be raised.
 pub(crate) fn adapted(curvature: f64, change: f64, predicted: f64) -> Option<f64> {
-    let factor = if change <= GOOD_SHARE * predicted {
-        LOWER
-    } else {
-        1.0
-    };
+    let factor = if change <= GOOD_SHARE * predicted { LOWER } else { 1.0 };
     (change <= FAIR_SHARE * predicted).then_some(factor * curvature)
 }
 
@@ -131,22 +118,11 @@ impl Worker {
 
 impl Matchings {
     /// For matrices of `dim`, with |μ| of a move at most `rapidity_bound`.
-    pub(crate) fn new(
-        (n, r): (usize, usize),
-        signature: &Signature,
-        rapidity_bound: Option<f64>,
-    ) -> Self {
+    pub(crate) fn new((n, r): (usize, usize), signature: &Signature, rapidity_bound: Option<f64>) -> Self {
         let mut block = Block::new(r);
         block.set_signature(signature, rapidity_bound);
-        let worker = Worker {
-            block,
-            scratch: Scratch::new(r),
-            moved: Vec::new(),
-            outcome: Outcome::default(),
-        };
-        Self {
-            workers: vec![worker; (n / 2).div_ceil(CHUNK_PAIRS)],
-        }
+        let worker = Worker { block, scratch: Scratch::new(r), moved: Vec::new(), outcome: Outcome::default() };
+        Self { workers: vec![worker; (n / 2).div_ceil(CHUNK_PAIRS)] }
     }
 
     /// Returns the work space; if `rotations`, pairs of equal sign are only rotated.
@@ -192,16 +168,12 @@ impl Matchings {
 
     /// Returns a direction along which the model of the last matching is unbounded.
     pub(crate) fn recession(&self) -> Option<Recession> {
-        self.workers
-            .iter()
-            .find_map(|worker| worker.block.recession())
+        self.workers.iter().find_map(|worker| worker.block.recession())
     }
 
     /// Returns the rows that moved in the last matching, with their new values.
     pub(crate) fn moved(&self) -> impl Iterator<Item = (usize, &[f64])> {
-        self.workers
-            .iter()
-            .flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))
+        self.workers.iter().flat_map(|worker| worker.moved.iter().map(|(row, new)| (*row, &new[..])))
     }
 
     /// Writes the rows that moved in the last matching to `x`.
@@ -214,12 +186,7 @@ impl Matchings {
 
     /// Returns the largest decrease of the model and h by a single pair of rows of `x`, infinite if the model is
     /// unbounded. Nothing moves.
-    pub(crate) fn largest_decrease(
-        &self,
-        x: ArrayView2<'_, f64>,
-        model: &Majoriser<'_>,
-        penalty: &Penalty,
-    ) -> Outcome {
+    pub(crate) fn largest_decrease(&self, x: ArrayView2<'_, f64>, model: &Majoriser<'_>, penalty: &Penalty) -> Outcome {
         let found = self.largest_decrease_while(x, model, penalty, &|| true);
         found.unwrap_or_default()
     }
@@ -286,11 +253,7 @@ mod tests {
         let x = Array2::from_shape_fn((2 * half, r), |(i, k)| entry(i, k));
         // Without a gradient no pair is better than X.
         let slope = |i: usize, k: usize| {
-            if i % half < 10 {
-                0.0
-            } else {
-                entry(i + 5, 2 * k + 1)
-            }
+            if i % half < 10 { 0.0 } else { entry(i + 5, 2 * k + 1) }
         };
         let gradient = Array2::from_shape_fn(x.dim(), |(i, k)| slope(i, k));
         let model = Majoriser::new(x.view(), gradient.view(), 2.0);
@@ -298,8 +261,7 @@ mod tests {
         let (options, threads) = (PairOptions::default(), Threads::serial());
         let mut matchings = Matchings::new(x.dim(), &Signature::stiefel(2 * half), None);
         let mut solve = |pairs: &[[usize; 2]], target: &mut Array2<f64>| {
-            let outcome =
-                matchings.solve(x.view(), pairs, &model, &Penalty::NONE, options, &threads);
+            let outcome = matchings.solve(x.view(), pairs, &model, &Penalty::NONE, options, &threads);
             matchings.write(target);
             assert_eq!(matchings.moved().count() as u64, 2 * outcome.updates);
             outcome

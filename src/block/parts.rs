@@ -92,9 +92,7 @@ mod tests {
     fn the_gradient_follows_rows_that_are_moved() {
         let (b, r) = (2 * CHUNK_ROWS + 3, 3);
         let entry = |i: usize, k: usize| ((7 * i + 11 * k) % 23) as f64 / 11.0 - 1.0;
-        let of = |rows, columns, at: usize| {
-            Array2::from_shape_fn((rows, columns), |(i, k)| entry(i + at, k))
-        };
+        let of = |rows, columns, at: usize| Array2::from_shape_fn((rows, columns), |(i, k)| entry(i + at, k));
         let (x, g, new, c) = (of(b, r, 0), of(b, r, 1), of(b, r, 2), of(b, b, 3));
         let c = &c + &c.t();
         let metric = of(r, r, 4);
@@ -107,20 +105,12 @@ mod tests {
             block.load(x.view(), &[], &all);
             block.curvature_mut().copy_from_slice(c.as_slice().unwrap());
             for (k, row) in g.outer_iter().enumerate() {
-                block
-                    .gradient_row_mut(k)
-                    .copy_from_slice(row.as_slice().unwrap());
+                block.gradient_row_mut(k).copy_from_slice(row.as_slice().unwrap());
             }
             // The last rows first, so that their order is not that of the block.
             let rows: Vec<usize> = (b - moved..b).rev().collect();
-            let changes: Vec<_> = (rows.iter())
-                .map(|&k| (k, new.slice(s![k, ..]).to_slice().unwrap()))
-                .collect();
-            block.move_rows(
-                &changes,
-                weighted.then_some(metric.view()),
-                &Threads::serial(),
-            );
+            let changes: Vec<_> = (rows.iter()).map(|&k| (k, new.slice(s![k, ..]).to_slice().unwrap())).collect();
+            block.move_rows(&changes, weighted.then_some(metric.view()), &Threads::serial());
             let mut to = x.clone();
             for &k in &rows {
                 to.row_mut(k).assign(&new.row(k));
@@ -132,10 +122,7 @@ mod tests {
                 assert_eq!(block.row(k), to.row(k).to_slice().unwrap());
                 assert_eq!(block.has_moved(k), rows.contains(&k));
                 let kept = block.gradient_row(k).iter().zip(expected.row(k));
-                assert!(
-                    kept.into_iter().all(|(a, b)| (a - b).abs() < 1e-11),
-                    "{moved} {k}"
-                );
+                assert!(kept.into_iter().all(|(a, b)| (a - b).abs() < 1e-11), "{moved} {k}");
             }
         }
     }

@@ -55,12 +55,8 @@ pub(super) fn distance<S: Simd>(simd: S, e: [[f64; 2]; 2], x: &[f64], y: &[f64])
         return squares(e);
     };
     let v = [[1.0 + e[0][0], e[0][1]], [e[1][0], 1.0 + e[1][1]]];
-    let other =
-        |i: usize, j: usize| v[i][0] * h[0][j] + v[i][1] * h[1][j] - if i == j { 1.0 } else { 0.0 };
-    squares(e).min(squares([
-        [other(0, 0), other(0, 1)],
-        [other(1, 0), other(1, 1)],
-    ]))
+    let other = |i: usize, j: usize| v[i][0] * h[0][j] + v[i][1] * h[1][j] - if i == j { 1.0 } else { 0.0 };
+    squares(e).min(squares([[other(0, 0), other(0, 1)], [other(1, 0), other(1, 1)]]))
 }
 
 /// The reflection that leaves two parallel rows where they are: with V also VH is a best move.

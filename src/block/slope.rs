@@ -19,21 +19,12 @@ pub(crate) struct SlopePairs {
 impl SlopePairs {
     /// Of rows of these signs, with |μ| of a move at most `rapidity_bound`.
     pub(crate) fn new(signature: &Signature, rapidity_bound: f64) -> Self {
-        Self {
-            signature: signature.clone(),
-            rapidity_bound,
-        }
+        Self { signature: signature.clone(), rapidity_bound }
     }
 
     /// Moves rows i and j of `x` to the global minimum for slope K and weight w > 0; whether they moved, which
     /// no slope that is not a number makes them do.
-    pub(crate) fn turn(
-        &self,
-        x: &mut Array2<f64>,
-        [i, j]: [usize; 2],
-        slope: f64,
-        weight: f64,
-    ) -> bool {
+    pub(crate) fn turn(&self, x: &mut Array2<f64>, [i, j]: [usize; 2], slope: f64, weight: f64) -> bool {
         let equal = self.signature.sign(i) == self.signature.sign(j);
         let (cosine, sine) = if equal {
             let size = slope.hypot(2.0 * weight);
@@ -99,10 +90,7 @@ mod tests {
             let (weight, slope) = (0.7, slope_sign * ratio * 1.4);
             let rotated = moved(&[1, 1], slope, weight, 1.0);
             let boosted = moved(&[-1, 1], slope, weight, 1.0);
-            let best = [
-                model(rotated, 1.0, slope, weight),
-                model(boosted, -1.0, slope, weight),
-            ];
+            let best = [model(rotated, 1.0, slope, weight), model(boosted, -1.0, slope, weight)];
             assert!(best[0] <= 0.0 && best[1] <= 0.0, "{ratio}");
             let slack = 1e-14 * weight.max(slope.abs());
             for k in -500..=500 {
@@ -111,16 +99,10 @@ mod tests {
                 for (first, second) in [(1.0, 1.0), (-1.0, 1.0), (1.0, -1.0), (-1.0, -1.0)] {
                     let (c, s) = (theta.cos(), theta.sin());
                     let v = [[first * c, first * s], [-second * s, second * c]];
-                    assert!(
-                        model(v, 1.0, slope, weight) >= best[0] - slack,
-                        "{ratio} {k}"
-                    );
+                    assert!(model(v, 1.0, slope, weight) >= best[0] - slack, "{ratio} {k}");
                     let (c, s) = (mu.cosh(), mu.sinh());
                     let v = [[first * c, first * s], [second * s, second * c]];
-                    assert!(
-                        model(v, -1.0, slope, weight) >= best[1] - slack,
-                        "{ratio} {k}"
-                    );
+                    assert!(model(v, -1.0, slope, weight) >= best[1] - slack, "{ratio} {k}");
                 }
             }
         }

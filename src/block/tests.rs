@@ -12,9 +12,7 @@ pub(super) const N: usize = 5;
 pub(super) const R: usize = 3;
 
 pub(super) fn symmetric(seed: u64, shift: f64) -> Array2<f64> {
-    let a = Array2::from_shape_fn((N, N), |(i, j)| {
-        (((i * 7 + j * 11) as u64 + seed * 13) % 17) as f64 / 8.0 - 1.0
-    });
+    let a = Array2::from_shape_fn((N, N), |(i, j)| (((i * 7 + j * 11) as u64 + seed * 13) % 17) as f64 / 8.0 - 1.0);
     &a + &a.t() + Array2::<f64>::eye(N) * shift
 }
 
@@ -31,11 +29,7 @@ pub(super) fn value(c: &Array2<f64>, linear: &Array2<f64>, lambda: f64, x: &Arra
 }
 
 pub(super) fn penalty(lambda: f64) -> Penalty {
-    if lambda == 0.0 {
-        Penalty::NONE
-    } else {
-        Penalty::l1(lambda)
-    }
+    if lambda == 0.0 { Penalty::NONE } else { Penalty::l1(lambda) }
 }
 
 /// The matrix whose rows the block holds.
@@ -71,10 +65,7 @@ pub(super) fn sweep_columns(
     let stride = block.stride();
     let mut padded = vec![0.0; linear.ncols() * stride];
     for (k, column) in linear.columns().into_iter().enumerate() {
-        column
-            .iter()
-            .zip(&mut padded[k * stride..])
-            .for_each(|(&l, t)| *t = l);
+        column.iter().zip(&mut padded[k * stride..]).for_each(|(&l, t)| *t = l);
     }
     let sweep = ColumnSweep {
         block,
@@ -89,13 +80,7 @@ pub(super) fn sweep_columns(
 }
 
 /// A block with some rows of X, for f = ½⟨X, CX⟩ + ⟨L, X⟩; all rows have these signs.
-pub(super) fn rows_of(
-    rows: &[usize],
-    x: &Array2<f64>,
-    c: &Array2<f64>,
-    linear: &Array2<f64>,
-    signs: &[i8],
-) -> Block {
+pub(super) fn rows_of(rows: &[usize], x: &Array2<f64>, c: &Array2<f64>, linear: &Array2<f64>, signs: &[i8]) -> Block {
     let mut block = Block::new(x.ncols());
     block.set_signature(&Signature::new(signs).unwrap(), None);
     block.load(x.view(), &[], rows);
@@ -122,11 +107,7 @@ pub(super) const SIGNS: [i8; N] = [1, -1, -1, 1, 1];
 fn boosts_of_rows_and_columns_keep_the_limit_on_growth() {
     let mut grown = [0, 0];
     for seed in 0..40 {
-        let (c, linear, x) = (
-            symmetric(seed, 6.0),
-            dense(N, R, seed),
-            dense(N, R, seed + 3),
-        );
+        let (c, linear, x) = (symmetric(seed, 6.0), dense(N, R, seed), dense(N, R, seed + 3));
         let swept = |columns: bool, limit: f64, frozen: bool| {
             let mut block = match columns {
                 true => columns_of(&x, &c, &SIGNS[..R]),
@@ -146,20 +127,14 @@ fn boosts_of_rows_and_columns_keep_the_limit_on_growth() {
             let growth = 1e6 - block.growth_limit();
             assert_eq!((free.updates, block.has_left()), (1, false));
             let slack = 1e-8 * (1.0 + growth.abs());
-            assert!(
-                (square(&held(&block)) - square(&before) - growth).abs() < slack,
-                "{seed}"
-            );
+            assert!((square(&held(&block)) - square(&before) - growth).abs() < slack, "{seed}");
             if growth < 1e-3 {
                 continue;
             }
             grown[usize::from(columns)] += 1;
             let (none, before, block) = swept(columns, 0.999 * growth, false);
             assert_eq!((none.updates, block.has_left()), (0, true), "{seed}");
-            assert_eq!(
-                (block.growth_limit(), held(&block)),
-                (0.999 * growth, before)
-            );
+            assert_eq!((block.growth_limit(), held(&block)), (0.999 * growth, before));
             let (made, _, block) = swept(columns, 1.001 * growth, false);
             assert_eq!((made, block.has_left()), (free, false), "{seed}");
             // Pairs that are only looked at do not grow.
@@ -180,10 +155,7 @@ fn a_sweep_ends_where_f_is_unbounded() {
     let mut block = rows_of(&[0, 1, 2], &x, &c, &linear, &SIGNS);
     let outcome = sweep_rows(&mut block, PairOptions::default());
     assert_eq!(block.recession().map(|found| found.pair), Some((0, 1)));
-    assert_eq!(
-        (outcome.updates, held(&block)),
-        (0, x.slice(s![..3, ..]).to_owned())
-    );
+    assert_eq!((outcome.updates, held(&block)), (0, x.slice(s![..3, ..]).to_owned()));
     let mut alone = rows_of(&[1, 2], &x, &c, &linear, &SIGNS);
     assert_eq!(sweep_rows(&mut alone, PairOptions::default()).updates, 1);
     // A block ends like its part.
@@ -214,23 +186,13 @@ fn a_multiple_of_the_signature_changes_no_scalar_step() {
             let swept = |t: f64| {
                 let c = symmetric(seed, 6.0) + Array2::from_diag(&(t * &j));
                 let mut block = rows_of(&rows, &x, &c, &linear, &SIGNS);
-                let options = PairOptions {
-                    curvature: Curvature::Scalar,
-                    shift: 1.0 + t,
-                    ..PairOptions::default()
-                };
+                let options = PairOptions { curvature: Curvature::Scalar, shift: 1.0 + t, ..PairOptions::default() };
                 let outcome = sweep_rows(&mut block, options);
                 (outcome.change, held(&block))
             };
             let (plain, shifted) = (swept(0.0), swept(2.0));
-            assert!(
-                (plain.0 - shifted.0).abs() < 1e-9 * (1.0 + plain.0.abs()),
-                "{seed} {rows:?}"
-            );
-            assert!(
-                (&plain.1 - &shifted.1).iter().all(|v| v.abs() < 1e-6),
-                "{seed} {rows:?}"
-            );
+            assert!((plain.0 - shifted.0).abs() < 1e-9 * (1.0 + plain.0.abs()), "{seed} {rows:?}");
+            assert!((&plain.1 - &shifted.1).iter().all(|v| v.abs() < 1e-6), "{seed} {rows:?}");
         }
     }
 }
@@ -250,12 +212,7 @@ fn all_rows_at_once_are_turned_to_the_minimum_of_a_linear_function() {
         let (linear, x) = (dense(N, N, seed), start::random(N, N, seed));
         for (curvature, shift) in [(Curvature::Exact, 0.0), (Curvature::Scalar, 3.0)] {
             let mut block = rows_of(&rows, &x, &c, &linear, &[1; N]);
-            let options = PairOptions {
-                curvature,
-                shift,
-                proximal,
-                metric: None,
-            };
+            let options = PairOptions { curvature, shift, proximal, metric: None };
             let outcome = block.turn_all(options);
             assert_eq!((outcome.updates, outcome.visited), (1, 10));
             let v = held(&block).dot(&x.t());
@@ -264,10 +221,7 @@ fn all_rows_at_once_are_turned_to_the_minimum_of_a_linear_function() {
             let product = linear.dot(&x.t());
             let least = proximal * N as f64 - nuclear(&(&product - &(proximal * &identity)));
             let decrease = least - product.diag().sum();
-            assert!(
-                (outcome.change + own - decrease).abs() < 1e-8,
-                "{seed} {curvature:?}"
-            );
+            assert!((outcome.change + own - decrease).abs() < 1e-8, "{seed} {curvature:?}");
             let gradient = c.dot(&held(&block)) + &linear;
             for (k, row) in gradient.rows().into_iter().enumerate() {
                 assert!(block.has_moved(k));
@@ -290,11 +244,7 @@ fn turns_of_all_rows_descend_to_a_stationary_point() {
             for turn in 0.. {
                 assert!(turn < 20_000, "{seed} {curvature:?}");
                 let mut block = rows_of(&rows, &x, &c, &linear, &[1; N]);
-                let options = PairOptions {
-                    curvature,
-                    shift,
-                    ..PairOptions::default()
-                };
+                let options = PairOptions { curvature, shift, ..PairOptions::default() };
                 let outcome = block.turn_all(options);
                 if outcome.updates == 0 {
                     break;
@@ -342,39 +292,17 @@ fn the_distance_of_a_best_move_from_the_identity() {
             });
             square(&(new.dot(&old.t()).dot(&inverse) - Array2::<f64>::eye(2)))
         };
-        assert!(
-            (seen.distance - expected).abs() < 1e-9,
-            "{seed}: {} {expected}",
-            seen.distance
-        );
+        assert!((seen.distance - expected).abs() < 1e-9, "{seed}: {} {expected}", seen.distance);
     }
 }
 
 #[test]
 fn outcomes_add_up_and_keep_the_largest_decrease() {
-    let one = Outcome {
-        change: -1.0,
-        largest: 0.7,
-        best: Some((0, 1)),
-        distance: 0.25,
-        visited: 3,
-        updates: 2,
-        undone: 7,
-    };
-    let other = Outcome {
-        largest: 0.9,
-        best: Some((1, 2)),
-        ..one
-    };
-    let sum = Outcome {
-        change: -2.0,
-        largest: 0.9,
-        best: Some((1, 2)),
-        distance: 0.5,
-        visited: 6,
-        updates: 4,
-        undone: 14,
-    };
+    let one =
+        Outcome { change: -1.0, largest: 0.7, best: Some((0, 1)), distance: 0.25, visited: 3, updates: 2, undone: 7 };
+    let other = Outcome { largest: 0.9, best: Some((1, 2)), ..one };
+    let sum =
+        Outcome { change: -2.0, largest: 0.9, best: Some((1, 2)), distance: 0.5, visited: 6, updates: 4, undone: 14 };
     for (mut first, second) in [(one, other), (other, one)] {
         first.absorb(second);
         assert_eq!(first, sum);
@@ -408,11 +336,7 @@ fn products_with_a_metric_are_those_of_matrices() {
     let (x, y) = (z.row(0).to_vec(), z.row(1).to_vec());
     let exact = z.dot(&d).dot(&z.t());
     let found = weighted(d.view(), &x, &y);
-    for (a, b) in [
-        (found.d0, exact[[0, 0]]),
-        (found.d1, exact[[1, 1]]),
-        (found.o, exact[[0, 1]]),
-    ] {
+    for (a, b) in [(found.d0, exact[[0, 0]]), (found.d1, exact[[1, 1]]), (found.o, exact[[0, 1]])] {
         assert!((a - b).abs() < 1e-12);
     }
     let mut row = x;
@@ -433,11 +357,7 @@ fn the_last_pair_of_a_sweep_is_stationary() {
         x.slice_mut(s![..3, ..]).assign(&held(&block));
         let mut last = rows_of(&[1, 2], &x, &c, &linear, &[1; N]);
         let left = sweep_rows(&mut last, PairOptions::default());
-        assert!(
-            left.change > 1e-10 * outcome.change,
-            "{seed}: {}",
-            left.change
-        );
+        assert!(left.change > 1e-10 * outcome.change, "{seed}: {}", left.change);
     }
 }
 
@@ -459,16 +379,9 @@ fn every_turn_of_all_rows_is_a_descent() {
             for turn in 0..4 {
                 let mut block = rows_of(&rows, &x, &c, &linear, &[1; N]);
                 block.rotate_only(rotations);
-                let options = PairOptions {
-                    curvature,
-                    shift,
-                    ..PairOptions::default()
-                };
+                let options = PairOptions { curvature, shift, ..PairOptions::default() };
                 let outcome = block.turn_all(options);
-                assert_eq!(
-                    outcome.updates, 1,
-                    "{seed} {turn} {size} {shift} {curvature:?}"
-                );
+                assert_eq!(outcome.updates, 1, "{seed} {turn} {size} {shift} {curvature:?}");
                 assert!(outcome.change < 0.0);
                 x = held(&block);
             }
@@ -500,10 +413,7 @@ fn a_unit_changes_no_move_of_rows() {
         let swept = |length: i32, value: i32, weighted: bool| {
             let (unit, size) = (2f64.powi(length), 2f64.powi(value));
             let c = symmetric(seed, 6.0) * (size / unit / unit);
-            let (linear, mut x) = (
-                dense(N, R, seed) * (size / unit),
-                dense(N, R, seed + 3) * unit,
-            );
+            let (linear, mut x) = (dense(N, R, seed) * (size / unit), dense(N, R, seed + 3) * unit);
             x.row_mut(2).fill(0.0);
             let mut block = rows_of(&[0, 1, 2, 3, 4], &x, &c, &linear, &SIGNS);
             let options = PairOptions {
@@ -525,11 +435,7 @@ fn a_unit_changes_no_move_of_rows() {
             let plain = swept(0, 0, weighted);
             filled += usize::from(plain.2.row(2).iter().any(|&v| v != 0.0));
             for (length, value) in [(30, -40), (-20, 60), (0, 90), (0, -90)] {
-                assert_eq!(
-                    swept(length, value, weighted),
-                    plain,
-                    "{seed} {length} {value}"
-                );
+                assert_eq!(swept(length, value, weighted), plain, "{seed} {length} {value}");
             }
         }
     }
@@ -540,20 +446,13 @@ fn a_unit_changes_no_move_of_rows() {
 #[test]
 fn a_pair_that_is_solved_again_never_rises() {
     for seed in 0..150 {
-        let (c, linear, x) = (
-            symmetric(seed, 6.0),
-            dense(N, R, seed),
-            dense(N, R, seed + 3),
-        );
+        let (c, linear, x) = (symmetric(seed, 6.0), dense(N, R, seed), dense(N, R, seed + 3));
         for rows in [[0, 3], [0, 1]] {
             let mut block = rows_of(&rows, &x, &c, &linear, &SIGNS);
             let first = sweep_rows(&mut block, PairOptions::default()).change;
             for _ in 0..6 {
                 let again = sweep_rows(&mut block, PairOptions::default());
-                assert!(
-                    again.change <= 0.0 && again.change >= 1e-9 * first.min(-1.0),
-                    "{seed}"
-                );
+                assert!(again.change <= 0.0 && again.change >= 1e-9 * first.min(-1.0), "{seed}");
                 assert_eq!(again.change < 0.0, again.updates > 0);
             }
         }

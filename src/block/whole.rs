@@ -50,10 +50,7 @@ impl Block {
         // V is known to rounding, so that next to I what it changes is rounding of GZᵀ.
         let terms = first.iter().chain(&second).chain(&gz);
         let size = terms.map(|v| v.abs()).sum::<f64>();
-        let mut outcome = Outcome {
-            visited: (b * (b - 1) / 2) as u64,
-            ..Outcome::default()
-        };
+        let mut outcome = Outcome { visited: (b * (b - 1) / 2) as u64, ..Outcome::default() };
         if !(change + proximal < -TIE * size) {
             return outcome;
         }

@@ -57,13 +57,10 @@ pub(super) fn criticality_while(
     }
     let mut low = Array2::zeros((n, r));
     let mut high = Array2::zeros((n, r));
-    Zip::indexed(&mut low)
-        .and(&mut high)
-        .and(&x)
-        .for_each(|(i, k), low, high, &value| {
-            let (left, right) = penalty.subdifferential(i, k, value);
-            (*low, *high) = (left.min(right), left.max(right));
-        });
+    Zip::indexed(&mut low).and(&mut high).and(&x).for_each(|(i, k), low, high, &value| {
+        let (left, right) = penalty.subdifferential(i, k, value);
+        (*low, *high) = (left.min(right), left.max(right));
+    });
     if signature.is_definite() {
         nearest_residual(x, gradient, low.view(), high.view(), go_on)
     } else {
@@ -82,12 +79,8 @@ fn nearest_residual(
     high: ArrayView2<'_, f64>,
     go_on: GoOn<'_>,
 ) -> f64 {
-    let size = [gradient, low, high]
-        .into_iter()
-        .flatten()
-        .map(|v| v.abs())
-        .filter(|v| v.is_finite())
-        .fold(0.0, f64::max);
+    let size =
+        [gradient, low, high].into_iter().flatten().map(|v| v.abs()).filter(|v| v.is_finite()).fold(0.0, f64::max);
     if size == 0.0 {
         return 0.0;
     }
@@ -106,10 +99,7 @@ fn nearest_scaled_residual(
     let r = x.ncols();
     let evaluate = |lambda: &Array2<f64>| {
         let mut rest = &gradient - &x.dot(lambda);
-        Zip::from(&mut rest)
-            .and(&low)
-            .and(&high)
-            .for_each(|t, &low, &high| *t += (-*t).clamp(low, high));
+        Zip::from(&mut rest).and(&low).and(&high).for_each(|t, &low, &high| *t += (-*t).clamp(low, high));
         let square = square(&rest);
         (rest, square)
     };
@@ -122,13 +112,9 @@ fn nearest_scaled_residual(
             return None;
         }
         let mut weight = Array2::<f64>::zeros(x.dim());
-        Zip::from(&mut weight)
-            .and(rest)
-            .and(&low)
-            .and(&high)
-            .for_each(|w, &t, &low, &high| {
-                *w = f64::from(u8::from(low == high || t != 0.0));
-            });
+        Zip::from(&mut weight).and(rest).and(&low).and(&high).for_each(|w, &t, &low, &high| {
+            *w = f64::from(u8::from(low == high || t != 0.0));
+        });
         // Zero curvature ends the conjugate gradients.
         let curvature = |d: &Array2<f64>| match go_on() {
             true => symmetric(&x.t().dot(&(&weight * &x.dot(d)))),

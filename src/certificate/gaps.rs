@@ -27,11 +27,7 @@ pub struct Gap {
 }
 
 /// Gap of a computation that ended without a result.
-const GIVEN_UP: Gap = Gap {
-    decrease: f64::NAN,
-    pair: None,
-    pairs: 0,
-};
+const GIVEN_UP: Gap = Gap { decrease: f64::NAN, pair: None, pairs: 0 };
 
 /// Pairs of columns solved between two calls of `go_on`.
 const SOLVED_AT_ONCE: usize = 64;
@@ -40,11 +36,7 @@ const SOLVED_AT_ONCE: usize = 64;
 ///
 /// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
 /// paper, `G = XGᵀX`). NaN for a gradient of another shape than X.
-pub fn stationarity(
-    x: ArrayView2<'_, f64>,
-    gradient: ArrayView2<'_, f64>,
-    signature: &Signature,
-) -> f64 {
+pub fn stationarity(x: ArrayView2<'_, f64>, gradient: ArrayView2<'_, f64>, signature: &Signature) -> f64 {
     if gradient.dim() != x.dim() {
         return f64::NAN;
     }
@@ -66,11 +58,7 @@ pub fn row_gap(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads)
     let Some(survey) = survey((problem, form), x, threads, &|| true) else {
         return GIVEN_UP;
     };
-    Gap {
-        decrease: survey.gap,
-        pair: survey.pair,
-        pairs: survey.pairs,
-    }
+    Gap { decrease: survey.gap, pair: survey.pair, pairs: survey.pairs }
 }
 
 /// Returns the largest decrease that any single pair of columns can make; `None` if columns do not move
@@ -86,10 +74,7 @@ pub(super) fn column_gap_while(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Gap> {
-    let form = problem
-        .smooth
-        .quadratic()
-        .filter(|_| fits(problem, x.view()))?;
+    let form = problem.smooth.quadratic().filter(|_| fits(problem, x.view()))?;
     let k = start_constraint(x.view(), problem.signature);
     let (how, signs) = column_method((problem, form), k.view()).ok()?;
     let penalty = match how {
@@ -137,11 +122,7 @@ pub(super) fn majorised_gap(
     let Some(found) = matchings.largest_decrease_while(x, &model, problem.penalty, go_on) else {
         return GIVEN_UP;
     };
-    Gap {
-        decrease: found.largest,
-        pair: found.best.map(|(i, j)| (i.min(j), i.max(j))),
-        pairs: found.visited,
-    }
+    Gap { decrease: found.largest, pair: found.best.map(|(i, j)| (i.min(j), i.max(j))), pairs: found.visited }
 }
 
 fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
@@ -150,12 +131,7 @@ fn fits(problem: &Problem<'_>, x: ArrayView2<'_, f64>) -> bool {
 
 /// Returns the largest decrease of `½ Σ w_k b_kk` by one pair of columns, B = XᵀCX; infinite if f is
 /// unbounded below along a pair. `noise` holds, per column, the size of b_kk to which rounding is relative.
-pub(super) fn trace_gap(
-    b: ArrayView2<'_, f64>,
-    signs: &[f64],
-    weights: &[f64],
-    noise: &[f64],
-) -> Gap {
+pub(super) fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], noise: &[f64]) -> Gap {
     let mut gap = Gap::default();
     for i in 0..b.nrows() {
         for k in i + 1..b.nrows() {
@@ -222,13 +198,9 @@ pub(super) fn survey(
     go_on: GoOn<'_>,
 ) -> Option<Survey> {
     let (n, r) = x.dim();
-    let (active, zero): (Vec<usize>, Vec<usize>) =
-        (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
+    let (active, zero): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| x.row(i).iter().any(|&v| v != 0.0));
     let groups: Vec<&[usize]> = active.chunks(GROUP).chain(zero.chunks(GROUP)).collect();
-    let options = PairOptions {
-        metric: form.metric(),
-        ..PairOptions::default()
-    };
+    let options = PairOptions { metric: form.metric(), ..PairOptions::default() };
     let serial = Threads::serial();
     let firsts = active.len().div_ceil(GROUP);
     let parts = threads.map(firsts.min(TASKS), |task| {
@@ -247,11 +219,7 @@ pub(super) fn survey(
             if !go_on() {
                 return None;
             }
-            let (rest, pairs) = if first == second {
-                (&[][..], Pairs::All)
-            } else {
-                (groups[second], Pairs::Cross)
-            };
+            let (rest, pairs) = if first == second { (&[][..], Pairs::All) } else { (groups[second], Pairs::Cross) };
             block.load(x, groups[first], rest);
             tracker.fill(block.model());
             found.absorb(block.sweep(pairs, problem.penalty, options, &mut scratch));

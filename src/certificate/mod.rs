@@ -81,8 +81,7 @@ impl Certificate {
     /// Returns whether the point is proved optimal: its value is the known optimum up to `tolerance`
     /// relative to the [magnitude](Certificate::magnitude) of F.
     pub fn is_optimal(&self, tolerance: f64) -> bool {
-        self.optimum
-            .is_some_and(|optimum| self.objective - optimum <= tolerance * self.magnitude)
+        self.optimum.is_some_and(|optimum| self.objective - optimum <= tolerance * self.magnitude)
     }
 }
 
@@ -109,11 +108,7 @@ impl Certificate {
 /// assert!(certificate.is_optimal(1e-12) && certificate.block2_gap == 0.0);
 /// # Ok::<(), orthobcd::Error>(())
 /// ```
-pub fn certify(
-    problem: &Problem<'_>,
-    x: ArrayView2<'_, f64>,
-    threads: &Threads,
-) -> Result<Certificate> {
+pub fn certify(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads) -> Result<Certificate> {
     certify_while(problem, x, threads, &|| true)
 }
 
@@ -164,11 +159,7 @@ pub(crate) fn certify_while(
 ///
 /// # Errors
 /// As [`certify`].
-pub fn certify_values(
-    problem: &Problem<'_>,
-    x: ArrayView2<'_, f64>,
-    threads: &Threads,
-) -> Result<Certificate> {
+pub fn certify_values(problem: &Problem<'_>, x: ArrayView2<'_, f64>, threads: &Threads) -> Result<Certificate> {
     evaluated(problem, x, threads, &|| true).map(|(certificate, _)| certificate)
 }
 
@@ -181,10 +172,7 @@ fn evaluated(
 ) -> Result<(Certificate, Array2<f64>)> {
     let (n, r) = (problem.smooth.rows(), problem.components);
     if x.dim() != (n, r) {
-        return Err(Error::invalid(
-            "x",
-            format!("must have shape ({n}, {r}), got {:?}", x.dim()),
-        ));
+        return Err(Error::invalid("x", format!("must have shape ({n}, {r}), got {:?}", x.dim())));
     }
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("x", "must be finite"));
@@ -200,11 +188,7 @@ fn evaluated(
     let tracker = problem.tracker(x.view(), threads);
     let (smooth_value, gradient) = (tracker.value(x.view()), tracker.gradient(threads));
     let penalty_value = problem.penalty_value(x.view());
-    let k = if signature.is_definite() {
-        Array2::eye(r)
-    } else {
-        start_constraint(x.view(), signature)
-    };
+    let k = if signature.is_definite() { Array2::eye(r) } else { start_constraint(x.view(), signature) };
     let constant = problem.constant(k.view());
     let certificate = Certificate {
         objective: smooth_value + penalty_value,
@@ -220,8 +204,7 @@ fn evaluated(
             Some(_) => f64::NAN,
             None => criticality_while(problem.penalty, x.view(), gradient.view(), signature, go_on),
         },
-        stationarity: (signature.is_definite() || n == r)
-            .then(|| stationarity(x.view(), gradient.view(), signature)),
+        stationarity: (signature.is_definite() || n == r).then(|| stationarity(x.view(), gradient.view(), signature)),
         pairs: 0,
         proved_pairs: 0,
         optimum: None,

@@ -75,9 +75,7 @@ fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_
     }
     let rows: Vec<usize> = (0..n).collect();
     rows.chunks(PANEL)
-        .all(|rows| {
-            largest_off_diagonal(form, rows, threads, go_on).is_some_and(|found| found <= limit)
-        })
+        .all(|rows| largest_off_diagonal(form, rows, threads, go_on).is_some_and(|found| found <= limit))
         .then_some(value)
 }
 
@@ -87,11 +85,7 @@ const DECOMPOSED: f64 = 1.1e10;
 /// Returns a minimiser for J = I, if one is known, and its work in multiply-adds: of a smooth problem by
 /// [`closed_form`], and of a square X ≥ 0 by [`assignment`]. None too if the work exceeds `work`, if `go_on`
 /// ends the computation, or if f is not quadratic.
-pub(crate) fn known_minimiser(
-    problem: &Problem<'_>,
-    work: f64,
-    go_on: GoOn<'_>,
-) -> Option<(Array2<f64>, f64)> {
+pub(crate) fn known_minimiser(problem: &Problem<'_>, work: f64, go_on: GoOn<'_>) -> Option<(Array2<f64>, f64)> {
     let form = problem.smooth.quadratic()?;
     let r = problem.components;
     if problem.penalty.is_none() {
@@ -140,12 +134,7 @@ pub(crate) fn known_optimum(
 }
 
 /// Returns max |C_ij| over i in `rows` and j ≠ i; None if `go_on` ends the computation.
-fn largest_off_diagonal(
-    form: &dyn QuadraticForm,
-    rows: &[usize],
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) -> Option<f64> {
+fn largest_off_diagonal(form: &dyn QuadraticForm, rows: &[usize], threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
     if let Some(c) = form.dense() {
         let largest = |i: usize| {
             let row = c.row(i);

@@ -59,17 +59,9 @@ pub fn minimize_proved(
     options: &Options,
     threads: &Threads,
     monitor: &mut dyn Monitor,
-    mut search: impl FnMut(
-        Option<Array2<f64>>,
-        &[usize],
-        &Options,
-        &mut dyn Monitor,
-    ) -> Result<Solution>,
+    mut search: impl FnMut(Option<Array2<f64>>, &[usize], &Options, &mut dyn Monitor) -> Result<Solution>,
 ) -> Result<(Solution, Bound)> {
-    let goal = BoundOptions {
-        gap_tol,
-        ..BoundOptions::new(0.0, 0.0)
-    };
+    let goal = BoundOptions { gap_tol, ..BoundOptions::new(0.0, 0.0) };
     goal.check()?;
     let diagonal = form.diagonal();
     let mut proof = Proof {
@@ -114,12 +106,7 @@ impl Proof<'_> {
         &mut self,
         best: Option<Solution>,
         (share, round): (f64, u64),
-        search: &mut impl FnMut(
-            Option<Array2<f64>>,
-            &[usize],
-            &Options,
-            &mut dyn Monitor,
-        ) -> Result<Solution>,
+        search: &mut impl FnMut(Option<Array2<f64>>, &[usize], &Options, &mut dyn Monitor) -> Result<Solution>,
     ) -> Result<Solution> {
         let (max_time, max_work) = self.left(best.as_ref(), share, 0.5);
         let options = Options {
@@ -160,13 +147,8 @@ impl Proof<'_> {
             threads: self.threads,
             work: max_work.map_or(f64::INFINITY, |work| self.bound.work + work as f64),
         };
-        let mut relay = Relay {
-            monitor: &mut *self.monitor,
-            seconds: 0.0,
-            iterations: 0,
-            most: f64::INFINITY,
-            stopped: false,
-        };
+        let mut relay =
+            Relay { monitor: &mut *self.monitor, seconds: 0.0, iterations: 0, most: f64::INFINITY, stopped: false };
         self.bound.advance_watched(&self.goal, &limits, &mut relay);
         if relay.stopped {
             best.status = Status::Interrupted;
@@ -179,10 +161,7 @@ impl Proof<'_> {
         let work = self.bound.work + best.map_or(0.0, |best| best.work);
         let seconds = self.started.elapsed().as_secs_f64();
         let (time, most_work) = (self.options.max_time, self.options.max_work);
-        (
-            time.map(|limit| part(limit, seconds)),
-            most_work.map(|limit| part(limit as f64, work) as u64),
-        )
+        (time.map(|limit| part(limit, seconds)), most_work.map(|limit| part(limit as f64, work) as u64))
     }
 
     /// Returns whether the target is reached, or no further round can improve the incumbent or the bound.
@@ -201,9 +180,7 @@ impl Proof<'_> {
             _ if tol < 1.0 => lower / (1.0 - tol),
             _ => f64::INFINITY,
         } + self.constant;
-        self.options
-            .target
-            .map_or(proved, |target| target.max(proved))
+        self.options.target.map_or(proved, |target| target.max(proved))
     }
 
     fn is_proved(&self) -> bool {
@@ -216,11 +193,7 @@ impl Proof<'_> {
 
     /// Returns the status of the limit that ended both searches.
     fn limit_given(&self) -> Status {
-        match (
-            self.options.max_time,
-            self.options.max_work,
-            self.options.max_sweeps,
-        ) {
+        match (self.options.max_time, self.options.max_work, self.options.max_sweeps) {
             (Some(_), None, None) => Status::MaxTime,
             (_, None, Some(_)) => Status::MaxSweeps,
             _ => Status::MaxWork,
@@ -236,9 +209,7 @@ impl Proof<'_> {
             _ if self.is_proved() => Status::Proved,
             _ if self.options.max_time.is_some_and(|limit| seconds >= limit) => Status::MaxTime,
             // The status is that of a limit of the last round, not of the options.
-            Status::MaxTime | Status::MaxSweeps | Status::MaxWork | Status::Target => {
-                self.limit_given()
-            }
+            Status::MaxTime | Status::MaxSweeps | Status::MaxWork | Status::Target => self.limit_given(),
             status => status,
         };
         best.work += self.bound.work;
@@ -254,10 +225,7 @@ impl Proof<'_> {
 fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
     let mut history = best.history;
     for row in &found.history {
-        if history
-            .last()
-            .is_none_or(|last| row.objective < last.objective)
-        {
+        if history.last().is_none_or(|last| row.objective < last.objective) {
             history.push(Record {
                 seconds: row.seconds + seconds,
                 iterations: row.iterations + best.iterations,
@@ -266,29 +234,10 @@ fn joined(best: Solution, found: Solution, seconds: f64) -> Solution {
         }
     }
     let (status, recession) = (found.status, found.recession);
-    let (iterations, sweeps) = (
-        best.iterations + found.iterations,
-        best.sweeps + found.sweeps,
-    );
+    let (iterations, sweeps) = (best.iterations + found.iterations, best.sweeps + found.sweeps);
     let (updates, work) = (best.updates + found.updates, best.work + found.work);
-    let better = if found.objective < best.objective {
-        found
-    } else {
-        Solution {
-            history: Vec::new(),
-            ..best
-        }
-    };
-    Solution {
-        status,
-        recession,
-        iterations,
-        sweeps,
-        updates,
-        work,
-        history,
-        ..better
-    }
+    let better = if found.objective < best.objective { found } else { Solution { history: Vec::new(), ..best } };
+    Solution { status, recession, iterations, sweeps, updates, work, history, ..better }
 }
 
 #[cfg(test)]

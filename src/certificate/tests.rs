@@ -69,16 +69,8 @@ fn compare(penalty: &Penalty, x: &Array2<f64>, smooth: &Quadratic) {
     let exact = certify(&problem, x.view(), &Threads::serial()).unwrap();
     let grid = brute_force(&problem, x);
     // The grid misses the minimum by its curvature times (half a step)².
-    assert!(
-        exact.block2_gap >= grid - 1e-11,
-        "{} < {grid}",
-        exact.block2_gap
-    );
-    assert!(
-        exact.block2_gap <= grid + 1e-3,
-        "{} > {grid}",
-        exact.block2_gap
-    );
+    assert!(exact.block2_gap >= grid - 1e-11, "{} < {grid}", exact.block2_gap);
+    assert!(exact.block2_gap <= grid + 1e-3, "{} > {grid}", exact.block2_gap);
     assert_eq!(exact.block2_pair.is_some(), exact.block2_gap > 0.0);
     let parallel = certify(&problem, x.view(), &Threads::new(Some(3)).unwrap()).unwrap();
     assert_eq!(exact, parallel);
@@ -95,11 +87,7 @@ fn gap_agrees_with_a_grid() {
         compare(&Penalty::l0(0.1), &start::random(n, r, seed), &smooth);
         compare(&Penalty::l0(0.1), &sparse_point(n, r), &smooth);
         compare(&Penalty::NONNEGATIVE, &sparse_point(n, r), &smooth);
-        compare(
-            &Penalty::NONNEGATIVE,
-            &start::partition(n, r, seed),
-            &smooth,
-        );
+        compare(&Penalty::NONNEGATIVE, &start::partition(n, r, seed), &smooth);
     }
 }
 
@@ -109,13 +97,7 @@ fn gaps_with_bounds_and_two_slopes_agree_with_a_grid() {
     let outside = [f64::INFINITY, 0.0, 0.0];
     let (n, r) = (6, 2);
     let smooth = quadratic(n, r, 4, true);
-    for (left, right) in [
-        (-2.0, 2.0),
-        (0.5, 0.5),
-        (-0.1, 0.8),
-        (0.5, -0.5),
-        (-0.6, -0.2),
-    ] {
+    for (left, right) in [(-2.0, 2.0), (0.5, 0.5), (-0.1, 0.8), (0.5, -0.5), (-0.6, -0.2)] {
         let pieces = vec![outside, [0.0, left, 0.0], [0.0, right, 0.0], outside];
         let penalty = Penalty::pieces(vec![-2.0, 0.0, 2.0], pieces).unwrap();
         for seed in 0..4 {
@@ -135,28 +117,18 @@ fn trace_gaps_agree_with_a_grid() {
         for signs in [[1.0, 1.0], [1.0, -1.0]] {
             let gap = trace_gap(b.view(), &signs, &weights, &[0.0; 2]);
             let change = |t: f64| {
-                let (c, s) = if signs[1] > 0.0 {
-                    (t.cos(), t.sin())
-                } else {
-                    (t.cosh(), t.sinh())
-                };
+                let (c, s) = if signs[1] > 0.0 { (t.cos(), t.sin()) } else { (t.cosh(), t.sinh()) };
                 let v = array![[c, s], [-signs[1] * s, c]];
                 let turned = v.t().dot(&b).dot(&v);
-                0.5 * (weights[0] * (turned[[0, 0]] - b[[0, 0]])
-                    + weights[1] * (turned[[1, 1]] - b[[1, 1]]))
+                0.5 * (weights[0] * (turned[[0, 0]] - b[[0, 0]]) + weights[1] * (turned[[1, 1]] - b[[1, 1]]))
             };
             let (mut centre, mut width) = (0.0, 4.0);
             for _ in 0..12 {
                 let at = |k: i32| centre + width * f64::from(k) / 200.0;
-                let best = (-200..=200)
-                    .map(at)
-                    .min_by(|&s, &t| change(s).total_cmp(&change(t)));
+                let best = (-200..=200).map(at).min_by(|&s, &t| change(s).total_cmp(&change(t)));
                 (centre, width) = (best.unwrap(), 0.02 * width);
             }
-            assert!(
-                (gap.decrease + change(centre)).abs() < 1e-9,
-                "{seed} {signs:?}"
-            );
+            assert!((gap.decrease + change(centre)).abs() < 1e-9, "{seed} {signs:?}");
             assert_eq!((gap.pairs, gap.pair.is_some()), (1, gap.decrease > 0.0));
         }
     }
@@ -202,27 +174,17 @@ fn a_certificate_adds_up_its_parts() {
     let signs = [1, 1, -1, 1, -1, -1];
     let mixed = Signature::new(&signs).unwrap();
     let a = start::random(n, n, 4);
-    let positive = a
-        .t()
-        .dot(&Array2::from_diag(&array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
-        .dot(&a);
+    let positive = a.t().dot(&Array2::from_diag(&array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])).dot(&a);
     let smooth = Quadratic::new(0.5 * (&positive + &positive.t()), None, None).unwrap();
     for seed in 1..4 {
         let x = start::random_j_orthogonal(&mixed, 1.0, seed).unwrap();
         let problem = Problem::new(&smooth, &Penalty::NONE, &mixed, n).unwrap();
         let found = certify(&problem, x.view(), &threads).unwrap();
-        let (rows, other) = (
-            row_gap(&problem, x.view(), &threads),
-            column_gap(&problem, &x, &threads).unwrap(),
-        );
+        let (rows, other) = (row_gap(&problem, x.view(), &threads), column_gap(&problem, &x, &threads).unwrap());
         assert_eq!(found.pairs, rows.pairs + other.pairs);
         assert_eq!(found.block2_gap, rows.decrease.max(other.decrease));
         assert_eq!(found.block2_columns, other.decrease > rows.decrease);
-        let pair = if found.block2_columns {
-            other.pair
-        } else {
-            rows.pair
-        };
+        let pair = if found.block2_columns { other.pair } else { rows.pair };
         assert_eq!(found.block2_pair, pair);
         assert!(found.stationarity.is_some() && found.feasibility < 1e-10);
     }
@@ -251,21 +213,12 @@ fn criticality_of_smooth_problems_is_the_gradient_norm() {
     let product = x.t().dot(&gradient);
     let residual = &gradient - &x.dot(&((&product + &product.t()) * 0.5));
     let norm = residual.iter().map(|v| v * v).sum::<f64>().sqrt();
-    let found = criticality(
-        &Penalty::NONE,
-        x.view(),
-        gradient.view(),
-        &Signature::stiefel(x.nrows()),
-    );
+    let found = criticality(&Penalty::NONE, x.view(), gradient.view(), &Signature::stiefel(x.nrows()));
     assert!((found - norm).abs() < 1e-12 * norm);
 }
 
 /// Returns min over Ξ with `low` ≤ Ξ ≤ `high` of ‖P_T(∇f + Ξ)‖, by many projected gradient steps.
-fn least_projection(
-    x: &Array2<f64>,
-    gradient: &Array2<f64>,
-    (low, high): (&Array2<f64>, &Array2<f64>),
-) -> f64 {
+fn least_projection(x: &Array2<f64>, gradient: &Array2<f64>, (low, high): (&Array2<f64>, &Array2<f64>)) -> f64 {
     let mut xi = (low + high) * 0.5;
     let mut norm = 0.0;
     for _ in 0..200_000 {
@@ -364,10 +317,7 @@ fn subdifferentials_are_the_textbook_ones() {
     assert_eq!(at(&Penalty::l0(2.0), 0, 0, 0.0), all);
     assert_eq!(at(&Penalty::l0(2.0), 0, 0, 0.1), (0.0, 0.0));
     assert_eq!(at(&Penalty::l0(0.0), 0, 0, 0.0), (0.0, 0.0));
-    assert_eq!(
-        at(&Penalty::NONNEGATIVE, 0, 0, 0.0),
-        (f64::NEG_INFINITY, 0.0)
-    );
+    assert_eq!(at(&Penalty::NONNEGATIVE, 0, 0, 0.0), (f64::NEG_INFINITY, 0.0));
     assert_eq!(at(&Penalty::NONNEGATIVE, 0, 0, 0.5), (0.0, 0.0));
     assert_eq!(at(&Penalty::NONE, 0, 0, 0.0), (0.0, 0.0));
 }
@@ -386,11 +336,7 @@ fn pairs_may_rest_at_a_point_that_is_not_critical() {
     let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
     assert_eq!(certificate.block2_gap, 0.0);
     assert_eq!(certificate.block2_pair, None);
-    assert!(
-        (certificate.criticality - 0.88).abs() < 0.01,
-        "{}",
-        certificate.criticality
-    );
+    assert!((certificate.criticality - 0.88).abs() < 0.01, "{}", certificate.criticality);
 }
 
 #[test]
@@ -399,11 +345,7 @@ fn large_lambda_is_proved_only_when_true() {
     let threads = Threads::serial();
     for seed in 0..20 {
         let a = start::random(n, n, seed);
-        let smooth = Quadratic::new(
-            -a.t().dot(&(&a * &array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
-            None,
-            None,
-        );
+        let smooth = Quadratic::new(-a.t().dot(&(&a * &array![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])), None, None);
         let Ok(smooth) = smooth else { continue };
         let signature = Signature::stiefel(n);
         for lambda in [0.2, 0.5, 1.0, 2.0, 4.0] {
@@ -446,8 +388,7 @@ fn what_is_not_finished_is_left_out() {
             let asked = AtomicUsize::new(0);
             let go_on = || asked.fetch_add(1, Ordering::Relaxed) < questions;
             let found = certify_while(&problem, x.view(), &threads, &go_on).unwrap();
-            let values =
-                |c: &Certificate| [c.objective, c.smooth_value, c.magnitude, c.feasibility];
+            let values = |c: &Certificate| [c.objective, c.smooth_value, c.magnitude, c.feasibility];
             assert_eq!(values(&found), values(&whole));
             assert!(same(found.block2_gap, whole.block2_gap));
             assert!(same(found.block2_measure, whole.block2_measure));
@@ -470,22 +411,12 @@ fn what_is_not_finished_is_left_out() {
         check(&smooth, &Penalty::l0(lambda), &[1; 70], &x);
         check(&smooth, &Penalty::l1(lambda), &[1; 70], &x);
     }
-    check(
-        &smooth,
-        &Penalty::NONNEGATIVE,
-        &[1; 70],
-        &start::partition(n, r, 3),
-    );
+    check(&smooth, &Penalty::NONNEGATIVE, &[1; 70], &start::partition(n, r, 3));
     check(&smooth, &Penalty::NONE, &[1; 70], &x);
     let signs: Vec<i8> = (0..20).map(|i| if i < 12 { 1 } else { -1 }).collect();
     let signature = Signature::new(&signs).unwrap();
     let mixed = start::random_j_orthogonal(&signature, 0.3, 4).unwrap();
-    check(
-        &quadratic(20, 20, 5, false),
-        &Penalty::l1(0.1),
-        &signs,
-        &mixed,
-    );
+    check(&quadratic(20, 20, 5, false), &Penalty::l1(0.1), &signs, &mixed);
 }
 
 proptest! {

@@ -31,12 +31,7 @@ impl SampledGram {
         let squares = a.outer_iter().map(|row| row.dot(&row)).collect();
         let mean_square = largest_eigenvalue(&a, Some(&squares));
         let mean_square = scale.abs() * (a.nrows() as f64 * mean_square).sqrt();
-        Ok(Self {
-            mean_square,
-            a,
-            scale,
-            lipschitz: scale.abs() * top,
-        })
+        Ok(Self { mean_square, a, scale, lipschitz: scale.abs() * top })
     }
 }
 
@@ -64,11 +59,7 @@ impl FiniteSum for SampledGram {
     }
 
     fn curvature(&self) -> f64 {
-        if self.scale > 0.0 {
-            self.lipschitz
-        } else {
-            0.0
-        }
+        if self.scale > 0.0 { self.lipschitz } else { 0.0 }
     }
 
     fn lipschitz(&self) -> f64 {

@@ -31,59 +31,30 @@ impl Logistic {
             return Err(Error::invalid("A", "must not be empty"));
         }
         if b.nrows() != samples || b.is_empty() {
-            return Err(Error::invalid(
-                "B",
-                format!("must have {samples} rows, got shape {:?}", b.dim()),
-            ));
+            return Err(Error::invalid("B", format!("must have {samples} rows, got shape {:?}", b.dim())));
         }
         check_data("A", &a)?;
         check_data("B", &b)?;
         if labels.len() != samples || labels.iter().any(|v| v.abs() != 1.0) {
-            return Err(Error::invalid(
-                "labels",
-                format!("must hold {samples} values of +1 and -1"),
-            ));
+            return Err(Error::invalid("labels", format!("must hold {samples} values of +1 and -1")));
         }
         let weights: Array1<f64> = b.outer_iter().map(|row| row.dot(&row)).collect();
         let top = largest_eigenvalue(&a, Some(&weights));
         // ‖∇f_i(X) − ∇f_i(Y)‖² ≤ (1/16)‖a_i‖²‖b_i‖⁴‖a_iᵀ(X − Y)‖².
-        let squares: Array1<f64> = a
-            .outer_iter()
-            .zip(&weights)
-            .map(|(row, w)| row.dot(&row) * w * w)
-            .collect();
+        let squares: Array1<f64> = a.outer_iter().zip(&weights).map(|(row, w)| row.dot(&row) * w * w).collect();
         let mean_square = 0.25 * (largest_eigenvalue(&a, Some(&squares)) / samples as f64).sqrt();
         if !(top.is_finite() && mean_square.is_finite()) {
-            return Err(Error::invalid(
-                "A",
-                "must be smaller: its products with B overflow",
-            ));
+            return Err(Error::invalid("A", "must be smaller: its products with B overflow"));
         }
-        Ok(Self {
-            curvature: 0.25 * top / samples as f64,
-            mean_square,
-            a,
-            b,
-            labels,
-        })
+        Ok(Self { curvature: 0.25 * top / samples as f64, mean_square, a, b, labels })
     }
 
     /// Returns y_i a_iᵀX b_i for the rows of `a` and `b`.
-    fn margins(
-        a: &Array2<f64>,
-        b: &Array2<f64>,
-        labels: &Array1<f64>,
-        x: ArrayView2<'_, f64>,
-    ) -> Array1<f64> {
+    fn margins(a: &Array2<f64>, b: &Array2<f64>, labels: &Array1<f64>, x: ArrayView2<'_, f64>) -> Array1<f64> {
         (a.dot(&x) * b).sum_axis(Axis(1)) * labels
     }
 
-    fn gradient(
-        a: &Array2<f64>,
-        b: &Array2<f64>,
-        labels: &Array1<f64>,
-        x: ArrayView2<'_, f64>,
-    ) -> Array2<f64> {
+    fn gradient(a: &Array2<f64>, b: &Array2<f64>, labels: &Array1<f64>, x: ArrayView2<'_, f64>) -> Array2<f64> {
         let margins = Self::margins(a, b, labels, x);
         let mut weighted = b.clone();
         for ((mut row, &t), &y) in weighted.outer_iter_mut().zip(&margins).zip(labels) {

@@ -38,19 +38,12 @@ impl Page {
         let small_batch = small_batch.unwrap_or(root.min(components));
         for (name, size) in [("batch_size", batch), ("small_batch_size", small_batch)] {
             if size == 0 || size > components {
-                return Err(Error::invalid(
-                    name,
-                    format!("must be between 1 and N = {components}, got {size}"),
-                ));
+                return Err(Error::invalid(name, format!("must be between 1 and N = {components}, got {size}")));
             }
         }
-        let probability =
-            probability.unwrap_or(small_batch as f64 / (batch as f64 + small_batch as f64));
+        let probability = probability.unwrap_or(small_batch as f64 / (batch as f64 + small_batch as f64));
         if !(probability > 0.0 && probability <= 1.0) {
-            return Err(Error::invalid(
-                "probability",
-                format!("must be above 0 and at most 1, got {probability}"),
-            ));
+            return Err(Error::invalid("probability", format!("must be above 0 and at most 1, got {probability}")));
         }
         Ok(Self {
             batch,

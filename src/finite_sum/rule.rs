@@ -78,11 +78,7 @@ impl AccumulatedMoves {
             for j in i + 1..n {
                 let sign = self.signature.sign(i) * self.signature.sign(j);
                 let slope = image[[i, j]] - sign * image[[j, i]];
-                let slope = if slope.abs() > FLAT * largest {
-                    slope
-                } else {
-                    0.0
-                };
+                let slope = if slope.abs() > FLAT * largest { slope } else { 0.0 };
                 let powers = [slope, slope * slope];
                 for ((moment, past), power) in self.moments.iter_mut().zip(MOMENTS).zip(powers) {
                     moment[[i, j]] = past * moment[[i, j]] + (1.0 - past) * power;
@@ -142,10 +138,7 @@ impl Accumulated {
     pub(super) fn new(signature: &Signature, rapidity_bound: Option<f64>, step: f64) -> Self {
         let bound = rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY);
         let side = || AccumulatedMoves::new(signature, bound);
-        Self {
-            sides: [side(), side()],
-            step,
-        }
+        Self { sides: [side(), side()], step }
     }
 
     /// Halves the step and resets the momentum.
@@ -180,12 +173,7 @@ impl Accumulated {
         let work = n * n * matchings.min(n);
         threads.for_chunks(&mut jobs, 1, work, |k, job| {
             let (moves, target, outcome) = &mut job[0];
-            *outcome = moves.turn(
-                target,
-                (order, matchings),
-                length,
-                side == Side::Both && k == 0,
-            );
+            *outcome = moves.turn(target, (order, matchings), length, side == Side::Both && k == 0);
         });
         let (mut moved, mut total) = (x.to_owned(), Outcome::default());
         for (k, (_, target, outcome)) in jobs.into_iter().enumerate() {
@@ -202,11 +190,7 @@ impl Accumulated {
 /// The source of the curvature of the pair models of an iteration.
 pub(super) enum Model {
     /// The majoriser with L = `bound`; if L adapts, `trial` is the last step.
-    Majorised {
-        bound: f64,
-        adaptive: bool,
-        trial: Option<Trial>,
-    },
+    Majorised { bound: f64, adaptive: bool, trial: Option<Trial> },
     /// Slopes averaged over the iterations.
     Accumulated(Box<Accumulated>),
 }
@@ -230,11 +214,7 @@ impl Model {
     ) -> Result<Self> {
         let bound = options.curvature.unwrap_or_else(|| {
             let noise = (1.0 - page.probability()) / (page.probability() * page.small_batch as f64);
-            let noise = if noise > 0.0 {
-                noise.sqrt() * sum.mean_square_curvature()
-            } else {
-                0.0
-            };
+            let noise = if noise > 0.0 { noise.sqrt() * sum.mean_square_curvature() } else { 0.0 };
             let curvature = match signature.is_definite() {
                 true => sum.curvature(),
                 false => sum.lipschitz(),
@@ -243,28 +223,22 @@ impl Model {
         });
         let invalid = |message: &str| Err(Error::invalid("step_rule", message.to_owned()));
         match options.rule {
-            CurvatureRule::Bound if !bound.is_finite() => invalid(
-                "must not be \"bound\": the gradient of this objective has no Lipschitz constant",
-            ),
-            CurvatureRule::Adaptive
-                if !page.is_exact() || options.check_every.is_some_and(|every| every != 1) =>
-            {
+            CurvatureRule::Bound if !bound.is_finite() => {
+                invalid("must not be \"bound\": the gradient of this objective has no Lipschitz constant")
+            }
+            CurvatureRule::Adaptive if !page.is_exact() || options.check_every.is_some_and(|every| every != 1) => {
                 invalid("must not be \"adaptive\" for a sampled gradient")
             }
             CurvatureRule::Accumulated { step } if !(step.is_finite() && step > 0.0) => {
                 Err(Error::invalid("step", "must be positive"))
             }
-            CurvatureRule::Accumulated { .. } if !smooth => {
-                invalid("must not be \"accumulated\" with a penalty")
+            CurvatureRule::Accumulated { .. } if !smooth => invalid("must not be \"accumulated\" with a penalty"),
+            CurvatureRule::Accumulated { step } => {
+                Ok(Self::Accumulated(Box::new(Accumulated::new(signature, options.rapidity_bound, step))))
             }
-            CurvatureRule::Accumulated { step } => Ok(Self::Accumulated(Box::new(
-                Accumulated::new(signature, options.rapidity_bound, step),
-            ))),
-            CurvatureRule::Bound | CurvatureRule::Adaptive => Ok(Self::Majorised {
-                bound,
-                adaptive: options.rule == CurvatureRule::Adaptive,
-                trial: None,
-            }),
+            CurvatureRule::Bound | CurvatureRule::Adaptive => {
+                Ok(Self::Majorised { bound, adaptive: options.rule == CurvatureRule::Adaptive, trial: None })
+            }
         }
     }
 }

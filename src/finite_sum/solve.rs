@@ -15,8 +15,7 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::solver::{
-    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, components,
-    recession_at,
+    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, components, recession_at,
 };
 use crate::threads::Threads;
 use crate::tournament;
@@ -62,8 +61,7 @@ pub fn minimize_finite_sum(
         let spent = &found.solution;
         let left = FiniteSumOptions {
             max_time: options.max_time.map(|most| (most - spent.seconds).max(0.0)),
-            max_evaluations: (options.max_evaluations)
-                .map(|most| most.saturating_sub(spent.work as u64)),
+            max_evaluations: (options.max_evaluations).map(|most| most.saturating_sub(spent.work as u64)),
             max_visits: (options.max_visits).map(|most| most.saturating_sub(spent.iterations)),
             ..options.clone()
         };
@@ -114,11 +112,7 @@ struct Run<'a> {
 
 /// Returns a copy of `a` whose rows move: its transpose if columns move.
 fn side_of(a: &Array2<f64>, columns: bool) -> Array2<f64> {
-    if columns {
-        a.t().as_standard_layout().into_owned()
-    } else {
-        a.clone()
-    }
+    if columns { a.t().as_standard_layout().into_owned() } else { a.clone() }
 }
 
 impl<'a> Run<'a> {
@@ -129,27 +123,14 @@ impl<'a> Run<'a> {
         options: &'a FiniteSumOptions,
         threads: &'a Threads,
     ) -> Result<Self> {
-        let ledger = Ledger::new(
-            Options::default().pairs_of_sweep(problem.smooth),
-            options.tol,
-        );
-        let page = Page::new(
-            sum.components(),
-            options.batch,
-            options.small_batch,
-            options.probability,
-        )?;
+        let ledger = Ledger::new(Options::default().pairs_of_sweep(problem.smooth), options.tol);
+        let page = Page::new(sum.components(), options.batch, options.small_batch, options.probability)?;
         let signature = problem.signature;
         let model = Model::new(sum, &page, signature, options, problem.penalty.is_none())?;
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
-        if options.side != Side::Rows
-            && !(problem.penalty.is_none() && domain.k == signature.matrix())
-        {
-            return Err(Error::invalid(
-                "side",
-                "must be rows where X is not J-orthogonal or has a penalty",
-            ));
+        if options.side != Side::Rows && !(problem.penalty.is_none() && domain.k == signature.matrix()) {
+            return Err(Error::invalid("side", "must be rows where X is not J-orthogonal or has a penalty"));
         }
         Ok(Self {
             sum,
@@ -299,8 +280,7 @@ impl<'a> Run<'a> {
             }
             // F is above its value at the start, so the step was too long.
             Model::Accumulated(moves)
-                if (self.ledger.history.first())
-                    .is_some_and(|start| !(value <= start.objective)) =>
+                if (self.ledger.history.first()).is_some_and(|start| !(value <= start.objective)) =>
             {
                 moves.slow_down();
                 self.x = self.best.clone();
@@ -327,16 +307,8 @@ impl<'a> Run<'a> {
         let value = self.ledger.objective;
         let threshold = self.options.tol.max(self.sum.precision()) * value.abs();
         let stationary = self.pass.value - value <= threshold;
-        self.pass = Pass {
-            evaluations,
-            iterations,
-            value,
-            converged: if stationary {
-                self.pass.converged + 1
-            } else {
-                0
-            },
-        };
+        self.pass =
+            Pass { evaluations, iterations, value, converged: if stationary { self.pass.converged + 1 } else { 0 } };
         if !(self.options.tol > 0.0 && self.pass.converged >= CONVERGED_PASSES) {
             return false;
         }
@@ -373,9 +345,7 @@ impl<'a> Run<'a> {
             .map(|&columns| {
                 let (x, gradient) = (side_of(&self.best, columns), side_of(gradient, columns));
                 let model = Majoriser::new(x.view(), gradient.view(), curvature);
-                self.matchings
-                    .largest_decrease(x.view(), &model, self.problem.penalty)
-                    .largest
+                self.matchings.largest_decrease(x.view(), &model, self.problem.penalty).largest
             })
             .fold(0.0, f64::max)
     }
@@ -383,14 +353,9 @@ impl<'a> Run<'a> {
     /// Updates the estimate of the gradient at X.
     fn estimate(&mut self) {
         let previous = self.previous.as_ref().map(|p| p.view());
-        self.page
-            .update(self.sum, self.x.view(), previous, &mut self.rng);
+        self.page.update(self.sum, self.x.view(), previous, &mut self.rng);
         self.ledger.work = self.page.evaluations as f64;
-        if let Model::Majorised {
-            bound,
-            adaptive: true,
-            ..
-        } = &mut self.model
+        if let Model::Majorised { bound, adaptive: true, .. } = &mut self.model
             && self.iterations == 0
             && self.options.curvature.is_none()
         {
@@ -431,35 +396,20 @@ impl<'a> Run<'a> {
         let anchor = side_of(&self.x, columns);
         let gradient = side_of(&self.page.gradient, columns);
         let model = Majoriser::new(anchor.view(), gradient.view(), bound);
-        let pair = PairOptions {
-            proximal: options.proximal * bound,
-            ..PairOptions::default()
-        };
+        let pair = PairOptions { proximal: options.proximal * bound, ..PairOptions::default() };
         let mut moving = anchor.clone();
         let mut total = Outcome::default();
         for round in 0..options.matchings.min(tournament::rounds(anchor.nrows())) {
             let pairs = tournament::matching(&self.order, round);
             let penalty = self.problem.penalty;
-            total.absorb(self.matchings.solve(
-                moving.view(),
-                &pairs,
-                &model,
-                penalty,
-                pair,
-                self.threads,
-            ));
+            total.absorb(self.matchings.solve(moving.view(), &pairs, &model, penalty, pair, self.threads));
             self.ledger.recession = self.matchings.recession();
             if self.ledger.recession.is_some() {
                 break;
             }
             self.matchings.write(&mut moving);
         }
-        if let Model::Majorised {
-            adaptive: true,
-            trial,
-            ..
-        } = &mut self.model
-        {
+        if let Model::Majorised { adaptive: true, trial, .. } = &mut self.model {
             *trial = Some(Trial {
                 start: self.x.clone(),
                 value: self.latest,
@@ -473,9 +423,7 @@ impl<'a> Run<'a> {
     fn finish(mut self, status: Status) -> FiniteSumSolution {
         // The last point may be better than every point at which F was evaluated.
         let last = self.x.view();
-        if self.domain.is_bounded(&self.x)
-            && self.problem.objective(last, self.threads) < self.ledger.objective
-        {
+        if self.domain.is_bounded(&self.x) && self.problem.objective(last, self.threads) < self.ledger.objective {
             self.best = self.x;
         }
         let x = self.best.view();
@@ -490,10 +438,6 @@ impl<'a> Run<'a> {
         let solution = self.ledger.close(status, self.best, values, feasibility);
         self.evaluations.truncate(solution.history.len() - 1);
         self.evaluations.push(self.page.evaluations);
-        FiniteSumSolution {
-            solution,
-            iterations: self.iterations,
-            evaluations: self.evaluations,
-        }
+        FiniteSumSolution { solution, iterations: self.iterations, evaluations: self.evaluations }
     }
 }

@@ -104,10 +104,7 @@ impl Heuristic for Cycles {
     }
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let local = PermutationSearch {
-            oracle: task.oracle,
-            limit: task.limit,
-        };
+        let local = PermutationSearch { oracle: task.oracle, limit: task.limit };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let mut best = local.descend(task.from?.clone());
         let mut rows: Vec<usize> = (0..best.0.nrows()).collect();
@@ -116,11 +113,7 @@ impl Heuristic for Cycles {
             let mut x = best.0.clone();
             for _ in 0..rng.random_range(1..=ROTATIONS) {
                 rows.shuffle(&mut rng);
-                x = moved(
-                    &x,
-                    &[rows[0], rows[1], rows[2]],
-                    &[rows[1], rows[2], rows[0]],
-                );
+                x = moved(&x, &[rows[0], rows[1], rows[2]], &[rows[1], rows[2], rows[0]]);
             }
             let found = local.descend(x);
             idle += 1;

@@ -107,14 +107,8 @@ impl Stationary {
         let longest = inside.len().max(outside.len()).max(pairs.len());
         let mut all = Vec::new();
         for k in 0..longest {
-            all.extend(inside.get(k).map(|&at| Swap {
-                drop: Some(at),
-                add: None,
-            }));
-            all.extend(outside.get(k).map(|&at| Swap {
-                add: Some(at),
-                drop: None,
-            }));
+            all.extend(inside.get(k).map(|&at| Swap { drop: Some(at), add: None }));
+            all.extend(outside.get(k).map(|&at| Swap { add: Some(at), drop: None }));
             all.extend(pairs.get(k));
         }
         all
@@ -140,16 +134,8 @@ impl SwapSearch<'_, '_> {
         }
         let lambda = self.oracle.manifold.multiplier(&x, &gradient);
         let mut residual = normals(&x, self.oracle.manifold.signature).dot(&lambda);
-        Zip::from(&mut residual)
-            .and(&gradient)
-            .for_each(|p, &g| *p = g - *p);
-        Some(Stationary {
-            x,
-            objective,
-            gradient,
-            lambda,
-            residual,
-        })
+        Zip::from(&mut residual).and(&gradient).for_each(|p, &g| *p = g - *p);
+        Some(Stationary { x, objective, gradient, lambda, residual })
     }
 
     /// Returns the value of an added entry: a Newton step with the curvature from gradients at two points.
@@ -218,12 +204,7 @@ impl SwapSearch<'_, '_> {
     }
 
     /// Makes random swaps between the smallest nonzeros and the zeros with the largest |R|, and descends.
-    fn perturbed(
-        &self,
-        at: &Stationary,
-        heat: f64,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Option<Stationary> {
+    fn perturbed(&self, at: &Stationary, heat: f64, rng: &mut Xoshiro256PlusPlus) -> Option<Stationary> {
         let (inside, outside) = at.entries();
         let near = inside.len().min(outside.len());
         for _ in 0..DRAWS {
@@ -261,11 +242,7 @@ impl Heuristic for Exchanged {
 
     fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
         let lambda = task.problem().penalty.count().filter(|&v| v > 0.0)?;
-        let local = SwapSearch {
-            oracle: task.oracle,
-            lambda,
-            limit: task.limit,
-        };
+        let local = SwapSearch { oracle: task.oracle, lambda, limit: task.limit };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(task.seed);
         let begun = local.descend(task.from?.clone(), LONG);
         let mut best = local.improve(local.stationary(begun)?);

@@ -146,8 +146,7 @@ impl<'a> Known<'a> {
         let (seen, _) = symmetric_eigen(symmetric(&rotated.t().dot(&gradient)).view());
         profile.columns = covariance.is_some();
         profile.whole = covariance.as_ref().is_some_and(Covariance::is_whole);
-        profile.penalty_share =
-            problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
+        profile.penalty_share = problem.penalty.value(rotated.view()) / value.abs().max(f64::MIN_POSITIVE);
         profile.flatness = seen[r - 1] / seen[0].min(-f64::MIN_POSITIVE);
         if let Some((optimum, spent)) = known_optimum(problem, work.left(), threads, &go_on) {
             work.spend(spent);
@@ -155,16 +154,7 @@ impl<'a> Known<'a> {
         }
         // The pair sweeps also need the spectrum, and cannot interrupt its computation.
         form.spectrum(&go_on)?;
-        let known = Self {
-            basis: Basis {
-                spectral,
-                rotated,
-                spectrum,
-            },
-            covariance,
-            given,
-            columns: None,
-        };
+        let known = Self { basis: Basis { spectral, rotated, spectrum }, covariance, given, columns: None };
         (value.is_finite() && go_on()).then_some((oracle, known, profile))
     }
 
@@ -173,9 +163,8 @@ impl<'a> Known<'a> {
         Self {
             basis: basis.clone(),
             covariance: match profile.columns {
-                true => (oracle.form).and_then(|form| {
-                    Covariance::within(form, oracle.shift(), usize::MAX, &|| !oracle.work.expired())
-                }),
+                true => (oracle.form)
+                    .and_then(|form| Covariance::within(form, oracle.shift(), usize::MAX, &|| !oracle.work.expired())),
                 false => None,
             },
             given: None,
@@ -199,14 +188,9 @@ impl<'a> Known<'a> {
     /// Cached data for a mixed J.
     fn without_basis(x0: Array2<f64>, k: &Array2<f64>, spectrum: (f64, f64)) -> Self {
         let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
-        let is_diagonal =
-            *k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
+        let is_diagonal = *k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
         Self {
-            basis: Basis {
-                spectral: Array2::zeros((0, 0)),
-                rotated: Array2::zeros((0, 0)),
-                spectrum,
-            },
+            basis: Basis { spectral: Array2::zeros((0, 0)), rotated: Array2::zeros((0, 0)), spectrum },
             covariance: None,
             given: Some(x0),
             columns: is_diagonal.then(|| Signature::new(&signs).ok()).flatten(),
@@ -234,10 +218,7 @@ impl<'a> Known<'a> {
             let known = Self::without_basis(first.clone(), &k, spectrum);
             return go_on().then_some((oracle, known, profile));
         }
-        let free = Problem {
-            penalty: &Penalty::NONE,
-            ..*problem
-        };
+        let free = Problem { penalty: &Penalty::NONE, ..*problem };
         let smooth = Oracle::evaluated(&free, k, lipschitz, work);
         let descent = tangent::descend(&smooth, first.clone(), CRITICAL_STEPS, work.limit(1.0));
         let (spectral, lowest) = (descent.x, descent.objective);
@@ -249,18 +230,8 @@ impl<'a> Known<'a> {
         if profile.kind == Kind::Nonnegative {
             turn_positive(&mut rotated);
         }
-        profile.penalty_share =
-            problem.penalty.value(rotated.view()) / (value - lowest).abs().max(f64::MIN_POSITIVE);
-        let known = Self {
-            basis: Basis {
-                spectral,
-                rotated,
-                spectrum,
-            },
-            covariance: None,
-            given,
-            columns: None,
-        };
+        profile.penalty_share = problem.penalty.value(rotated.view()) / (value - lowest).abs().max(f64::MIN_POSITIVE);
+        let known = Self { basis: Basis { spectral, rotated, spectrum }, covariance: None, given, columns: None };
         (lowest.is_finite() && go_on()).then_some((oracle, known, profile))
     }
 }

@@ -48,11 +48,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     let form = oracle.form?;
     let weights = weights(form, r).ok()?;
     let mut model = ColumnModel::new(form, rules(r)?, weights, basis.spectrum, work)?;
-    let axes = Axes {
-        vectors: basis.spectral.clone(),
-        spectrum: basis.spectrum,
-        exact: None,
-    };
+    let axes = Axes { vectors: basis.spectral.clone(), spectrum: basis.spectrum, exact: None };
     let directions = axes.directions(form, work)?;
     let mut best: Option<(f64, Array2<f64>)> = None;
     let mut is_lower = |x: Array2<f64>| {
@@ -67,12 +63,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     while count <= n * r && !work.expired() {
         model.rules = rules(count)?;
         for rotated in [&basis.rotated, &basis.spectral] {
-            let opening = opening::Opening {
-                model: &model,
-                rotated,
-                directions: &directions,
-                work,
-            };
+            let opening = opening::Opening { model: &model, rotated, directions: &directions, work };
             if opening.point(LARGEST).is_some_and(&mut is_lower) {
                 chosen = count;
             }
@@ -81,11 +72,7 @@ fn best_point(task: &Task<'_>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     }
     // Truncated powers take more work, for one number of nonzeros only.
     model.rules = rules(chosen.min(n))?;
-    let powers = Powers {
-        model: &model,
-        work,
-        price: 0.0,
-    };
+    let powers = Powers { model: &model, work, price: 0.0 };
     if let Some(point) = powers.point(&directions, STAGES[0]) {
         is_lower(point.dense(n));
     }

@@ -67,14 +67,8 @@ impl<'a> Oracle<'a> {
         (low, high): (f64, f64),
         work: &'a TaskWork<'a>,
     ) -> Self {
-        let linear = form
-            .linear()
-            .map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
-        let shift = if problem.signature.is_definite() {
-            high
-        } else {
-            0.0
-        };
+        let linear = form.linear().map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
+        let shift = if problem.signature.is_definite() { high } else { 0.0 };
         let (low, high) = objective::metric_bounds(low - shift, high - shift, form.metric());
         let mut lipschitz = high.max(-low);
         if !(lipschitz > 0.0) {
@@ -120,12 +114,7 @@ impl<'a> Oracle<'a> {
     }
 
     /// Oracle of a nonquadratic f; `lipschitz`: approximate Lipschitz constant of ∇f.
-    pub(crate) fn evaluated(
-        problem: &'a Problem<'a>,
-        k: Array2<f64>,
-        lipschitz: f64,
-        work: &'a TaskWork<'a>,
-    ) -> Self {
+    pub(crate) fn evaluated(problem: &'a Problem<'a>, k: Array2<f64>, lipschitz: f64, work: &'a TaskWork<'a>) -> Self {
         Self {
             problem,
             form: None,
@@ -258,8 +247,7 @@ impl<'a> Oracle<'a> {
         let Some(single) = &self.single else {
             return self.value_and_gradient(x);
         };
-        self.work
-            .spend(SINGLE * self.product_work() + self.step_work());
+        self.work.spend(SINGLE * self.product_work() + self.step_work());
         let go_on = || !self.work.expired();
         let (image, sign, shift) = match &**single {
             Single::Stored(c) => {
@@ -337,11 +325,7 @@ pub(crate) struct ClockMonitor<'a>(pub(crate) &'a Clock);
 
 impl Monitor for ClockMonitor<'_> {
     fn poll(&mut self) -> Control {
-        if self.0.stopped() {
-            Control::Stop
-        } else {
-            Control::Continue
-        }
+        if self.0.stopped() { Control::Stop } else { Control::Continue }
     }
 }
 

@@ -69,17 +69,8 @@ struct Alternation<'a, 'b> {
 }
 
 impl<'a, 'b> Alternation<'a, 'b> {
-    fn new(
-        oracle: &'a Oracle<'b>,
-        covariance: Option<&'a Covariance<'a>>,
-        limit: MethodLimit<'a>,
-    ) -> Self {
-        Self {
-            oracle,
-            covariance,
-            diagonal: oracle.diagonal().iter().map(|v| -v).collect(),
-            limit,
-        }
+    fn new(oracle: &'a Oracle<'b>, covariance: Option<&'a Covariance<'a>>, limit: MethodLimit<'a>) -> Self {
+        Self { oracle, covariance, diagonal: oracle.diagonal().iter().map(|v| -v).collect(), limit }
     }
 
     fn over(&self) -> bool {
@@ -102,12 +93,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
             }
             _ => self.oracle.value_and_gradient(&x),
         };
-        PartitionPoint {
-            x,
-            owner,
-            value,
-            gradient,
-        }
+        PartitionPoint { x, owner, value, gradient }
     }
 
     /// Makes power steps of the columns until f converges.
@@ -169,11 +155,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
         let mut point = point.clone();
         loop {
             let regroup = point.x.ncols() > 1 && rng.random::<f64>() < REGROUPED;
-            let x = if regroup {
-                self.regrouped(&point, rng)
-            } else {
-                reassigned(&point, rng)
-            };
+            let x = if regroup { self.regrouped(&point, rng) } else { reassigned(&point, rng) };
             point = self.point(x);
             if rng.random::<f64>() >= MORE {
                 return point;
@@ -249,17 +231,11 @@ impl<'a, 'b> Alternation<'a, 'b> {
 
 /// Returns the column of each row's largest entry.
 fn owners(x: &Array2<f64>) -> Vec<usize> {
-    x.outer_iter()
-        .map(|row| largest(row.iter().copied()))
-        .collect()
+    x.outer_iter().map(|row| largest(row.iter().copied())).collect()
 }
 
 /// Returns f = −½⟨X, P X⟩ and its gradient if each row has at most one nonzero: n² multiply-adds, not n² r.
-fn sparse_value_and_gradient(
-    p: &Covariance<'_>,
-    x: &Array2<f64>,
-    owner: &[usize],
-) -> (f64, Array2<f64>) {
+fn sparse_value_and_gradient(p: &Covariance<'_>, x: &Array2<f64>, owner: &[usize]) -> (f64, Array2<f64>) {
     let mut gradient = Array2::<f64>::zeros((x.ncols(), x.nrows()));
     for (i, &k) in owner.iter().enumerate() {
         if x[[i, k]] != 0.0 {
@@ -282,25 +258,14 @@ fn second_choice(point: &PartitionPoint, i: usize) -> usize {
 fn reassigned(point: &PartitionPoint, rng: &mut Xoshiro256PlusPlus) -> Array2<f64> {
     let share = MOVED.0 * (MOVED.1 / MOVED.0).powf(rng.random());
     let owner: Vec<usize> = (0..point.owner.len())
-        .map(|i| {
-            if rng.random::<f64>() < share {
-                second_choice(point, i)
-            } else {
-                point.owner[i]
-            }
-        })
+        .map(|i| if rng.random::<f64>() < share { second_choice(point, i) } else { point.owner[i] })
         .collect();
     power_step(&-&point.gradient, &owner)
 }
 
 /// Returns the index of the largest value, the first of equal ones.
 fn largest(values: impl Iterator<Item = f64>) -> usize {
-    values
-        .enumerate()
-        .fold((0, f64::NEG_INFINITY), |best, (k, v)| {
-            if v > best.1 { (k, v) } else { best }
-        })
-        .0
+    values.enumerate().fold((0, f64::NEG_INFINITY), |best, (k, v)| if v > best.1 { (k, v) } else { best }).0
 }
 
 /// Makes one projected power step of every column on the rows assigned by `owner`. An empty column takes the
@@ -406,11 +371,7 @@ mod tests {
     }
 
     /// Runs a test on X ≥ 0 with three columns and C = −P.
-    fn with_oracle(
-        p: &Array2<f64>,
-        bounds: (f64, f64),
-        test: impl Fn(&Oracle<'_>, &Covariance<'_>),
-    ) {
+    fn with_oracle(p: &Array2<f64>, bounds: (f64, f64), test: impl Fn(&Oracle<'_>, &Covariance<'_>)) {
         let smooth = Quadratic::new(-p, None, None).unwrap();
         let signature = Signature::stiefel(p.nrows());
         let problem = Problem {
@@ -481,9 +442,7 @@ mod tests {
             assert!(alone.value > optimum + 0.5, "{}", alone.value);
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(0);
             let best = (0..50)
-                .map(|_| {
-                    alternation.descend(alternation.point(alternation.regrouped(&alone, &mut rng)))
-                })
+                .map(|_| alternation.descend(alternation.point(alternation.regrouped(&alone, &mut rng))))
                 .map(|point| point.value)
                 .fold(f64::INFINITY, f64::min);
             assert!((best - optimum).abs() < 1e-6, "{best} {optimum}");

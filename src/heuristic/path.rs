@@ -27,11 +27,7 @@ impl Heuristic for Path {
     }
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
-        let success = if profile.is_dense() {
-            UNLIKELY
-        } else {
-            POSSIBLE
-        };
+        let success = if profile.is_dense() { UNLIKELY } else { POSSIBLE };
         // Every stage visits the pairs of rows.
         let pairs = (profile.rows * profile.rows * profile.components) as f64;
         let least = LEAST * pairs / profile.step.max(1.0);
@@ -42,10 +38,7 @@ impl Heuristic for Path {
         let lambda = task.problem().penalty.strength()?;
         let raise = RAISE.0 * RAISE.1.powf(task.heat);
         let lams = [lambda * raise, lambda * raise.sqrt(), lambda];
-        let stages = Stages {
-            lams: task.from.map(|_| &lams[..]),
-            ..Stages::default()
-        };
+        let stages = Stages { lams: task.from.map(|_| &lams[..]), ..Stages::default() };
         let options = Options {
             tol: TOLERANCE,
             verify: false,

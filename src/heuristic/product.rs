@@ -26,14 +26,7 @@ pub(super) trait Scalar: ComplexField + Copy + Into<f64> + Send + Sync {}
 impl<T: ComplexField + Copy + Into<f64> + Send + Sync> Scalar for T {}
 
 /// Computes Y = A X for A (n×m) by rows and X m×r; panels after a negative `go_on` are skipped.
-fn rows_times<T: Scalar>(
-    a: &[T],
-    x: MatRef<'_, T>,
-    y: &mut [T],
-    one: T,
-    threads: &Threads,
-    go_on: GoOn<'_>,
-) {
+fn rows_times<T: Scalar>(a: &[T], x: MatRef<'_, T>, y: &mut [T], one: T, threads: &Threads, go_on: GoOn<'_>) {
     let (m, r) = x.shape();
     threads.for_chunks(y, PANEL * r, a.len() * r, |panel, y| {
         if go_on() {
@@ -129,8 +122,7 @@ mod tests {
             let x = start::random(n, r, 2);
             let exact = c.dot(&x);
             let c = c.as_standard_layout();
-            let fast =
-                symmetric_product(c.as_slice().unwrap(), x.view(), |v| v, &one, &|| true).unwrap();
+            let fast = symmetric_product(c.as_slice().unwrap(), x.view(), |v| v, &one, &|| true).unwrap();
             assert!((&fast - &exact).iter().all(|v| v.abs() < 1e-13), "{n} {r}");
             let single: Vec<f32> = c.iter().map(|&v| v as f32).collect();
             let rough = symmetric_product(&single, x.view(), |v| v as f32, &one, &|| true).unwrap();
@@ -154,18 +146,14 @@ mod tests {
                 }
                 let exact = at.dot(&at.t().dot(&x));
                 let size = exact.iter().fold(1.0f64, |m, v| m.max(v.abs()));
-                let error =
-                    |y: &Array2<f64>| (y - &exact).iter().fold(0f64, |m, v| m.max(v.abs())) / size;
+                let error = |y: &Array2<f64>| (y - &exact).iter().fold(0f64, |m, v| m.max(v.abs())) / size;
                 let slice = at.as_slice().unwrap();
                 let fast = factored_product(slice, x.view(), |v| v, &one, &|| true).unwrap();
                 assert!(error(&fast) < 1e-13, "{n} {m} {r}");
                 let single: Vec<f32> = at.iter().map(|&v| v as f32).collect();
-                let rough =
-                    factored_product(&single, x.view(), |v| v as f32, &one, &|| true).unwrap();
+                let rough = factored_product(&single, x.view(), |v| v as f32, &one, &|| true).unwrap();
                 assert!(error(&rough) < 1e-4, "{n} {m} {r}");
-                assert!(
-                    factored_product(&single, x.view(), |v| v as f32, &one, &|| false).is_none()
-                );
+                assert!(factored_product(&single, x.view(), |v| v as f32, &one, &|| false).is_none());
             }
         }
     }
@@ -178,9 +166,7 @@ mod tests {
         let mut x = start::random(n, r, 1);
         for zeros in [false, true] {
             if zeros {
-                (0..n)
-                    .filter(|i| i % 5 > 0)
-                    .for_each(|i| x.row_mut(i).fill(0.0));
+                (0..n).filter(|i| i % 5 > 0).for_each(|i| x.row_mut(i).fill(0.0));
             }
             let product = |threads| factored_product(&at, x.view(), |v| v, threads, &|| true);
             assert!(product(&one).is_some());

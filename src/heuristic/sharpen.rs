@@ -17,11 +17,7 @@ const COUNT_LEVELS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, 4.5, 6.0];
 const SPARSE_LEVELS: [f64; 5] = [0.0, 1.0, 3.0, 10.0, 30.0];
 
 /// Returns a feasible point near a dense orthonormal X with the zeros of Y.
-pub(super) fn feasible_near(
-    oracle: &Oracle<'_>,
-    x: &Array2<f64>,
-    y: &Array2<f64>,
-) -> Option<Array2<f64>> {
+pub(super) fn feasible_near(oracle: &Oracle<'_>, x: &Array2<f64>, y: &Array2<f64>) -> Option<Array2<f64>> {
     if oracle.problem.penalty.nonnegative() {
         Some(start::round_to_partition(y.view()))
     } else if oracle.problem.penalty.sparsifies() {

@@ -32,55 +32,25 @@ struct EpsilonSchedule {
 }
 
 /// Schedule for ℓ0; the unit is √(2λ/L), the largest entry that a proximal step sets to zero.
-const COUNT: EpsilonSchedule = EpsilonSchedule {
-    first: 2.0,
-    last: 0.15,
-    stages: 20,
-    early: 6,
-    early_steps: 450,
-    late: 2.3,
-};
+const COUNT: EpsilonSchedule =
+    EpsilonSchedule { first: 2.0, last: 0.15, stages: 20, early: 6, early_steps: 450, late: 2.3 };
 
 /// Schedule for ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector. The range is wide and the
 /// descent slow: with some hundred steps per stage, most starts end at the same value.
-const ABSOLUTE: EpsilonSchedule = EpsilonSchedule {
-    first: 3.0,
-    last: 0.01,
-    stages: 24,
-    early: 9,
-    early_steps: 3600,
-    late: 1.0,
-};
+const ABSOLUTE: EpsilonSchedule =
+    EpsilonSchedule { first: 3.0, last: 0.01, stages: 24, early: 9, early_steps: 3600, late: 1.0 };
 
 /// Schedule for ℓ1 with less than [`SLOW`] steps, or if the result should stay near the start.
-const BRIEF: EpsilonSchedule = EpsilonSchedule {
-    first: 1.0,
-    last: 0.03,
-    stages: 12,
-    early: 4,
-    early_steps: 450,
-    late: 2.0,
-};
+const BRIEF: EpsilonSchedule =
+    EpsilonSchedule { first: 1.0, last: 0.03, stages: 12, early: 4, early_steps: 450, late: 2.0 };
 
 /// Schedule for ℓ1 in the cycles of [`reheat`], near a start.
-const AGAIN: EpsilonSchedule = EpsilonSchedule {
-    first: 0.3,
-    last: 0.03,
-    stages: 4,
-    early: 4,
-    early_steps: 800,
-    late: 0.0,
-};
+const AGAIN: EpsilonSchedule =
+    EpsilonSchedule { first: 0.3, last: 0.03, stages: 4, early: 4, early_steps: 800, late: 0.0 };
 
 /// The last values of ε in [`reheat`].
-const FINAL: EpsilonSchedule = EpsilonSchedule {
-    first: 0.01,
-    last: 0.001,
-    stages: 2,
-    early: 2,
-    early_steps: usize::MAX,
-    late: 0.0,
-};
+const FINAL: EpsilonSchedule =
+    EpsilonSchedule { first: 0.01, last: 0.001, stages: 2, early: 2, early_steps: usize::MAX, late: 0.0 };
 
 /// Share of the limit for the stages of [`FINAL`].
 const FINAL_SHARE: f64 = 0.2;
@@ -106,11 +76,7 @@ fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, limit: MethodLimit<'_>) -> Eps
             break;
         }
     }
-    if limit.progress() * SLOW as f64 > PROBE as f64 {
-        BRIEF
-    } else {
-        ABSOLUTE
-    }
+    if limit.progress() * SLOW as f64 > PROBE as f64 { BRIEF } else { ABSOLUTE }
 }
 
 impl EpsilonSchedule {
@@ -180,11 +146,7 @@ struct SmoothedDescent<'a, 'b> {
 impl<'a, 'b> SmoothedDescent<'a, 'b> {
     fn new(oracle: &'a Oracle<'b>, x: Array2<f64>) -> Self {
         let direction = Array2::zeros((0, 0));
-        Self {
-            oracle,
-            epsilon: 0.0,
-            steps: GradientDescent::new(x, 0.0, direction, 1.0 / oracle.lipschitz),
-        }
+        Self { oracle, epsilon: 0.0, steps: GradientDescent::new(x, 0.0, direction, 1.0 / oracle.lipschitz) }
     }
 
     fn restart(&mut self, epsilon: f64) {
@@ -217,13 +179,7 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
     }
 
     /// Runs the stages `range` of a schedule, in equal shares of the limit and of `most` steps.
-    fn run(
-        &mut self,
-        schedule: EpsilonSchedule,
-        range: Range<usize>,
-        most: usize,
-        limit: MethodLimit<'_>,
-    ) {
+    fn run(&mut self, schedule: EpsilonSchedule, range: Range<usize>, most: usize, limit: MethodLimit<'_>) {
         let unit = natural_epsilon(self.oracle);
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
         let mut steps = 0;
@@ -294,12 +250,7 @@ fn race(
 
 /// For ℓ1: descends over a short range of ε, and repeats this while F decreases; after a failure, from small
 /// random rotations of the columns of the best point.
-fn reheat(
-    oracle: &Oracle<'_>,
-    x: Array2<f64>,
-    seed: u64,
-    limit: MethodLimit<'_>,
-) -> (Array2<f64>, f64) {
+fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, limit: MethodLimit<'_>) -> (Array2<f64>, f64) {
     let cycles = limit.first(1.0 - FINAL_SHARE);
     let mut descent = SmoothedDescent::new(oracle, x);
     let mut best: Option<(f64, Array2<f64>)> = None;
@@ -339,10 +290,7 @@ pub(super) fn descended(task: &Task<'_>, x: Array2<f64>, heat: f64) -> Array2<f6
         Kind::Count => COUNT,
         _ => BRIEF,
     };
-    let schedule = EpsilonSchedule {
-        first: near.first * heat,
-        ..near
-    };
+    let schedule = EpsilonSchedule { first: near.first * heat, ..near };
     let ended = descend(task.oracle, x, schedule, task.limit.first(DESCENTS));
     sharpened(task, ended)
 }
@@ -357,20 +305,12 @@ impl Smoothed {
             Kind::Count => COUNT,
             Kind::Sparse => absolute(task.oracle, x, task.limit),
             // f + h is smooth already.
-            _ => EpsilonSchedule {
-                stages: 1,
-                early: 0,
-                ..BRIEF
-            },
+            _ => EpsilonSchedule { stages: 1, early: 0, ..BRIEF },
         }
     }
 
     /// Runs a race from `first`, if given, and from random rotations of the spectral solution.
-    fn race(
-        task: &Task<'_>,
-        schedule: EpsilonSchedule,
-        first: Option<&Array2<f64>>,
-    ) -> (Array2<f64>, f64) {
+    fn race(task: &Task<'_>, schedule: EpsilonSchedule, first: Option<&Array2<f64>>) -> (Array2<f64>, f64) {
         let r = task.oracle.columns();
         let start = |k: usize| match first {
             Some(first) if k == 0 => first.clone(),

@@ -67,9 +67,7 @@ impl Heuristic for Dense {
         let (n, r) = task.known.basis.rotated.dim();
         let x = start::random(n, r, task.seed);
         match task.profile.kind {
-            Kind::Smooth | Kind::Other => {
-                Some(tangent::descend(task.oracle, x, TANGENT_STEPS, task.limit).x)
-            }
+            Kind::Smooth | Kind::Other => Some(tangent::descend(task.oracle, x, TANGENT_STEPS, task.limit).x),
             _ => Some(x),
         }
     }

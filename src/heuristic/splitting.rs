@@ -6,9 +6,7 @@ use ndarray::Array2;
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::sharpen::{self, TANGENT_STEPS};
-use super::{
-    Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY, alternated_partition, tangent,
-};
+use super::{Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY, alternated_partition, tangent};
 use crate::manifold::perturbed;
 use crate::riemann::admm::{self, RAISE, Terms};
 
@@ -69,13 +67,8 @@ impl Heuristic for Splitting {
         let (first, last) = range(oracle, rotated);
         let nonnegative = task.profile.kind == Kind::Nonnegative;
         let (x, first) = match task.from {
-            Some(best) => (
-                perturbed(best, ROTATIONS.1 * task.heat, task.seed),
-                first * RAISE.powf(task.heat),
-            ),
-            None if task.run > 0 && !nonnegative => {
-                (perturbed(rotated, ROTATIONS.0, task.seed), first)
-            }
+            Some(best) => (perturbed(best, ROTATIONS.1 * task.heat, task.seed), first * RAISE.powf(task.heat)),
+            None if task.run > 0 && !nonnegative => (perturbed(rotated, ROTATIONS.0, task.seed), first),
             None => (rotated.clone(), first),
         };
         let terms = Terms {
@@ -90,12 +83,7 @@ impl Heuristic for Splitting {
         let feasible = sharpen::feasible_near(oracle, &x, &y)?;
         if nonnegative {
             // ADMM only determines the column of each row.
-            return Some(alternated_partition(
-                oracle,
-                task.known.covariance.as_ref(),
-                &feasible,
-                limit.rest(),
-            ));
+            return Some(alternated_partition(oracle, task.known.covariance.as_ref(), &feasible, limit.rest()));
         }
         Some(tangent::descend(oracle, feasible, TANGENT_STEPS, limit.rest()).x)
     }

@@ -55,10 +55,7 @@ impl Heuristic for Supports {
         };
         let mut state = begun(task)?;
         state.set(&x);
-        state.anneal(
-            (first, last),
-            &mut Xoshiro256PlusPlus::seed_from_u64(task.seed),
-        );
+        state.anneal((first, last), &mut Xoshiro256PlusPlus::seed_from_u64(task.seed));
         Some(state.matrix(false))
     }
 }

@@ -28,31 +28,16 @@ pub(crate) struct Reached {
 const CRITICAL: f64 = 1e-16;
 
 /// Descends from a feasible point by at most `most` directions.
-pub(crate) fn descend(
-    oracle: &Oracle<'_>,
-    x: Array2<f64>,
-    most: usize,
-    limit: MethodLimit<'_>,
-) -> Reached {
+pub(crate) fn descend(oracle: &Oracle<'_>, x: Array2<f64>, most: usize, limit: MethodLimit<'_>) -> Reached {
     let penalty = oracle.problem.penalty;
     let is_over = || oracle.is_over();
-    let tangent = Tangent {
-        penalty,
-        manifold: &oracle.manifold,
-        residual: RESIDUAL,
-        dense: false,
-        is_over: &is_over,
-    };
+    let tangent = Tangent { penalty, manifold: &oracle.manifold, residual: RESIDUAL, dense: false, is_over: &is_over };
     let unit = 1.0 / oracle.lipschitz;
     let evaluated = oracle.value_and_gradient(&x);
     let mut descent = ProximalDescent::new(&tangent, x, evaluated, unit);
     if !(descent.value + descent.penalty).is_finite() {
         // The time ran out, or F is not finite.
-        return Reached {
-            x: descent.x,
-            objective: f64::INFINITY,
-            stalled: false,
-        };
+        return Reached { x: descent.x, objective: f64::INFINITY, stalled: false };
     }
     let (mut directions, mut stalled) = (0, false);
     while !stalled && limit.progress() < 1.0 {
@@ -72,11 +57,7 @@ pub(crate) fn descend(
             let evaluated = oracle.value_and_gradient(&x);
             (x, evaluated)
         });
-        let bounds = Bounds {
-            unit,
-            noise: 0.0,
-            idle: STALL * size,
-        };
+        let bounds = Bounds { unit, noise: 0.0, idle: STALL * size };
         let outcome = descent.judge(&tangent, next, &bounds);
         stalled = match outcome {
             TrialOutcome::Accepted(_) => descent.is_idle(),
@@ -85,9 +66,5 @@ pub(crate) fn descend(
             TrialOutcome::Converged => !oracle.is_over(),
         };
     }
-    Reached {
-        objective: oracle.full(descent.value + descent.penalty),
-        x: descent.x,
-        stalled,
-    }
+    Reached { objective: oracle.full(descent.value + descent.penalty), x: descent.x, stalled }
 }

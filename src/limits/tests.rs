@@ -30,31 +30,17 @@ fn a_clock_goes_on_from_an_earlier_process() {
 #[test]
 fn a_task_spends_its_share() {
     let clock = counted();
-    let (work, strict) = (
-        TaskWork::new(&clock, 100.0),
-        TaskWork::strict(&clock, 100.0),
-    );
+    let (work, strict) = (TaskWork::new(&clock, 100.0), TaskWork::strict(&clock, 100.0));
     work.spend(30.0);
     assert_eq!((work.spent(), work.left()), (30.0, 70.0));
     // A task is overdue at twice its share, a strict one at its end.
-    for (spent, overdue, over) in [
-        (99.0, false, false),
-        (100.0, false, true),
-        (199.0, false, true),
-        (200.0, true, true),
-    ] {
+    for (spent, overdue, over) in
+        [(99.0, false, false), (100.0, false, true), (199.0, false, true), (200.0, true, true)]
+    {
         work.spend(spent - work.spent());
         strict.spend(spent - strict.spent());
-        assert_eq!(
-            (work.expired(), work.overdue()),
-            (false, overdue),
-            "{spent}"
-        );
-        assert_eq!(
-            (strict.expired(), strict.overdue()),
-            (over, over),
-            "{spent}"
-        );
+        assert_eq!((work.expired(), work.overdue()), (false, overdue), "{spent}");
+        assert_eq!((strict.expired(), strict.overdue()), (over, over), "{spent}");
     }
     assert_eq!(work.left(), 0.0);
     let whole = TaskWork::new(&clock, 100.0);

@@ -33,10 +33,7 @@ const LANES: usize = 8;
 
 /// Returns eigenvectors for the `low` smallest eigenvalues, ascending, then for the `high` largest ones, descending,
 /// and these eigenvalues; NaN as [`symmetric_eigen`].
-pub(crate) fn extreme_eigen(
-    a: ArrayView2<'_, f64>,
-    (low, high): (usize, usize),
-) -> (Array1<f64>, Array2<f64>) {
+pub(crate) fn extreme_eigen(a: ArrayView2<'_, f64>, (low, high): (usize, usize)) -> (Array1<f64>, Array2<f64>) {
     let n = a.nrows();
     let chosen: Vec<usize> = (0..low).chain((n - high..n).rev()).collect();
     let finite = a.iter().all(|v| v.is_finite());
@@ -45,8 +42,7 @@ pub(crate) fn extreme_eigen(
         let residual = product(a, vectors.view()) - &vectors * &(&values * size);
         let whole = a.iter().map(|v| v * v).sum::<f64>();
         let gram = product(vectors.t(), vectors.view()) - Array2::<f64>::eye(chosen.len());
-        if square(&residual) <= RESIDUAL * RESIDUAL * whole && square(&gram) <= RESIDUAL * RESIDUAL
-        {
+        if square(&residual) <= RESIDUAL * RESIDUAL * whole && square(&gram) <= RESIDUAL * RESIDUAL {
             return (values * size, vectors);
         }
     }
@@ -64,20 +60,10 @@ fn few(a: MatRef<'_, f64>, ranks: &[usize]) -> (Array1<f64>, Array2<f64>) {
     let mut reflections = Mat::<f64>::zeros(block, n - 1);
     let mut memory = MemBuffer::new(StackReq::any_of(&[
         tridiag_in_place_scratch::<f64>(n, Par::Seq, Spec::default()),
-        householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<f64>(
-            n - 1,
-            block,
-            ranks.len(),
-        ),
+        householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<f64>(n - 1, block, ranks.len()),
     ]));
     let stack = MemStack::new(&mut memory);
-    tridiag_in_place(
-        t.as_mut(),
-        reflections.as_mut(),
-        Par::Seq,
-        stack,
-        Spec::default(),
-    );
+    tridiag_in_place(t.as_mut(), reflections.as_mut(), Par::Seq, stack, Spec::default());
     let tridiagonal = Tridiagonal {
         diagonal: (0..n).map(|i| t[(i, i)]).collect(),
         beside: (0..n - 1).map(|i| t[(i + 1, i)]).collect(),
@@ -136,9 +122,7 @@ impl Tridiagonal {
         let size = low.abs().max(high.abs());
         let tiny = f64::MIN_POSITIVE.max(f64::EPSILON * f64::EPSILON * size);
         // The square before the first row is 0.
-        let squares: Vec<f64> = std::iter::once(0.0)
-            .chain(self.beside.iter().map(|v| v * v))
-            .collect();
+        let squares: Vec<f64> = std::iter::once(0.0).chain(self.beside.iter().map(|v| v * v)).collect();
         let margin = f64::EPSILON * size * self.diagonal.len() as f64;
         let mut values = Vec::with_capacity(ranks.len());
         for ranks in ranks.chunks(LANES) {
@@ -175,9 +159,7 @@ impl Tridiagonal {
             let equal = (values[..k].iter()).filter(|v| (*v - value).abs() <= f64::EPSILON * size);
             let shift = value + 4.0 * f64::EPSILON * size * equal.count() as f64;
             let factor = Factor::new(self, shift, f64::EPSILON * size);
-            let close: Vec<usize> = (0..k)
-                .filter(|&other| (values[other] - value).abs() <= CLOSE * size)
-                .collect();
+            let close: Vec<usize> = (0..k).filter(|&other| (values[other] - value).abs() <= CLOSE * size).collect();
             let mut x: Vec<f64> = (0..n).map(|_| rng.random_range(-1.0..1.0)).collect();
             for _ in 0..ITERATIONS {
                 factor.solve(&mut x);
@@ -226,11 +208,7 @@ impl Factor {
             let multiplier = other[0] / pivot[0];
             upper.push(pivot);
             lower.push((multiplier, exchanged));
-            row = [
-                other[1] - multiplier * pivot[1],
-                other[2] - multiplier * pivot[2],
-                0.0,
-            ];
+            row = [other[1] - multiplier * pivot[1], other[2] - multiplier * pivot[2], 0.0];
         }
         Self { upper, lower }
     }
@@ -296,16 +274,10 @@ mod tests {
                     let (values, x) = extreme_eigen(c.view(), (low, high));
                     let ranks = (0..low).chain((n - high..n).rev());
                     for (found, rank) in values.iter().zip(ranks) {
-                        assert!(
-                            (found - all[rank]).abs() <= 1e-13 * size,
-                            "{case} {n} {rank}"
-                        );
+                        assert!((found - all[rank]).abs() <= 1e-13 * size, "{case} {n} {rank}");
                     }
                     let residual = c.dot(&x) - &x * &values;
-                    assert!(
-                        square(&residual).sqrt() <= 1e-12 * size * n as f64,
-                        "{case} {n}"
-                    );
+                    assert!(square(&residual).sqrt() <= 1e-12 * size * n as f64, "{case} {n}");
                     let gram = x.t().dot(&x) - Array2::<f64>::eye(low + high);
                     assert!(square(&gram).sqrt() <= 1e-11, "{case} {n}");
                 }

@@ -53,11 +53,7 @@ pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) ->
     let gap = square(&(&k - &rounded)).sqrt();
     let rounding = CONSTRAINT_ROUNDING * x.iter().map(|v| v * v).sum::<f64>();
     let meant = START_TOLERANCE * square(&k).sqrt().max(1.0);
-    if gap <= meant.max(rounding.min(NEWTON_BASIN)) {
-        rounded
-    } else {
-        k
-    }
+    if gap <= meant.max(rounding.min(NEWTON_BASIN)) { rounded } else { k }
 }
 
 /// Rounding of XᵀJX, relative to ‖X‖².
@@ -91,9 +87,7 @@ pub(crate) fn signed(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f6
 
 /// Returns the signs of K if K is diag(±1).
 pub(crate) fn signs_of(k: ArrayView2<'_, f64>) -> Option<Vec<f64>> {
-    let diagonal = k
-        .indexed_iter()
-        .all(|((i, j), &v)| if i == j { v.abs() == 1.0 } else { v == 0.0 });
+    let diagonal = k.indexed_iter().all(|((i, j), &v)| if i == j { v.abs() == 1.0 } else { v == 0.0 });
     diagonal.then(|| k.diag().to_vec())
 }
 

@@ -55,24 +55,11 @@ impl Factor {
 pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
     let n = d.nrows();
     if d.ncols() != n || n < 2 {
-        return Err(Error::invalid(
-            "D",
-            format!(
-                "must be square with at least 2 rows, got shape {:?}",
-                d.dim()
-            ),
-        ));
+        return Err(Error::invalid("D", format!("must be square with at least 2 rows, got shape {:?}", d.dim())));
     }
-    let gap = (d.t().dot(&d) - Array2::<f64>::eye(n))
-        .iter()
-        .map(|v| v * v)
-        .sum::<f64>()
-        .sqrt();
+    let gap = (d.t().dot(&d) - Array2::<f64>::eye(n)).iter().map(|v| v * v).sum::<f64>().sqrt();
     if !(gap <= ORTHOGONALITY * (n as f64).sqrt()) {
-        return Err(Error::invalid(
-            "D",
-            format!("must be orthogonal, ‖DᵀD − I‖_F is {gap:.3e}"),
-        ));
+        return Err(Error::invalid("D", format!("must be orthogonal, ‖DᵀD − I‖_F is {gap:.3e}")));
     }
     // V_m ⋯ V₁ Dᵀ = I, so D = V_m ⋯ V₁.
     let mut rest = d.t().as_standard_layout().into_owned();
@@ -81,16 +68,8 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
         for i in j + 1..n {
             let (a, b) = (rest[[j, j]], rest[[i, j]]);
             let length = a.hypot(b);
-            let (c, s) = if length > 0.0 {
-                (a / length, b / length)
-            } else {
-                (1.0, 0.0)
-            };
-            let mut factor = Factor {
-                i: j,
-                j: i,
-                v: [[c, s], [-s, c]],
-            };
+            let (c, s) = if length > 0.0 { (a / length, b / length) } else { (1.0, 0.0) };
+            let mut factor = Factor { i: j, j: i, v: [[c, s], [-s, c]] };
             factor.apply(&mut rest);
             rest[[i, j]] = 0.0;
             if j + 2 == n && rest[[i, i]] < 0.0 {
@@ -107,15 +86,9 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
 ///
 /// # Errors
 /// If the shapes differ or D X₀ = X cannot hold because one of them is not orthonormal.
-pub fn connecting_factorization(
-    x: ArrayView2<'_, f64>,
-    x0: ArrayView2<'_, f64>,
-) -> Result<Vec<Factor>> {
+pub fn connecting_factorization(x: ArrayView2<'_, f64>, x0: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
     if x.dim() != x0.dim() {
-        return Err(Error::invalid(
-            "x0",
-            format!("must have shape {:?}, got {:?}", x.dim(), x0.dim()),
-        ));
+        return Err(Error::invalid("x0", format!("must have shape {:?}, got {:?}", x.dim(), x0.dim())));
     }
     let d = linalg::polar_factor(x.dot(&x0.t()).view());
     let gap = (d.dot(&x0) - x).iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -147,15 +120,10 @@ mod tests {
                 assert_eq!(factors.len(), n * (n - 1) / 2);
                 let back = product(&factors, Array2::eye(n));
                 assert!((&back - &d).iter().all(|v| v.abs() < 1e-13));
-                let reflections = factors
-                    .iter()
-                    .filter(|f| f.v[0][0] * f.v[1][1] - f.v[0][1] * f.v[1][0] < 0.0)
-                    .count();
+                let reflections =
+                    factors.iter().filter(|f| f.v[0][0] * f.v[1][1] - f.v[0][1] * f.v[1][0] < 0.0).count();
                 assert!(reflections <= 1);
-                let (x, x0) = (
-                    start::random(n, n.div_ceil(2), seed),
-                    start::random(n, n.div_ceil(2), seed + 100),
-                );
+                let (x, x0) = (start::random(n, n.div_ceil(2), seed), start::random(n, n.div_ceil(2), seed + 100));
                 let factors = connecting_factorization(x.view(), x0.view()).unwrap();
                 assert!((product(&factors, x0) - &x).iter().all(|v| v.abs() < 1e-13));
             }

@@ -28,11 +28,7 @@ pub(crate) struct Manifold<'a> {
 
 impl<'a> Manifold<'a> {
     /// Creates the manifold {XᵀJX = K}.
-    pub(crate) fn new(
-        signature: &'a Signature,
-        k: Array2<f64>,
-        work: Option<&'a TaskWork<'a>>,
-    ) -> Self {
+    pub(crate) fn new(signature: &'a Signature, k: Array2<f64>, work: Option<&'a TaskWork<'a>>) -> Self {
         Self { signature, k, work }
     }
 
@@ -116,29 +112,20 @@ impl<'a> Manifold<'a> {
     }
 
     /// Like [`restore`](Self::restore); also None once `refused` returns true.
-    pub(super) fn restore_unless(
-        &self,
-        x: &Array2<f64>,
-        refused: &dyn Fn() -> bool,
-    ) -> Option<Array2<f64>> {
+    pub(super) fn restore_unless(&self, x: &Array2<f64>, refused: &dyn Fn() -> bool) -> Option<Array2<f64>> {
         const NEWTON: usize = 7;
         const GRADIENTS: usize = 40;
         const FAR: f64 = 0.7;
         if self.refuses(x, 2) {
             return None;
         }
-        if let Some(found) =
-            self.on_few_rows(x, [x], |small, [x]| small.restore_unless(&x, refused))
-        {
+        if let Some(found) = self.on_few_rows(x, [x], |small, [x]| small.restore_unless(&x, refused)) {
             return found;
         }
         let r = x.ncols() as f64;
         // Rounding of XᵀJX is relative to ‖X‖²; orthonormal columns have ‖X‖² = r.
-        let (scale, feasible) = if self.signature.is_definite() {
-            (1.0, FEASIBLE)
-        } else {
-            ((square(x) / r).max(1.0), MIXED_FEASIBLE)
-        };
+        let (scale, feasible) =
+            if self.signature.is_definite() { (1.0, FEASIBLE) } else { ((square(x) / r).max(1.0), MIXED_FEASIBLE) };
         let late = |work| self.late(work) || refused();
         let corrected = |x: &Array2<f64>, gap: &Array2<f64>, drift: f64| {
             let normals = normals(x, self.signature);

@@ -10,8 +10,7 @@ mod stiefel;
 mod support;
 
 pub(crate) use constraint::{
-    CONSTRAINT_ROUNDING, START_TOLERANCE, normals, signed, signs_of, start_constraint,
-    symmetric_product,
+    CONSTRAINT_ROUNDING, START_TOLERANCE, normals, signed, signs_of, start_constraint, symmetric_product,
 };
 pub use constraint::{REPAIR_THRESHOLD, constraint, drift};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
@@ -20,7 +19,5 @@ pub(crate) use pattern::PatternProducts;
 pub(crate) use repair::{j_orthogonal, newton};
 pub use repair::{project_dense, project_onto_pattern};
 pub use stiefel::varimax;
-pub(crate) use stiefel::{
-    perturbed, polar, tangent, varimax_rotation, varimax_while, varimax_work,
-};
+pub(crate) use stiefel::{perturbed, polar, tangent, varimax_rotation, varimax_while, varimax_work};
 pub(crate) use support::{project_near_support, project_on_support};

@@ -63,11 +63,7 @@ impl<'x> PatternProducts<'x> {
             normals,
             weights,
             rows: few.then(|| (Nonzeros::new(normals), Nonzeros::new(weights))),
-            work: if few {
-                2 * (scattered + n) + PASSES * r * r
-            } else {
-                whole_work(n, r)
-            },
+            work: if few { 2 * (scattered + n) + PASSES * r * r } else { whole_work(n, r) },
         }
     }
 
@@ -118,8 +114,7 @@ mod tests {
     #[test]
     fn rows_and_whole_products_agree() {
         for (seed, least) in [(0, 0.25), (1, 0.12), (2, 0.0)] {
-            let normals =
-                start::random(40, 8, seed).mapv(|v| if v.abs() < least { 0.0 } else { v });
+            let normals = start::random(40, 8, seed).mapv(|v| if v.abs() < least { 0.0 } else { v });
             let weights = normals.mapv(|v| if v == 0.0 { 0.0 } else { 0.5 + v.abs() });
             let lambda = symmetric(&start::random(8, 8, seed));
             let products = PatternProducts::new(&normals, &weights);
@@ -129,10 +124,7 @@ mod tests {
             lifted *= &weights;
             let expected = symmetric(&normals.t().dot(&lifted));
             let error = square(&(symmetric(&products.apply(&lambda)) - &expected)).sqrt();
-            assert!(
-                error <= 1e-15 * square(&expected).sqrt().max(1.0),
-                "{seed}: {error}"
-            );
+            assert!(error <= 1e-15 * square(&expected).sqrt().max(1.0), "{seed}: {error}");
         }
     }
 }

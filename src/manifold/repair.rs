@@ -8,9 +8,7 @@
 
 use ndarray::{Array2, ArrayView2, Zip};
 
-use super::constraint::{
-    CONSTRAINT_ROUNDING, NEWTON_BASIN, START_TOLERANCE, drift, normals, signs_of,
-};
+use super::constraint::{CONSTRAINT_ROUNDING, NEWTON_BASIN, START_TOLERANCE, drift, normals, signs_of};
 use super::pattern::PatternProducts;
 use crate::error::{Error, Result};
 use crate::linalg::{conjugate_gradients, product, square};
@@ -52,8 +50,7 @@ pub(crate) fn newton<X: Clone, G>(
         x = next;
         let after;
         (gap, after) = gap_of(&x);
-        let slow =
-            (0.9 * drift..=drift).contains(&after) || (after <= ROUNDING && after > 0.2 * drift);
+        let slow = (0.9 * drift..=drift).contains(&after) || (after <= ROUNDING && after > 0.2 * drift);
         let far = !(after < RISE * best.1);
         if after < best.1 {
             best = (x.clone(), after);
@@ -67,11 +64,7 @@ pub(crate) fn newton<X: Clone, G>(
 }
 
 /// Returns K − XᵀJX and its norm.
-pub(super) fn gap(
-    x: &Array2<f64>,
-    signature: &Signature,
-    k: ArrayView2<'_, f64>,
-) -> (Array2<f64>, f64) {
+pub(super) fn gap(x: &Array2<f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> (Array2<f64>, f64) {
     let gap = &k - &product(normals(x, signature).t(), x.view());
     let drift = square(&gap).sqrt();
     (gap, drift)
@@ -124,11 +117,7 @@ pub(super) fn pattern_step(
 
 /// Iterates `X ← X + ½XK(K − XᵀJX)` until the drift stops falling and returns the best point. This is
 /// Newton's method, for K = diag(±1) and an X whose zeros need not survive. For another K the result is X.
-pub fn project_dense(
-    x: &Array2<f64>,
-    signature: &Signature,
-    k: ArrayView2<'_, f64>,
-) -> Array2<f64> {
+pub fn project_dense(x: &Array2<f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> Array2<f64> {
     let Some(signs) = signs_of(k) else {
         return x.clone();
     };
@@ -144,11 +133,7 @@ pub fn project_dense(
 
 /// Returns the nearby point with XᵀJX = K and the same zeros, by Newton's method; the best point on the way
 /// if the method does not converge, and X if K is not r×r.
-pub fn project_onto_pattern(
-    x: &Array2<f64>,
-    signature: &Signature,
-    k: ArrayView2<'_, f64>,
-) -> Array2<f64> {
+pub fn project_onto_pattern(x: &Array2<f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> Array2<f64> {
     let r = x.ncols();
     if k.dim() != (r, r) {
         return x.clone();
@@ -167,11 +152,7 @@ pub fn project_onto_pattern(
 /// # Errors
 /// If the distance is not finite, above [`START_TOLERANCE`] relative to max(1, ‖X‖²), or above
 /// [`NEWTON_BASIN`]. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
-pub(crate) fn j_orthogonal(
-    name: &'static str,
-    x: Array2<f64>,
-    signature: &Signature,
-) -> Result<Array2<f64>> {
+pub(crate) fn j_orthogonal(name: &'static str, x: Array2<f64>, signature: &Signature) -> Result<Array2<f64>> {
     let k = signature.matrix();
     let (size, gap) = (square(&x).max(1.0), drift(x.view(), signature, k.view()));
     if !(gap <= (START_TOLERANCE * size).min(NEWTON_BASIN)) {
@@ -203,13 +184,7 @@ mod tests {
     fn correction_keeps_zeros_and_restores_the_constraint() {
         let c = 0.6f64;
         let s = 0.8f64;
-        let exact = array![
-            [c, 0.0, 0.0],
-            [s, 0.0, 0.0],
-            [0.0, c, s],
-            [0.0, s, -c],
-            [0.0, 0.0, 0.0]
-        ];
+        let exact = array![[c, 0.0, 0.0], [s, 0.0, 0.0], [0.0, c, s], [0.0, s, -c], [0.0, 0.0, 0.0]];
         let signature = Signature::stiefel(5);
         let mut x = exact.clone();
         x[[0, 0]] += 3e-7;

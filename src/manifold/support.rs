@@ -8,8 +8,7 @@ use super::stiefel::polar;
 use crate::linalg::product;
 
 fn has_empty_column(x: &Array2<f64>) -> bool {
-    x.axis_iter(Axis(1))
-        .any(|column| column.iter().all(|&v| v == 0.0))
+    x.axis_iter(Axis(1)).any(|column| column.iter().all(|&v| v == 0.0))
 }
 
 /// Alternating projections before the Levenberg–Marquardt method, where the drift is larger than `NEAR`.
@@ -43,9 +42,7 @@ pub(crate) fn project_on_support(
     x: &Array2<f64>,
     support: &Array2<f64>,
 ) -> Option<Array2<f64>> {
-    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| {
-        settled(small, begun(small, &x, &support)).ok()
-    };
+    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| settled(small, begun(small, &x, &support)).ok();
     manifold
         .on_few_rows(support, [x, support], few)
         .unwrap_or_else(|| settled(manifold, begun(manifold, x, support)).ok())
@@ -110,9 +107,7 @@ pub(crate) fn project_near_support(
     x: &Array2<f64>,
     support: &Array2<f64>,
 ) -> Option<Array2<f64>> {
-    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| {
-        project_near_support(small, &x, &support)
-    };
+    let few = |small: &Manifold<'_>, [x, support]: [Array2<f64>; 2]| project_near_support(small, &x, &support);
     if let Some(found) = manifold.on_few_rows(support, [x, support], few) {
         return found;
     }
@@ -155,9 +150,7 @@ fn disjoint(mut x: Array2<f64>) -> Option<Array2<f64>> {
         let largest = row.iter().fold(0.0f64, |most, v| most.max(v.abs()));
         let owner = row.iter().position(|v| v.abs() == largest);
         let zeros = row.iter_mut().enumerate();
-        zeros
-            .filter(|&(k, _)| Some(k) != owner)
-            .for_each(|(_, v)| *v = 0.0);
+        zeros.filter(|&(k, _)| Some(k) != owner).for_each(|(_, v)| *v = 0.0);
     }
     for mut column in x.columns_mut() {
         let length = column.dot(&column).sqrt();

@@ -67,11 +67,7 @@ struct Middle {
 
 impl Exact {
     pub(super) fn new(n: usize) -> Self {
-        Self {
-            totals: vec![Pair::default(); n + 1],
-            high: Vec::new(),
-            low: Vec::new(),
-        }
+        Self { totals: vec![Pair::default(); n + 1], high: Vec::new(), low: Vec::new() }
     }
 
     fn features(&self) -> usize {
@@ -99,16 +95,11 @@ impl Exact {
             let right = right.as_ref().unwrap_or(&left);
             let rows = part.len() / n;
             let weight = match weights {
-                Some(weights) => weights[..rows]
-                    .iter()
-                    .fold(Pair::default(), |sum, &w| sum.plus(w)),
+                Some(weights) => weights[..rows].iter().fold(Pair::default(), |sum, &w| sum.plus(w)),
                 None => Pair::default().plus(rows as f64),
             };
             let sums = right.iter().flat_map(|panel| panel.sums);
-            let totals: Vec<Pair> = sums
-                .zip(&of)
-                .map(|(sum, &t)| sum + weight * (0.5 * t))
-                .collect();
+            let totals: Vec<Pair> = sums.zip(&of).map(|(sum, &t)| sum + weight * (0.5 * t)).collect();
             for ((own, total), &t) in self.totals.iter_mut().zip(&totals).zip(&of) {
                 *own = *own + *total + weight * (0.5 * t);
             }
@@ -118,13 +109,7 @@ impl Exact {
     }
 
     /// Adds `LᵀR`, with the correction from sums about `middle` to sums about 0.
-    fn add_products(
-        &mut self,
-        left: &[Panel],
-        right: &[Panel],
-        middle: &Middle,
-        threads: &Threads,
-    ) {
+    fn add_products(&mut self, left: &[Panel], right: &[Panel], middle: &Middle, threads: &Threads) {
         let n = self.features();
         let mut both: Vec<_> = self.high.iter_mut().zip(&mut self.low).collect();
         threads.for_chunks(&mut both, 1, ROWS * n * n / 2, |_, strips| {
@@ -132,18 +117,11 @@ impl Exact {
             let unit = |of: &[Panel], column: usize| of[column / PANEL].units[column % PANEL];
             for (high, low) in strips {
                 let (rows, width) = (high.rows.clone(), high.width(n));
-                let (high, low) = (
-                    Arc::make_mut(&mut high.entries),
-                    Arc::make_mut(&mut low.entries),
-                );
+                let (high, low) = (Arc::make_mut(&mut high.entries), Arc::make_mut(&mut low.entries));
                 for start in (rows.start..n).step_by(PANELS * PANEL) {
                     let columns = start..n.min(start + PANELS * PANEL);
                     let own = panels(&rows);
-                    sums.form(
-                        &left[own.clone()],
-                        &right[panels(&columns)],
-                        start / PANEL - own.start,
-                    );
+                    sums.form(&left[own.clone()], &right[panels(&columns)], start / PANEL - own.start);
                     simd::arch().dispatch(Accumulate {
                         sums: &sums,
                         middle,
@@ -172,29 +150,14 @@ impl Exact {
         }
         let work = self.features().pow(2);
         let others = other.high.iter().zip(&other.low);
-        let mut all: Vec<_> = self
-            .high
-            .iter_mut()
-            .zip(&mut self.low)
-            .zip(others)
-            .collect();
+        let mut all: Vec<_> = self.high.iter_mut().zip(&mut self.low).zip(others).collect();
         threads.for_chunks(&mut all, 1, work, |_, strips| {
             for ((high, low), (more_high, more_low)) in strips {
-                let (high, low) = (
-                    Arc::make_mut(&mut high.entries),
-                    Arc::make_mut(&mut low.entries),
-                );
+                let (high, low) = (Arc::make_mut(&mut high.entries), Arc::make_mut(&mut low.entries));
                 let own = high.iter_mut().zip(low);
                 let others = more_high.entries.iter().zip(&*more_low.entries);
                 for ((high, low), (&more_high, &more_low)) in own.zip(others) {
-                    add_to(
-                        high,
-                        low,
-                        Pair {
-                            high: more_high,
-                            low: more_low,
-                        },
-                    );
+                    add_to(high, low, Pair { high: more_high, low: more_low });
                 }
             }
         });
@@ -221,10 +184,7 @@ impl Exact {
             // Remainder of the division.
             let left = two_product(high, weight);
             let rest = total.low - high * rest_of_weight;
-            Pair {
-                high,
-                low: ((total.high - left.high) - left.low + rest) / weight,
-            }
+            Pair { high, low: ((total.high - left.high) - left.low + rest) / weight }
         };
         self.totals[..n].iter().map(mean).collect()
     }
@@ -242,10 +202,7 @@ impl Exact {
         let low = triangle::diagonal(&self.low, n);
         let variances: Vec<f64> = (0..n)
             .map(|i| {
-                let square = Pair {
-                    high: squares[i],
-                    low: low[i],
-                };
+                let square = Pair { high: squares[i], low: low[i] };
                 centred(square, means[i], totals[i])
             })
             .collect();
@@ -273,11 +230,7 @@ impl Exact {
         if center {
             clear_constant(&mut negative, &varying);
         }
-        Read {
-            mean: scaled(mean, deviation.as_deref()),
-            negative,
-            deviation,
-        }
+        Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
     }
 
     /// Returns the stored rows of the triangle.
@@ -288,11 +241,7 @@ impl Exact {
     /// Returns the sums with only the strips of the triangle in `rows`.
     pub(super) fn within(&self, rows: &Range<usize>) -> Self {
         let [high, low] = [&self.high, &self.low].map(|strips| triangle::within(strips, rows));
-        Self {
-            totals: self.totals.clone(),
-            high,
-            low,
-        }
+        Self { totals: self.totals.clone(), high, low }
     }
 
     /// Appends the rows of the triangle of `other`, which has the same samples.
@@ -324,10 +273,7 @@ impl Exact {
         };
         let [high, low] = match triangles {
             [] => [Vec::new(), Vec::new()],
-            [high, low] => [
-                triangle::unpacked(n, rows, high)?,
-                triangle::unpacked(n, rows, low)?,
-            ],
+            [high, low] => [triangle::unpacked(n, rows, high)?, triangle::unpacked(n, rows, low)?],
             _ => return None,
         };
         let fit = [high_totals, low_totals].iter().all(|t| t.len() == n + 1);
@@ -374,13 +320,7 @@ impl Sums {
         let short = left.iter().chain(right).all(|panel| panel.short);
         let rest = (!short).then_some(low.as_mut_slice());
         add_product((high, rest), width, &rows, &columns, diagonal);
-        add_product(
-            (low, None),
-            width,
-            &rows,
-            &factors(right, |p| &p.rest),
-            diagonal,
-        );
+        add_product((low, None), width, &rows, &factors(right, |p| &p.rest), diagonal);
     }
 
     /// Adds row `k` to sums, for factors with the units `unit` and `units`.
@@ -390,10 +330,7 @@ impl Sums {
         let more = self.high[range.clone()].iter().zip(&self.low[range]);
         let pairs = high.iter_mut().zip(low.iter_mut());
         for (((high, low), scale), (more_high, more_low)) in pairs.zip(units).zip(more) {
-            let more = Pair {
-                high: more_high * unit * scale,
-                low: more_low * unit * scale,
-            };
+            let more = Pair { high: more_high * unit * scale, low: more_low * unit * scale };
             add_to(high, low, more);
         }
     }
@@ -429,18 +366,14 @@ impl WithSimd for Accumulate<'_> {
         for (k, (high, low)) in high.zip(low).take(rows.len()).enumerate() {
             let (high, low) = (&mut high[self.first..], &mut low[self.first..]);
             self.sums.accumulate(high, low, k, own[k], &units);
-            self.middle
-                .accumulate(high, low, rows.start + k, columns.clone());
+            self.middle.accumulate(high, low, rows.start + k, columns.clone());
         }
     }
 }
 
 #[inline(always)]
 fn add_to(high: &mut f64, low: &mut f64, more: Pair) {
-    let total = Pair {
-        high: *high,
-        low: *low,
-    } + more;
+    let total = Pair { high: *high, low: *low } + more;
     (*high, *low) = (total.high, total.low);
 }
 
@@ -500,13 +433,7 @@ impl WithSimd for Divide<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Panel {
-            rows,
-            rest,
-            units,
-            sums,
-            short,
-        } = self.panel;
+        let Panel { rows, rest, units, sums, short } = self.panel;
         if let Some(weights) = self.weights {
             rest.resize(rows.len(), [0.0; PANEL]);
             for ((row, rest), &w) in rows.iter_mut().zip(&mut *rest).zip(weights) {
@@ -575,10 +502,7 @@ fn centred_row(high: &Strip, low: &Strip, i: usize, means: &[Pair], totals: &[Pa
     (i..n)
         .map(|j| {
             let place = at + (j - start);
-            let sum = Pair {
-                high: high.entries[place],
-                low: low.entries[place],
-            };
+            let sum = Pair { high: high.entries[place], low: low.entries[place] };
             centred(sum, means[i], totals[j])
         })
         .collect()

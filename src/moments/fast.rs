@@ -27,22 +27,12 @@ pub(super) struct Fast {
 
 impl Fast {
     pub(super) fn new(n: usize) -> Self {
-        Self {
-            weight: 0.0,
-            shift: vec![0.0; n],
-            offset: vec![0.0; n],
-            strips: Vec::new(),
-        }
+        Self { weight: 0.0, shift: vec![0.0; n], offset: vec![0.0; n], strips: Vec::new() }
     }
 
     /// Creates the sums from weight, means and second moments about the means.
     pub(super) fn of(weight: f64, mean: Vec<f64>, strips: Vec<Strip>) -> Self {
-        Self {
-            weight,
-            offset: vec![0.0; mean.len()],
-            shift: mean,
-            strips,
-        }
+        Self { weight, offset: vec![0.0; mean.len()], shift: mean, strips }
     }
 
     pub(super) fn add(&mut self, block: &Block, threads: &Threads) {
@@ -67,21 +57,10 @@ impl Fast {
             self.strips = triangle::zeros(n);
         }
         let all: Vec<_> = panels(&(0..n)).map(|p| Some(centred.panel(p))).collect();
-        triangle::change(
-            &mut self.strips,
-            block.rows * n * n / 2,
-            threads,
-            |own, sums| {
-                let (own, from) = (panels(own), panels(own).start);
-                add_product(
-                    (sums, None),
-                    (all.len() - from) * PANEL,
-                    &all[own],
-                    &all[from..],
-                    0,
-                );
-            },
-        );
+        triangle::change(&mut self.strips, block.rows * n * n / 2, threads, |own, sums| {
+            let (own, from) = (panels(own), panels(own).start);
+            add_product((sums, None), (all.len() - from) * PANEL, &all[own], &all[from..], 0);
+        });
         for (offset, step) in self.offset.iter_mut().zip(&step) {
             *offset += step * (weight / whole);
         }
@@ -91,10 +70,7 @@ impl Fast {
     /// Returns the rows minus shift and mean, times the roots of their weights, followed by the row `last`.
     fn centred(&self, block: &Block, mean: &[f64], last: &[f64], threads: &Threads) -> Panels {
         let n = mean.len();
-        let roots: Option<Vec<f64>> = block
-            .weights
-            .as_ref()
-            .map(|weights| weights.iter().map(|w| w.sqrt()).collect());
+        let roots: Option<Vec<f64>> = block.weights.as_ref().map(|weights| weights.iter().map(|w| w.sqrt()).collect());
         let mut out = Panels::zeros(block.rows + 1, n);
         out.fill(threads, |panel, out| {
             let columns = panel * PANEL..n.min((panel + 1) * PANEL);
@@ -124,9 +100,8 @@ impl Fast {
         }
         let n = self.shift.len();
         let whole = self.weight + other.weight;
-        let step: Vec<f64> = (0..n)
-            .map(|i| (other.shift[i] - self.shift[i]) + (other.offset[i] - self.offset[i]))
-            .collect();
+        let step: Vec<f64> =
+            (0..n).map(|i| (other.shift[i] - self.shift[i]) + (other.offset[i] - self.offset[i])).collect();
         let pull = self.weight * (other.weight / whole);
         let mut pairs: Vec<_> = self.strips.iter_mut().zip(&other.strips).collect();
         threads.for_chunks(&mut pairs, 1, n * n, |_, pairs| {
@@ -150,18 +125,9 @@ impl Fast {
     pub(super) fn read(&mut self, center: bool, scale: bool, keep: bool) -> Read {
         let n = self.shift.len();
         let weight = self.weight;
-        let mean: Vec<f64> = self
-            .shift
-            .iter()
-            .zip(&self.offset)
-            .map(|(s, o)| s + o)
-            .collect();
+        let mean: Vec<f64> = self.shift.iter().zip(&self.offset).map(|(s, o)| s + o).collect();
         let variances = triangle::diagonal(&self.strips, n);
-        let squares: Vec<f64> = variances
-            .iter()
-            .zip(&mean)
-            .map(|(v, m)| v + weight * (m * m))
-            .collect();
+        let squares: Vec<f64> = variances.iter().zip(&mean).map(|(v, m)| v + weight * (m * m)).collect();
         let varying = varying(&variances, &squares);
         let deviation = scale.then(|| deviations(&varying, weight));
         let mut negative = Array2::zeros((n, n));
@@ -191,11 +157,7 @@ impl Fast {
         if center {
             clear_constant(&mut negative, &varying);
         }
-        Read {
-            mean: scaled(mean, deviation.as_deref()),
-            negative,
-            deviation,
-        }
+        Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
     }
 
     /// Returns the stored rows of the triangle.
@@ -277,9 +239,7 @@ fn means(block: &Block, shift: &[f64], weight: f64, threads: &Threads) -> Vec<f6
     });
     let mut mean = vec![0.0; n];
     for sums in &parts {
-        mean.iter_mut()
-            .zip(sums)
-            .for_each(|(mean, sum)| *mean += sum);
+        mean.iter_mut().zip(sums).for_each(|(mean, sum)| *mean += sum);
     }
     mean.iter_mut().for_each(|mean| *mean /= weight);
     mean

@@ -117,12 +117,7 @@ impl Moments {
             Precision::Fast => Sums::Fast(Fast::new(n)),
             Precision::Exact => Sums::Exact(Exact::new(n)),
         };
-        Self {
-            n,
-            rows: 0,
-            pending: Vec::new(),
-            sums,
-        }
+        Self { n, rows: 0, pending: Vec::new(), sums }
     }
 
     /// Returns the most numbers kept by sums, plus those of a block of rows while it is summed.
@@ -188,12 +183,7 @@ impl Moments {
     /// # Errors
     /// If the rows do not have n entries, or `weights` does not have one number per row. The caller must
     /// check that entries and weights are finite and weights nonnegative.
-    pub fn add(
-        &mut self,
-        rows: ArrayView2<'_, f64>,
-        weights: Option<&[f64]>,
-        threads: &Threads,
-    ) -> Result<()> {
+    pub fn add(&mut self, rows: ArrayView2<'_, f64>, weights: Option<&[f64]>, threads: &Threads) -> Result<()> {
         let m = rows.nrows();
         if rows.ncols() != self.n {
             let message = format!("must have {} columns, got {}", self.n, rows.ncols());
@@ -219,11 +209,7 @@ impl Moments {
     pub(crate) fn take(&mut self, entries: Vec<f64>, weights: Option<Vec<f64>>, threads: &Threads) {
         let rows = entries.len() / self.n;
         self.rows += rows as u64;
-        self.pending.push(Arc::new(Block {
-            entries,
-            weights,
-            rows,
-        }));
+        self.pending.push(Arc::new(Block { entries, weights, rows }));
         if self.waiting() >= BLOCK_ROWS {
             self.flush(threads);
         }
@@ -244,11 +230,7 @@ impl Moments {
     /// Converts exact sums to faster sums in double precision; fast sums are unchanged.
     pub fn make_fast(&mut self) {
         if let Sums::Exact(sums) = &self.sums {
-            self.sums = Sums::Fast(if sums.is_empty() {
-                Fast::new(self.n)
-            } else {
-                sums.to_fast()
-            });
+            self.sums = Sums::Fast(if sums.is_empty() { Fast::new(self.n) } else { sums.to_fast() });
         }
     }
 
@@ -304,13 +286,7 @@ impl Moments {
     ///
     /// # Errors
     /// If the weight of the samples is 0.
-    pub fn read(
-        &mut self,
-        center: bool,
-        scale: bool,
-        keep: bool,
-        threads: &Threads,
-    ) -> Result<Read> {
+    pub fn read(&mut self, center: bool, scale: bool, keep: bool, threads: &Threads) -> Result<Read> {
         self.check_whole()?;
         if !(self.weight() > 0.0) {
             return Err(Error::invalid("samples", "must have a positive weight"));
@@ -377,11 +353,7 @@ impl Moments {
                 Sums::Fast(sums) => Sums::Fast(sums.within(&rows)),
                 Sums::Exact(sums) => Sums::Exact(sums.within(&rows)),
             };
-            Self {
-                pending: Vec::new(),
-                sums,
-                ..*self
-            }
+            Self { pending: Vec::new(), sums, ..*self }
         };
         strips.chunks(count).map(piece).collect()
     }
@@ -425,28 +397,17 @@ impl Moments {
         let n = state.features;
         let bad = || Error::invalid("state", "must be that of a Moments");
         let waiting = state.weights.len();
-        let shapes = state.pending.len() == waiting * n
-            && waiting < BLOCK_ROWS
-            && n > 0
-            && state.rows >= waiting as u64;
+        let shapes =
+            state.pending.len() == waiting * n && waiting < BLOCK_ROWS && n > 0 && state.rows >= waiting as u64;
         let arrays = state.vectors.iter().chain(&state.triangles);
-        let finite = arrays
-            .chain([&state.pending, &state.weights])
-            .flatten()
-            .all(|v| v.is_finite());
-        let weights = state
-            .weights
-            .iter()
-            .chain([&state.weight])
-            .all(|w| *w >= 0.0);
+        let finite = arrays.chain([&state.pending, &state.weights]).flatten().all(|v| v.is_finite());
+        let weights = state.weights.iter().chain([&state.weight]).all(|w| *w >= 0.0);
         if !(shapes && finite && weights) {
             return Err(bad());
         }
         let (vectors, rows) = (&state.vectors, &state.triangle_rows);
         let sums = match state.precision {
-            Precision::Fast => {
-                Fast::from_parts(n, state.weight, vectors, rows, &state.triangles).map(Sums::Fast)
-            }
+            Precision::Fast => Fast::from_parts(n, state.weight, vectors, rows, &state.triangles).map(Sums::Fast),
             Precision::Exact => Exact::from_parts(n, vectors, rows, &state.triangles)
                 .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
                 .map(Sums::Exact),
@@ -461,12 +422,7 @@ impl Moments {
                 rows: waiting,
             })]
         };
-        Ok(Self {
-            n,
-            rows: state.rows,
-            pending,
-            sums: sums.ok_or_else(bad)?,
-        })
+        Ok(Self { n, rows: state.rows, pending, sums: sums.ok_or_else(bad)? })
     }
 }
 
@@ -489,11 +445,7 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
             None => {}
         }
     }
-    Block {
-        entries,
-        weights: weighted.then_some(weights),
-        rows,
-    }
+    Block { entries, weights: weighted.then_some(weights), rows }
 }
 
 /// Sums of squares of each feature about its mean, where it varies; None for a constant feature.
@@ -501,17 +453,14 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
 /// `squares` are the sums of squares about 0.
 fn varying(variances: &[f64], squares: &[f64]) -> Vec<Option<f64>> {
     let pairs = variances.iter().zip(squares);
-    pairs
-        .map(|(&variance, &square)| (variance > CONSTANT * square).then_some(variance))
-        .collect()
+    pairs.map(|(&variance, &square)| (variance > CONSTANT * square).then_some(variance)).collect()
 }
 
 /// Returns standard deviations from sums of squares about the means; 1 for a constant feature.
 fn deviations(varying: &[Option<f64>], weight: f64) -> Vec<f64> {
     let deviation = |variance: f64| (variance / weight).sqrt();
     let each = varying.iter();
-    each.map(|variance| variance.map_or(1.0, deviation))
-        .collect()
+    each.map(|variance| variance.map_or(1.0, deviation)).collect()
 }
 
 /// Clears rows and columns of constant features, which hold the rounding of their sums.

@@ -42,10 +42,7 @@ impl std::ops::Mul<f64> for Pair {
 pub(super) fn two_sum(a: f64, b: f64) -> Pair {
     let high = a + b;
     let shown = high - a;
-    Pair {
-        high,
-        low: (a - (high - shown)) + (b - shown),
-    }
+    Pair { high, low: (a - (high - shown)) + (b - shown) }
 }
 
 /// Returns a · b and its rounding error (Dekker).
@@ -57,10 +54,7 @@ pub(super) fn two_product(a: f64, b: f64) -> Pair {
     };
     let high = a * b;
     let ((a1, a2), (b1, b2)) = (halves(a), halves(b));
-    Pair {
-        high,
-        low: ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2,
-    }
+    Pair { high, low: ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2 }
 }
 
 /// Returns the least e with |x| < 2ᵉ for a normal x, −1021 for a subnormal x, and 0 for 0.

@@ -38,18 +38,11 @@ pub(super) struct Panels {
 
 impl Panels {
     pub(super) fn zeros(rows: usize, columns: usize) -> Self {
-        Self {
-            rows,
-            entries: vec![0.0; rows * columns.next_multiple_of(PANEL)],
-        }
+        Self { rows, entries: vec![0.0; rows * columns.next_multiple_of(PANEL)] }
     }
 
     /// Calls `body` with the number of every panel and its rows.
-    pub(super) fn fill(
-        &mut self,
-        threads: &Threads,
-        body: impl Fn(usize, &mut [[f64; PANEL]]) + Sync,
-    ) {
+    pub(super) fn fill(&mut self, threads: &Threads, body: impl Fn(usize, &mut [[f64; PANEL]]) + Sync) {
         let (size, work) = (self.rows * PANEL, self.entries.len());
         threads.for_chunks(&mut self.entries, size, work, |panel, entries| {
             body(panel, entries.as_chunks_mut().0);
@@ -83,14 +76,7 @@ pub(super) fn add_product(
     right: &[Factor<'_>],
     diagonal: usize,
 ) {
-    simd::arch().dispatch(Product {
-        sums,
-        low,
-        width,
-        left,
-        right,
-        diagonal,
-    });
+    simd::arch().dispatch(Product { sums, low, width, left, right, diagonal });
 }
 
 struct Product<'a> {
@@ -120,10 +106,7 @@ impl WithSimd for Product<'_> {
 
 impl Product<'_> {
     #[inline(always)]
-    fn run<S: Simd, const V: usize, const P: usize, const R: usize, const E: usize>(
-        &mut self,
-        simd: S,
-    ) {
+    fn run<S: Simd, const V: usize, const P: usize, const R: usize, const E: usize>(&mut self, simd: S) {
         let all = self.left.iter().chain(self.right);
         let depth = all.flatten().map(|panel| panel.len()).next().unwrap_or(0);
         for start in (0..depth).step_by(DEPTH) {

@@ -32,27 +32,13 @@ fn plain(x: &Array2<f64>, center: bool) -> Array2<f64> {
 fn moments_are_those_of_the_definition() {
     let threads = Threads::serial();
     for precision in [Precision::Fast, Precision::Exact] {
-        for (m, n) in [
-            (1, 1),
-            (3, 1),
-            (2, 5),
-            (40, 33),
-            (2048, 3),
-            (2049, 3),
-            (300, 260),
-        ] {
+        for (m, n) in [(1, 1), (3, 1), (2, 5), (40, 33), (2048, 3), (2049, 3), (300, 260)] {
             for (center, shift) in [(true, 0.0), (true, 1e6), (false, 3.0)] {
-                let x = (random(m.max(n), n, 3) * 1024.0)
-                    .round()
-                    .slice(s![..m, ..])
-                    .to_owned()
-                    + shift;
+                let x = (random(m.max(n), n, 3) * 1024.0).round().slice(s![..m, ..]).to_owned() + shift;
                 let got = of(&[x.view()], precision, &threads).read(center, false, true, &threads);
                 let (got, wanted) = (got.unwrap(), plain(&x, center));
                 let size = wanted.iter().fold(1.0f64, |a, v| a.max(v.abs()));
-                let far = (&got.negative - &wanted)
-                    .iter()
-                    .any(|v| v.abs() > 1e-11 * size);
+                let far = (&got.negative - &wanted).iter().any(|v| v.abs() > 1e-11 * size);
                 assert!(!far, "{precision:?} {m} {n} {center} {shift}");
                 assert_eq!(got.negative, got.negative.t());
             }
@@ -114,11 +100,7 @@ fn exact_products_lose_nothing() {
             // Multiples of 2⁻⁵³, which are integers for the comparison.
             let x = x.mapv(|v| (v * 2f64.powi(BITS)).trunc() / 2f64.powi(BITS));
             let panels: Vec<Vec<[f64; PANEL]>> = (0..left + right)
-                .map(|p| {
-                    (0..m)
-                        .map(|i| std::array::from_fn(|j| x[[i, p * PANEL + j]]))
-                        .collect()
-                })
+                .map(|p| (0..m).map(|i| std::array::from_fn(|j| x[[i, p * PANEL + j]])).collect())
                 .collect();
             let factors: Vec<Factor<'_>> = panels.iter().map(|p| Some(p.as_slice())).collect();
             let width = right * PANEL;
@@ -129,18 +111,13 @@ fn exact_products_lose_nothing() {
             for i in 0..left * PANEL {
                 for j in (i.saturating_sub(diagonal * PANEL))..width {
                     let column = left * PANEL + j;
-                    let exact: i128 = (0..m)
-                        .map(|k| whole(x[[k, i]]) * whole(x[[k, column]]))
-                        .sum();
+                    let exact: i128 = (0..m).map(|k| whole(x[[k, i]]) * whole(x[[k, column]])).sum();
                     let (high, low) = (high[i * width + j], low[i * width + j]);
                     let grid = high * 2f64.powi(42);
                     assert_eq!(grid, grid.trunc());
                     let left_over = exact - ((grid as i128) << (2 * BITS - 42));
                     let error = left_over as f64 - low * 2f64.powi(2 * BITS);
-                    assert!(
-                        error.abs() <= 2f64.powi(2 * BITS - 86),
-                        "{m} {i} {j}: {error}"
-                    );
+                    assert!(error.abs() <= 2f64.powi(2 * BITS - 86), "{m} {i} {j}: {error}");
                 }
             }
         }

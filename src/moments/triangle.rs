@@ -34,9 +34,7 @@ impl Strip {
 pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
     let height = order.div_ceil(STRIPS).next_multiple_of(PANEL);
     let height = height.clamp(LEAST_HEIGHT, HEIGHT);
-    (0..order)
-        .step_by(height)
-        .map(move |start| start..order.min(start + height))
+    (0..order).step_by(height).map(move |start| start..order.min(start + height))
 }
 
 /// Returns the rows of all given strips.
@@ -52,10 +50,7 @@ pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
 }
 
 fn zero(rows: Range<usize>, order: usize) -> Strip {
-    let mut strip = Strip {
-        rows,
-        entries: Arc::default(),
-    };
+    let mut strip = Strip { rows, entries: Arc::default() };
     let size = strip.rows.len().next_multiple_of(PANEL) * strip.width(order);
     strip.entries = Arc::new(vec![0.0; size]);
     strip
@@ -90,21 +85,14 @@ pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
 }
 
 /// Returns the strips of [`packed`] rows; None if these have another length or begin or end within a strip.
-pub(super) fn unpacked(
-    order: usize,
-    rows: &Range<usize>,
-    mut packed: &[f64],
-) -> Option<Vec<Strip>> {
+pub(super) fn unpacked(order: usize, rows: &Range<usize>, mut packed: &[f64]) -> Option<Vec<Strip>> {
     let count = |i: usize| i * (i + 1) / 2;
     let there = rows.start < rows.end && rows.end <= order;
     if !there || packed.len() != count(order - rows.start) - count(order - rows.end) {
         return None;
     }
     let own = |strip: &Range<usize>| rows.start <= strip.start && strip.end <= rows.end;
-    let mut strips: Vec<Strip> = ranges(order)
-        .filter(own)
-        .map(|strip| zero(strip, order))
-        .collect();
+    let mut strips: Vec<Strip> = ranges(order).filter(own).map(|strip| zero(strip, order)).collect();
     if covered(&strips) != *rows {
         return None;
     }

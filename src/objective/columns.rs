@@ -87,11 +87,7 @@ impl<'a> Columns<'a> {
     /// Access to C by sparse products and entries: a stored C, a C that is formed in at most `bytes` of memory if its
     /// columns are cheaper than the products with data that they replace, or the form itself. None if `go_on` returns
     /// false.
-    pub(crate) fn cheapest(
-        form: &'a dyn QuadraticForm,
-        bytes: usize,
-        go_on: GoOn<'_>,
-    ) -> Option<Self> {
+    pub(crate) fn cheapest(form: &'a dyn QuadraticForm, bytes: usize, go_on: GoOn<'_>) -> Option<Self> {
         let (n, samples) = (form.order(), form.samples());
         let is_formed = n <= FORMED && (samples == 0 || n <= samples);
         Self::new(form, if is_formed { bytes } else { 0 }, go_on)
@@ -121,10 +117,7 @@ impl<'a> Columns<'a> {
         for ((rows, values), target) in vectors.iter().zip(targets) {
             for (&i, &v) in rows.iter().zip(*values) {
                 let column = self.column(i);
-                target
-                    .iter_mut()
-                    .zip(&*column)
-                    .for_each(|(t, &c)| *t += v * c);
+                target.iter_mut().zip(&*column).for_each(|(t, &c)| *t += v * c);
             }
         }
     }
@@ -166,12 +159,7 @@ impl<'a> Columns<'a> {
 
     /// Returns the entries of C in these rows and columns, read from cached columns if the cache holds the
     /// `touched` columns that the caller uses repeatedly. None if `go_on` returns false.
-    pub(crate) fn principal(
-        &self,
-        rows: &[usize],
-        touched: usize,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
+    pub(crate) fn principal(&self, rows: &[usize], touched: usize, go_on: GoOn<'_>) -> Option<Array2<f64>> {
         if !self.keeps(touched) {
             return self.form.principal(rows, go_on);
         }
@@ -189,11 +177,7 @@ impl<'a> Columns<'a> {
 
     /// Returns the diagonal of C.
     pub fn diagonal(&self) -> Vec<f64> {
-        if self.is_whole() {
-            (0..self.form.order()).map(|j| self.column(j)[j]).collect()
-        } else {
-            self.form.diagonal()
-        }
+        if self.is_whole() { (0..self.form.order()).map(|j| self.column(j)[j]).collect() } else { self.form.diagonal() }
     }
 
     fn kept(&self, recent: &Mutex<Recent>, j: usize) -> Arc<Vec<f64>> {
@@ -341,9 +325,6 @@ mod tests {
         let quadratic = Quadratic::from_data(data().0.view()).unwrap();
         let columns = Columns::new(&quadratic, 0, &|| true).unwrap();
         let stored = quadratic.matrix();
-        assert!(std::ptr::eq(
-            columns.column(3).as_ptr(),
-            stored.row(3).as_ptr()
-        ));
+        assert!(std::ptr::eq(columns.column(3).as_ptr(), stored.row(3).as_ptr()));
     }
 }

@@ -69,13 +69,7 @@ pub trait Data: Debug + Send + Sync {
     fn add_outer(&self, k: usize, step: &[f64], w: &mut [f64]);
 
     /// Adds `A_K ΔX` to W for K = `columns` and ΔX by rows.
-    fn add_outers(
-        &self,
-        columns: &[usize],
-        delta: ArrayView2<'_, f64>,
-        w: &mut [f64],
-        _threads: &Threads,
-    ) {
+    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64], _threads: &Threads) {
         for (&k, step) in columns.iter().zip(delta.outer_iter()) {
             self.add_outer(k, &slice_of(step), w);
         }
@@ -118,13 +112,7 @@ pub trait Data: Debug + Send + Sync {
 
     /// Adds the upper triangle of `A_Kᵀ A_K` for K = `columns` to `target`, by rows; returns false if `go_on` ended
     /// the computation.
-    fn add_inner(
-        &self,
-        columns: &[usize],
-        target: &mut [f64],
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> bool;
+    fn add_inner(&self, columns: &[usize], target: &mut [f64], threads: &Threads, go_on: GoOn<'_>) -> bool;
 
     /// Returns the number of stored entries of `columns`.
     fn stored_in(&self, columns: &[usize]) -> usize;
@@ -144,12 +132,8 @@ pub(super) struct Centred {
 impl Centred {
     pub(super) fn new(w: &[f64], r: usize) -> Self {
         let mut sums = vec![0.0; r];
-        w.chunks_exact(r.max(1))
-            .for_each(|row| add(&mut sums, 1.0, row));
-        Self {
-            sums,
-            shift: vec![0.0; r],
-        }
+        w.chunks_exact(r.max(1)).for_each(|row| add(&mut sums, 1.0, row));
+        Self { sums, shift: vec![0.0; r] }
     }
 
     /// Centres the product `part` of one column.
@@ -204,17 +188,12 @@ impl<'a> DenseColumns<'a> {
             return Err(Error::invalid("A", "must not be empty"));
         }
         let largest = check_data("A", &*entries)?;
-        Ok(Self {
-            entries,
-            samples,
-            largest,
-        })
+        Ok(Self { entries, samples, largest })
     }
 
     /// Aᵀ.
     fn at(&self) -> ArrayView2<'_, f64> {
-        ArrayView2::from_shape((self.features(), self.samples), &self.entries)
-            .expect("m entries for every feature")
+        ArrayView2::from_shape((self.features(), self.samples), &self.entries).expect("m entries for every feature")
     }
 
     /// A_k.
@@ -311,13 +290,7 @@ impl Data for DenseColumns<'_> {
         }
     }
 
-    fn add_outers(
-        &self,
-        columns: &[usize],
-        delta: ArrayView2<'_, f64>,
-        w: &mut [f64],
-        threads: &Threads,
-    ) {
+    fn add_outers(&self, columns: &[usize], delta: ArrayView2<'_, f64>, w: &mut [f64], threads: &Threads) {
         let (r, work) = (delta.ncols(), delta.len() * self.samples);
         threads.for_chunks(w, CHUNK_ROWS * r, work, |piece, target| {
             let from = piece * CHUNK_ROWS;
@@ -360,25 +333,12 @@ impl Data for DenseColumns<'_> {
     }
 
     fn select(&self, columns: &[usize]) -> Arc<dyn Data> {
-        let entries: Vec<f64> = columns
-            .iter()
-            .flat_map(|&k| self.column(k))
-            .copied()
-            .collect();
-        Arc::new(DenseColumns {
-            entries: entries.into(),
-            ..*self
-        })
+        let entries: Vec<f64> = columns.iter().flat_map(|&k| self.column(k)).copied().collect();
+        Arc::new(DenseColumns { entries: entries.into(), ..*self })
     }
 
     /// Computes `PANEL` rows, for some samples, between two calls of `go_on`.
-    fn add_inner(
-        &self,
-        columns: &[usize],
-        target: &mut [f64],
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> bool {
+    fn add_inner(&self, columns: &[usize], target: &mut [f64], threads: &Threads, go_on: GoOn<'_>) -> bool {
         let (count, stopped) = (columns.len(), AtomicBool::new(false));
         for samples in self.at().axis_chunks_iter(Axis(1), SAMPLES) {
             let chosen = samples.select(Axis(0), columns);
@@ -440,10 +400,7 @@ fn together<const N: usize>(column: &[f64], vectors: [&[f64]; N]) -> [f64; N] {
 /// `target += factor · x`.
 #[inline(always)]
 pub(super) fn add(target: &mut [f64], factor: f64, x: &[f64]) {
-    target
-        .iter_mut()
-        .zip(x)
-        .for_each(|(t, &x)| *t += factor * x);
+    target.iter_mut().zip(x).for_each(|(t, &x)| *t += factor * x);
 }
 
 pub(super) fn is_nonzero(row: &ArrayView1<'_, f64>) -> bool {

@@ -14,35 +14,20 @@ pub(crate) struct Evaluated<'a> {
 }
 
 impl<'a> Evaluated<'a> {
-    pub(crate) fn new(
-        smooth: &'a dyn Objective,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-    ) -> Self {
+    pub(crate) fn new(smooth: &'a dyn Objective, x: ArrayView2<'_, f64>, threads: &Threads) -> Self {
         let mut gradient = Array2::zeros(x.dim());
         let value = smooth.value_and_gradient(x, gradient.view_mut(), threads);
         Self::of(smooth, x.to_owned(), (value, gradient))
     }
 
     /// Creates a tracker from a known value and gradient at `x`.
-    pub(crate) fn of(
-        smooth: &'a dyn Objective,
-        x: Array2<f64>,
-        (value, gradient): (f64, Array2<f64>),
-    ) -> Self {
-        Self {
-            smooth,
-            x,
-            value,
-            gradient,
-        }
+    pub(crate) fn of(smooth: &'a dyn Objective, x: Array2<f64>, (value, gradient): (f64, Array2<f64>)) -> Self {
+        Self { smooth, x, value, gradient }
     }
 
     fn evaluate(&mut self, threads: &Threads) {
         let gradient = self.gradient.view_mut();
-        self.value = self
-            .smooth
-            .value_and_gradient(self.x.view(), gradient, threads);
+        self.value = self.smooth.value_and_gradient(self.x.view(), gradient, threads);
     }
 }
 

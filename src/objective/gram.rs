@@ -13,8 +13,7 @@ use std::sync::{Arc, OnceLock};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::{
-    BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, SparseVector, Spectrum,
-    Tracker, check_means,
+    BlockModel, Data, GoOn, LARGEST, Moved, QuadraticForm, SMALLEST, SparseVector, Spectrum, Tracker, check_means,
 };
 use crate::error::{Error, Result};
 use crate::rows::Rows;
@@ -46,9 +45,7 @@ impl<'a> GramQuadratic<'a> {
         if !scale.is_finite() || (product != 0.0 && !(SMALLEST..=LARGEST).contains(&product)) {
             return Err(Error::invalid(
                 "scale",
-                format!(
-                    "must be finite and scale·AᵀA between {SMALLEST:e} and {LARGEST:e}, got {scale:e}"
-                ),
+                format!("must be finite and scale·AᵀA between {SMALLEST:e} and {LARGEST:e}, got {scale:e}"),
             ));
         }
         if let Some(mean) = &mean {
@@ -113,8 +110,7 @@ impl<'a> GramQuadratic<'a> {
             None => 0.0,
             Some(mean) => {
                 let m = self.samples() as f64;
-                self.scale
-                    * (m * mean[k] * mean[l] - self.sums[k] * mean[l] - mean[k] * self.sums[l])
+                self.scale * (m * mean[k] * mean[l] - self.sums[k] * mean[l] - mean[k] * self.sums[l])
             }
         }
     }
@@ -122,19 +118,12 @@ impl<'a> GramQuadratic<'a> {
     /// Writes row `k` of the gradient to `target`.
     fn gradient_row(&self, k: usize, w: &Rows, moments: &Moments, target: &mut [f64]) {
         target.fill(0.0);
-        self.data
-            .add_transposed_row(k, self.scale, w.entries(), target);
+        self.data.add_transposed_row(k, self.scale, w.entries(), target);
         self.center_row(k, moments, target);
     }
 
     /// Writes C_BB for some rows B to `target`, which is zero, by rows; returns false if `go_on` ended the computation.
-    fn entries(
-        &self,
-        rows: &[usize],
-        target: &mut [f64],
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> bool {
+    fn entries(&self, rows: &[usize], target: &mut [f64], threads: &Threads, go_on: GoOn<'_>) -> bool {
         if !self.data.add_inner(rows, target, threads, go_on) {
             return false;
         }
@@ -159,13 +148,7 @@ impl<'a> GramQuadratic<'a> {
         Rows::from(self.data.times(x, go_on))
     }
 
-    fn transposed_times(
-        &self,
-        w: &Rows,
-        moments: &Moments,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Array2<f64> {
+    fn transposed_times(&self, w: &Rows, moments: &Moments, threads: &Threads, go_on: GoOn<'_>) -> Array2<f64> {
         let r = w.ncols();
         let mut y = Rows::zeros((self.data.features(), r));
         let work = self.data.stored() * r;
@@ -174,8 +157,7 @@ impl<'a> GramQuadratic<'a> {
                 return;
             }
             let from = piece * CHUNK_ROWS;
-            self.data
-                .add_transposed(from, r, self.scale, w.entries(), target);
+            self.data.add_transposed(from, r, self.scale, w.entries(), target);
             for (k, row) in target.chunks_exact_mut(r).enumerate() {
                 self.center_row(from + k, moments, row);
             }
@@ -192,12 +174,7 @@ impl QuadraticForm for GramQuadratic<'_> {
         self.data.features()
     }
 
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
+    fn apply_while(&self, x: ArrayView2<'_, f64>, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
         let w = self.times(x, go_on);
         let y = self.transposed_times(&w, &self.moments(x), threads, go_on);
         go_on().then_some(y)
@@ -217,9 +194,7 @@ impl QuadraticForm for GramQuadratic<'_> {
             return;
         };
         for ((rows, values), target) in vectors.iter().zip(targets) {
-            let along = |u: &Array1<f64>| -> f64 {
-                rows.iter().zip(*values).map(|(&k, &v)| u[k] * v).sum()
-            };
+            let along = |u: &Array1<f64>| -> f64 { rows.iter().zip(*values).map(|(&k, &v)| u[k] * v).sum() };
             let (by_mean, by_sum) = (self.scale * along(mean), self.scale * along(&self.sums));
             for ((t, &mean), &sum) in target.iter_mut().zip(mean).zip(&self.sums) {
                 *t += (samples * mean - sum) * by_mean - mean * by_sum;
@@ -270,8 +245,7 @@ impl QuadraticForm for GramQuadratic<'_> {
         let (w, r) = (Rows::from(w.to_owned()), w.ncols());
         let mut image = Rows::zeros(w.dim());
         let factors = (self.scale, self.mean.as_ref());
-        let done =
-            (self.data).add_outer_gram(factors, (w.entries(), r), image.entries_mut(), go_on);
+        let done = (self.data).add_outer_gram(factors, (w.entries(), r), image.entries_mut(), go_on);
         done.then(|| image.into_array())
     }
 
@@ -332,16 +306,9 @@ impl Tracker for GramTracker<'_> {
     fn value(&self, _x: ArrayView2<'_, f64>) -> f64 {
         let square: f64 = match &self.moments {
             None => self.w.iter().map(|v| v * v).sum(),
-            Some((by_mean, _)) => self
-                .w
-                .outer_iter()
-                .map(|w| {
-                    w.iter()
-                        .zip(by_mean)
-                        .map(|(w, u)| (w - u).powi(2))
-                        .sum::<f64>()
-                })
-                .sum(),
+            Some((by_mean, _)) => {
+                self.w.outer_iter().map(|w| w.iter().zip(by_mean).map(|(w, u)| (w - u).powi(2)).sum::<f64>()).sum()
+            }
         };
         0.5 * self.objective.scale * square
     }
@@ -352,17 +319,12 @@ impl Tracker for GramTracker<'_> {
         objective.entries(rows, model.curvature, &self.threads, &|| true);
         let (stride, moments, w) = (model.stride, &self.moments, &self.w);
         let work = rows.len() * r * objective.data.stored() / objective.data.features();
-        (self.threads).for_chunks(
-            model.gradient,
-            GRADIENT_ROWS * stride,
-            work,
-            |piece, targets| {
-                let rows = &rows[piece * GRADIENT_ROWS..];
-                for (&row, target) in rows.iter().zip(targets.chunks_exact_mut(stride)) {
-                    objective.gradient_row(row, w, moments, &mut target[..r]);
-                }
-            },
-        );
+        (self.threads).for_chunks(model.gradient, GRADIENT_ROWS * stride, work, |piece, targets| {
+            let rows = &rows[piece * GRADIENT_ROWS..];
+            for (&row, target) in rows.iter().zip(targets.chunks_exact_mut(stride)) {
+                objective.gradient_row(row, w, moments, &mut target[..r]);
+            }
+        });
     }
 
     fn commit(&mut self, moved: Moved<'_>, threads: &Threads) {
@@ -378,13 +340,11 @@ impl Tracker for GramTracker<'_> {
     }
 
     fn gradient_row(&self, row: usize, target: &mut [f64]) {
-        self.objective
-            .gradient_row(row, &self.w, &self.moments, target);
+        self.objective.gradient_row(row, &self.w, &self.moments, target);
     }
 
     fn gradient(&self, threads: &Threads) -> Array2<f64> {
-        self.objective
-            .transposed_times(&self.w, &self.moments, threads, &|| true)
+        self.objective.transposed_times(&self.w, &self.moments, threads, &|| true)
     }
 
     fn refresh(&mut self, x: ArrayView2<'_, f64>, _threads: &Threads) {

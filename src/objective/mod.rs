@@ -34,8 +34,7 @@ use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
 pub(crate) use work::{
-    DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work,
-    sparse_product_work, step_work,
+    DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work, sparse_product_work, step_work,
 };
 
 /// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
@@ -69,18 +68,12 @@ pub(crate) fn check_size(name: &'static str, size: f64, (low, high): (f64, f64))
 }
 
 /// Checks means of data: finite, and within the upper bound of data.
-pub(crate) fn check_means<'a>(
-    name: &'static str,
-    values: impl IntoIterator<Item = &'a f64>,
-) -> Result<()> {
+pub(crate) fn check_means<'a>(name: &'static str, values: impl IntoIterator<Item = &'a f64>) -> Result<()> {
     check_size(name, largest(values), (0.0, DATA.1))
 }
 
 /// Returns the largest magnitude of data, if it is finite and zero or within [`DATA`].
-pub fn check_data<'a>(
-    name: &'static str,
-    values: impl IntoIterator<Item = &'a f64>,
-) -> Result<f64> {
+pub fn check_data<'a>(name: &'static str, values: impl IntoIterator<Item = &'a f64>) -> Result<f64> {
     let size = largest(values);
     check_size(name, size, DATA)?;
     Ok(size)
@@ -102,12 +95,7 @@ pub trait Objective: Send + Sync {
     }
 
     /// Returns f(x), and writes ∇f(x) to `gradient` (n×r).
-    fn value_and_gradient(
-        &self,
-        x: ArrayView2<'_, f64>,
-        gradient: ArrayViewMut2<'_, f64>,
-        threads: &Threads,
-    ) -> f64;
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>, gradient: ArrayViewMut2<'_, f64>, threads: &Threads) -> f64;
 
     /// f(x).
     fn value(&self, x: ArrayView2<'_, f64>, threads: &Threads) -> f64 {
@@ -183,12 +171,7 @@ pub trait QuadraticForm: Objective {
     fn order(&self) -> usize;
 
     /// Returns C X; None if `go_on` returns false. `go_on` is called every few hundredths of a second.
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>>;
+    fn apply_while(&self, x: ArrayView2<'_, f64>, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>>;
 
     /// Returns the diagonal of C.
     fn diagonal(&self) -> Vec<f64>;
@@ -318,12 +301,8 @@ pub trait QuadraticForm: Objective {
     /// false.
     fn spectrum(&self, go_on: GoOn<'_>) -> Option<(f64, f64)> {
         let serial = Threads::serial();
-        let steps = self
-            .quadratic()
-            .map_or(self.order(), spectrum::bounds_steps);
-        self.cache().bounds((self.order(), steps), |v| {
-            self.apply_while(v, &serial, go_on)
-        })
+        let steps = self.quadratic().map_or(self.order(), spectrum::bounds_steps);
+        self.cache().bounds((self.order(), steps), |v| self.apply_while(v, &serial, go_on))
     }
 
     /// Like [`spectrum`](Self::spectrum), without interruption.

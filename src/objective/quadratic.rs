@@ -2,9 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut1, CowArray, Ix2, s};
 
-use super::{
-    GoOn, LARGEST, QuadraticForm, SparseVector, Spectrum, check_coefficients, check_data, largest,
-};
+use super::{GoOn, LARGEST, QuadraticForm, SparseVector, Spectrum, check_coefficients, check_data, largest};
 use crate::error::{Error, Result};
 use crate::linalg::{add_product, multiple_of_identity};
 use crate::rows::Rows;
@@ -55,10 +53,7 @@ impl<'a> Quadratic<'a> {
             if let Some(linear) = &linear
                 && linear.ncols() != metric.nrows()
             {
-                return Err(Error::invalid(
-                    "D",
-                    format!("must have {} rows to match linear", linear.ncols()),
-                ));
+                return Err(Error::invalid("D", format!("must have {} rows to match linear", linear.ncols())));
             }
         }
         let size = |name, a: Option<ArrayView2<'_, f64>>, missing| match a {
@@ -131,10 +126,7 @@ impl<'a> Quadratic<'a> {
 
 fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
     if a.nrows() != a.ncols() || a.is_empty() {
-        return Err(Error::invalid(
-            name,
-            format!("must be square and not empty, got shape {:?}", a.dim()),
-        ));
+        return Err(Error::invalid(name, format!("must be square and not empty, got shape {:?}", a.dim())));
     }
     if a.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid(name, "must be finite"));
@@ -152,10 +144,7 @@ fn is_symmetric(a: ArrayView2<'_, f64>) -> bool {
     let piece = |at: usize| at..n.min(at + PIECE);
     (0..n).step_by(PIECE).all(|i| {
         (i..n).step_by(PIECE).all(|j| {
-            let (upper, lower) = (
-                a.slice(s![piece(i), piece(j)]),
-                a.slice(s![piece(j), piece(i)]),
-            );
+            let (upper, lower) = (a.slice(s![piece(i), piece(j)]), a.slice(s![piece(j), piece(i)]));
             upper == lower.t()
         })
     })
@@ -170,12 +159,7 @@ impl QuadraticForm for Quadratic<'_> {
         self.columns
     }
 
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
+    fn apply_while(&self, x: ArrayView2<'_, f64>, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
         if let Some(multiple) = self.multiple {
             return go_on().then(|| &x * multiple);
         }

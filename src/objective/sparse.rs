@@ -39,12 +39,7 @@ impl SparseColumns {
     /// If the arrays are inconsistent, the row indices of a column are not strictly increasing (no
     /// duplicates) and below `samples`, a size is not below `u32::MAX`, or
     /// [`DenseColumns::new`](super::DenseColumns::new) would reject the values.
-    pub fn new(
-        samples: usize,
-        starts: Vec<usize>,
-        indices: Vec<u32>,
-        values: Vec<f64>,
-    ) -> Result<Self> {
+    pub fn new(samples: usize, starts: Vec<usize>, indices: Vec<u32>, values: Vec<f64>) -> Result<Self> {
         let consistent = starts.len() >= 2
             && starts[0] == 0
             && starts.windows(2).all(|w| w[0] <= w[1])
@@ -59,10 +54,7 @@ impl SparseColumns {
         for (size, what) in [(samples, "rows"), (starts.len() - 1, "columns")] {
             if size == 0 || size >= u32::MAX as usize {
                 let most = u32::MAX - 1;
-                return Err(Error::invalid(
-                    "A",
-                    format!("must have between 1 and {most} {what}, got {size}"),
-                ));
+                return Err(Error::invalid("A", format!("must have between 1 and {most} {what}, got {size}")));
             }
         }
         for w in starts.windows(2) {
@@ -72,29 +64,19 @@ impl SparseColumns {
             {
                 return Err(Error::invalid(
                     "A",
-                    format!(
-                        "must have strictly increasing row indices below {samples} in every column"
-                    ),
+                    format!("must have strictly increasing row indices below {samples} in every column"),
                 ));
             }
         }
         check_data("A", &values)?;
-        Ok(Self {
-            samples,
-            starts,
-            indices,
-            values,
-            by_samples: OnceLock::new(),
-        })
+        Ok(Self { samples, starts, indices, values, by_samples: OnceLock::new() })
     }
 
     /// Returns the matrix by samples, built at the first call.
     fn by_samples(&self) -> &Compressed {
         self.by_samples.get_or_init(|| {
             let mut starts = vec![0; self.samples + 1];
-            self.indices
-                .iter()
-                .for_each(|&i| starts[i as usize + 1] += 1);
+            self.indices.iter().for_each(|&i| starts[i as usize + 1] += 1);
             for i in 0..self.samples {
                 starts[i + 1] += starts[i];
             }
@@ -108,11 +90,7 @@ impl SparseColumns {
                     next[i] += 1;
                 }
             }
-            Compressed {
-                starts,
-                indices,
-                values,
-            }
+            Compressed { starts, indices, values }
         })
     }
 
@@ -124,10 +102,7 @@ impl SparseColumns {
     #[inline(always)]
     fn column(&self, k: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
         let range = self.starts[k]..self.starts[k + 1];
-        self.indices[range.clone()]
-            .iter()
-            .map(|&i| i as usize)
-            .zip(self.values[range].iter().copied())
+        self.indices[range.clone()].iter().map(|&i| i as usize).zip(self.values[range].iter().copied())
     }
 
     /// Returns the entries (sample, place in `columns`, value) of some columns, by samples and then by places.
@@ -204,16 +179,14 @@ impl SparseColumns {
                         4 => self.gather::<4>(k, scale, w, part),
                         8 => self.gather::<8>(k, scale, w, part),
                         12 => self.gather::<12>(k, scale, w, part),
-                        _ => (self.column(k))
-                            .for_each(|(i, v)| add(part, scale * v, &w[i * r..][..r])),
+                        _ => (self.column(k)).for_each(|(i, v)| add(part, scale * v, &w[i * r..][..r])),
                     }
                     centred.visit(scale, mean.map_or(0.0, |mean| mean[k]), part);
                     match r {
                         4 => self.scatter::<4>(k, part, image),
                         8 => self.scatter::<8>(k, part, image),
                         12 => self.scatter::<12>(k, part, image),
-                        _ => (self.column(k))
-                            .for_each(|(i, v)| add(&mut image[i * r..][..r], v, part)),
+                        _ => (self.column(k)).for_each(|(i, v)| add(&mut image[i * r..][..r], v, part)),
                     }
                 }
             },
@@ -363,27 +336,19 @@ impl Data for SparseColumns {
         let mut others = self.column(l).peekable();
         let product = |(i, value): (usize, f64)| {
             while others.next_if(|other| other.0 < i).is_some() {}
-            others
-                .next_if(|other| other.0 == i)
-                .map_or(0.0, |other| value * other.1)
+            others.next_if(|other| other.0 == i).map_or(0.0, |other| value * other.1)
         };
         self.column(k).map(product).sum()
     }
 
     fn gram_column_work(&self) -> f64 {
         let starts = &self.by_samples().starts;
-        let squares: f64 = starts
-            .windows(2)
-            .map(|w| ((w[1] - w[0]) as f64).powi(2))
-            .sum();
+        let squares: f64 = starts.windows(2).map(|w| ((w[1] - w[0]) as f64).powi(2)).sum();
         squares / self.columns() as f64
     }
 
     fn stored_in(&self, columns: &[usize]) -> usize {
-        columns
-            .iter()
-            .map(|&k| self.starts[k + 1] - self.starts[k])
-            .sum()
+        columns.iter().map(|&k| self.starts[k + 1] - self.starts[k]).sum()
     }
 
     fn select(&self, columns: &[usize]) -> Arc<dyn Data> {
@@ -394,23 +359,11 @@ impl Data for SparseColumns {
             values.extend_from_slice(&self.values[range]);
             starts.push(values.len());
         }
-        Arc::new(Self {
-            samples: self.samples,
-            starts,
-            indices,
-            values,
-            by_samples: OnceLock::new(),
-        })
+        Arc::new(Self { samples: self.samples, starts, indices, values, by_samples: OnceLock::new() })
     }
 
     /// Sums over the samples; the work of a sample is the square of its nonzeros in `columns`.
-    fn add_inner(
-        &self,
-        columns: &[usize],
-        target: &mut [f64],
-        _threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> bool {
+    fn add_inner(&self, columns: &[usize], target: &mut [f64], _threads: &Threads, go_on: GoOn<'_>) -> bool {
         let count = columns.len();
         let entries = self.entries_by_sample(columns);
         for (done, sample) in entries.chunk_by(|a, b| a.0 == b.0).enumerate() {

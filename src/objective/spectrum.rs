@@ -52,16 +52,8 @@ impl Default for Spectrum {
 impl Spectrum {
     /// Creates the cache for `scale` times a positive semidefinite matrix.
     pub(super) fn semidefinite(scale: f64) -> Self {
-        let range = if scale < 0.0 {
-            (f64::NEG_INFINITY, 0.0)
-        } else {
-            (0.0, f64::INFINITY)
-        };
-        Self {
-            exact: 0,
-            range,
-            ..Self::default()
-        }
+        let range = if scale < 0.0 { (f64::NEG_INFINITY, 0.0) } else { (0.0, f64::INFINITY) };
+        Self { exact: 0, range, ..Self::default() }
     }
 
     /// Returns bounds on the smallest and largest eigenvalue of an n×n matrix, by `steps` Lanczos steps
@@ -99,11 +91,7 @@ impl Spectrum {
 }
 
 /// Returns bounds (lower ≤ 0, upper ≥ 0) on the spectrum of D ⊗ C from those of C.
-pub(crate) fn metric_bounds(
-    low: f64,
-    high: f64,
-    metric: Option<ArrayView2<'_, f64>>,
-) -> (f64, f64) {
+pub(crate) fn metric_bounds(low: f64, high: f64, metric: Option<ArrayView2<'_, f64>>) -> (f64, f64) {
     let (d_low, d_high) = match metric {
         None => (1.0, 1.0),
         Some(metric) => {
@@ -112,20 +100,13 @@ pub(crate) fn metric_bounds(
         }
     };
     let products = [low * d_low, low * d_high, high * d_low, high * d_high];
-    (
-        products.iter().fold(0.0f64, |m, &v| m.min(v)),
-        products.iter().fold(0.0f64, |m, &v| m.max(v)),
-    )
+    (products.iter().fold(0.0f64, |m, &v| m.min(v)), products.iter().fold(0.0f64, |m, &v| m.max(v)))
 }
 
 /// Returns bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with full
 /// reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual (Zhou and Li,
 /// Linear Algebra Appl. 435, 2011). Exact if `steps` reaches n.
-pub(crate) fn lanczos_bounds(
-    n: usize,
-    steps: usize,
-    apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>,
-) -> (f64, f64) {
+pub(crate) fn lanczos_bounds(n: usize, steps: usize, apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>) -> (f64, f64) {
     lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
 }
 

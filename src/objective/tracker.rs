@@ -94,8 +94,7 @@ impl<'a> Moved<'a> {
 
     /// Returns ΔX of the rows that moved, in their order.
     pub fn delta(&self) -> ArrayView2<'a, f64> {
-        ArrayView2::from_shape((self.len(), self.columns), self.delta)
-            .expect("r entries for every row that moved")
+        ArrayView2::from_shape((self.len(), self.columns), self.delta).expect("r entries for every row that moved")
     }
 }
 
@@ -185,16 +184,10 @@ impl<Q: QuadraticForm + ?Sized> Tracker for ImageTracker<'_, Q> {
         let y = self.y.row(row);
         match &self.metric {
             None => target.iter_mut().zip(y).for_each(|(t, &y)| *t = y),
-            Some(metric) => target
-                .iter_mut()
-                .zip(metric.outer_iter())
-                .for_each(|(t, d)| *t = d.dot(&y)),
+            Some(metric) => target.iter_mut().zip(metric.outer_iter()).for_each(|(t, d)| *t = d.dot(&y)),
         }
         if let Some(linear) = &self.linear {
-            target
-                .iter_mut()
-                .zip(linear.row(row))
-                .for_each(|(t, &l)| *t += l);
+            target.iter_mut().zip(linear.row(row)).for_each(|(t, &l)| *t += l);
         }
     }
 

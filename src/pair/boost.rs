@@ -22,10 +22,7 @@ const SMALL_BOOST: f64 = 2.0;
 
 impl Boost {
     /// The identity.
-    pub const IDENTITY: Self = Self {
-        u: 1.0,
-        signs: [1.0, 1.0],
-    };
+    pub const IDENTITY: Self = Self { u: 1.0, signs: [1.0, 1.0] };
 
     /// Returns the rapidity μ.
     pub fn rapidity(self) -> f64 {
@@ -135,10 +132,7 @@ impl LightModel {
     /// Returns ψ on the component of `signs`, up to one constant common to all four.
     #[inline(always)]
     pub fn branch(&self, signs: [f64; 2]) -> Branch {
-        let mut branch = Branch {
-            signs,
-            ..Branch::default()
-        };
+        let mut branch = Branch { signs, ..Branch::default() };
         let mixed = signs[0] * signs[1];
         let m_size = self.m.d0.abs() + self.m.d1.abs() + 2.0 * self.m.o.abs();
         let mut a = [0.0; 2];
@@ -147,10 +141,7 @@ impl LightModel {
             let orientation = if k == 0 { 1.0 } else { -1.0 };
             let w = [signs[0], orientation * signs[1]];
             // w±ᵀ M: then products with S k±.
-            let wm = [
-                w[0] * self.m.d0 + w[1] * self.m.o,
-                w[0] * self.m.o + w[1] * self.m.d1,
-            ];
+            let wm = [w[0] * self.m.d0 + w[1] * self.m.o, w[0] * self.m.o + w[1] * self.m.d1];
             let (g0, g1) = (w[0] * self.gz[0][k], w[1] * self.gz[1][k]);
             let (c0, c1) = (wm[0] * self.t[0][k], wm[1] * self.t[1][k]);
             a[k] = 0.5 * ((g0 + g1) - (c0 + c1));
@@ -163,8 +154,7 @@ impl LightModel {
             branch.tails[k] = Tail {
                 quadratic: p[k],
                 linear: a[k],
-                linear_size: 0.5
-                    * (g0.abs() + g1.abs() + m_size * (self.t[0][k].abs() + self.t[1][k].abs())),
+                linear_size: 0.5 * (g0.abs() + g1.abs() + m_size * (self.t[0][k].abs() + self.t[1][k].abs())),
             };
         }
         let trace = 0.5 * self.proximal * (signs[0] + signs[1]);
@@ -182,11 +172,7 @@ impl LightModel {
     #[inline(always)]
     pub fn scalar(&self, s: Sym2, shift: f64) -> Self {
         let c = shift;
-        let m = Sym2 {
-            d0: self.m.d0 - c,
-            d1: self.m.d1 + c,
-            o: self.m.o,
-        };
+        let m = Sym2 { d0: self.m.d0 - c, d1: self.m.d1 + c, o: self.m.o };
         let ([first, second], [upper, lower]) = (self.gz, self.t);
         Self {
             gz: [
@@ -205,22 +191,13 @@ impl LightModel {
     /// the sum of the magnitudes of its terms. Accurate for large rapidities.
     #[inline(always)]
     pub fn change(&self, boost: Boost) -> (f64, f64) {
-        let free = Self {
-            proximal: 0.0,
-            ..*self
-        };
+        let free = Self { proximal: 0.0, ..*self };
         let base = free.branch([1.0, 1.0]).f;
         if boost.signs == [1.0, 1.0] {
-            return (
-                base.change(boost.u),
-                base.magnitude(boost.u) + base.magnitude(1.0),
-            );
+            return (base.change(boost.u), base.magnitude(boost.u) + base.magnitude(1.0));
         }
         let f = free.branch(boost.signs).f;
-        (
-            f.value(boost.u) - base.value(1.0),
-            f.magnitude(boost.u) + base.magnitude(1.0),
-        )
+        (f.value(boost.u) - base.value(1.0), f.magnitude(boost.u) + base.magnitude(1.0))
     }
 }
 
@@ -266,11 +243,7 @@ impl<'a> HyperbolaPair<'a> {
     #[inline(always)]
     pub fn relative(&self, branch: usize, u: f64) -> f64 {
         let f = &self.branches[branch].f;
-        if branch == 0 {
-            f.change(u)
-        } else {
-            f.value(u) - self.branches[0].f.value(1.0)
-        }
+        if branch == 0 { f.change(u) } else { f.value(u) - self.branches[0].f.value(1.0) }
     }
 
     /// Returns the direction u → ∞ (`true`) or u → 0 of a component along which ψ plus a penalty of the given
@@ -320,19 +293,11 @@ pub struct BestBoost {
 
 impl BestBoost {
     /// The identity.
-    pub const IDENTITY: Self = Self {
-        value: 0.0,
-        boost: Boost::IDENTITY,
-        breakpoint: None,
-        unbounded: None,
-    };
+    pub const IDENTITY: Self = Self { value: 0.0, boost: Boost::IDENTITY, breakpoint: None, unbounded: None };
 
     /// Returns the result for an unbounded problem.
     pub fn unbounded(signs: [f64; 2], upwards: bool) -> Self {
-        Self {
-            unbounded: Some((signs, upwards)),
-            ..Self::IDENTITY
-        }
+        Self { unbounded: Some((signs, upwards)), ..Self::IDENTITY }
     }
 
     /// Takes the candidate if it is strictly better.

@@ -89,8 +89,7 @@ impl<'a> Slots<'a> {
     #[inline(always)]
     pub(crate) fn vectors<S: Simd>(self) -> [&'a mut [S::f64s]; 8] {
         let [p, q, k] = self.bend;
-        [self.key, self.c, self.s, self.jump_c, self.jump_s, p, q, k]
-            .map(|array| S::as_mut_simd_f64s(array).0)
+        [self.key, self.c, self.s, self.jump_c, self.jump_s, p, q, k].map(|array| S::as_mut_simd_f64s(array).0)
     }
 }
 
@@ -171,11 +170,7 @@ impl Breakpoints {
     /// Makes the breakpoints between two directions, the gap, inert. The sum of their jumps is the jump at the end of
     /// the gap.
     #[inline(always)]
-    pub(crate) fn narrow<S: Simd, const BENT: bool>(
-        &mut self,
-        simd: S,
-        [from, to]: [(f64, f64); 2],
-    ) {
+    pub(crate) fn narrow<S: Simd, const BENT: bool>(&mut self, simd: S, [from, to]: [(f64, f64); 2]) {
         let key = |(c, s): (f64, f64)| {
             let part = s / (c.abs() + s);
             if c >= 0.0 { part } else { 2.0 - part }
@@ -192,10 +187,7 @@ impl Breakpoints {
         let mut sums = [zero; 5];
         let terms = if BENT { 5 } else { 2 };
         for (m, key) in keys.iter_mut().enumerate() {
-            let gap = simd.and_m64s(
-                simd.less_than_f64s(above, *key),
-                simd.less_than_f64s(*key, below),
-            );
+            let gap = simd.and_m64s(simd.less_than_f64s(above, *key), simd.less_than_f64s(*key, below));
             for (sum, jumps) in sums.iter_mut().zip(&jumps).take(terms) {
                 *sum = simd.add_f64s(*sum, simd.select_f64s(gap, jumps[m], zero));
             }
@@ -206,10 +198,9 @@ impl Breakpoints {
             *total = simd.reduce_sum_f64s(sum);
         }
         self.ends = 2;
-        for (slot, key, direction, [a, b, p, q, k]) in [
-            (self.slots, low, from, [0.0; 5]),
-            (self.slots + 1, high, to, total),
-        ] {
+        for (slot, key, direction, [a, b, p, q, k]) in
+            [(self.slots, low, from, [0.0; 5]), (self.slots + 1, high, to, total)]
+        {
             self.set(slot, key, direction, (a, b));
             for (array, jump) in self.bend.iter_mut().zip([p, q, k]) {
                 array[slot] = jump;
@@ -256,12 +247,7 @@ impl Breakpoints {
     /// Sorts the breakpoints and sums their jumps: point 0 is θ = 0, where the arc `start` begins,
     /// then come the breakpoints, then `end`, the end of the period.
     #[inline(always)]
-    pub(crate) fn lay_arcs<S: Simd, const BENT: bool>(
-        &mut self,
-        simd: S,
-        start: Arc,
-        end: (f64, f64),
-    ) {
+    pub(crate) fn lay_arcs<S: Simd, const BENT: bool>(&mut self, simd: S, start: Arc, end: (f64, f64)) {
         self.sort(simd);
         let live = self.live;
         let [c, s, jump_c, jump_s] = &self.slot;
@@ -269,11 +255,7 @@ impl Breakpoints {
         let total = (live + 2).div_ceil(LANES) * LANES + LANES;
         let (mut a, mut b) = (start.a, start.b);
         (pc[0], ps[0], pa[0], pb[0]) = (1.0, 0.0, a, b);
-        let points = pc[1..]
-            .iter_mut()
-            .zip(&mut ps[1..])
-            .zip(&mut pa[1..])
-            .zip(&mut pb[1..]);
+        let points = pc[1..].iter_mut().zip(&mut ps[1..]).zip(&mut pa[1..]).zip(&mut pb[1..]);
         let order = &self.order[..live];
         let [jump_p, jump_q, jump_k] = &self.bend;
         let [pp, pq, pk] = &mut self.bent;
@@ -382,11 +364,7 @@ impl Breakpoints {
         let most = live.min(live + 1 + near - used);
         let drops = &mut self.bent[0][..self.slots];
         for (at, &key) in drops.iter_mut().zip(&self.key) {
-            *at = if key < Self::INERT {
-                f64::from(most) * drop
-            } else {
-                f64::NEG_INFINITY
-            };
+            *at = if key < Self::INERT { f64::from(most) * drop } else { f64::NEG_INFINITY };
         }
         let [c, s, a, b] = &self.slot;
         let [rotation, reflection, bound] = &mut self.work;
@@ -429,9 +407,7 @@ impl Breakpoints {
 
     /// Returns the slots with a drop within `tolerance` of point `m`, after [`lay_drops`](Self::lay_drops).
     pub(crate) fn dropping_at(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
-        let at = self
-            .is_breakpoint(m)
-            .then(|| self.key[self.order[m - 1] as usize]);
+        let at = self.is_breakpoint(m).then(|| self.key[self.order[m - 1] as usize]);
         let near = move |key: f64| match at {
             Some(at) => (key - at).abs() <= tolerance,
             None => key <= tolerance || key >= 2.0 - tolerance,
@@ -479,9 +455,7 @@ impl Breakpoints {
     pub(crate) fn group(&self, m: usize, tolerance: f64) -> usize {
         let live = &self.order[m - 1..self.live];
         let key = self.key[live[0] as usize];
-        live.iter()
-            .take_while(|&&k| self.key[k as usize] - key <= tolerance)
-            .count()
+        live.iter().take_while(|&&k| self.key[k as usize] - key <= tolerance).count()
     }
 
     /// Returns whether point `m` is a breakpoint and not an end of the period or of the gap.
@@ -502,8 +476,7 @@ mod tests {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            self.0
-                .lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
+            self.0.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
         }
     }
 

@@ -93,12 +93,7 @@ impl Trig {
             _ => (-self.b, self.a),
         };
         let sign = if quarter & 1 == 0 { 1.0 } else { -1.0 };
-        Self {
-            a,
-            b,
-            p: sign * self.p,
-            q: sign * self.q,
-        }
+        Self { a, b, p: sign * self.p, q: sign * self.q }
     }
 
     /// Returns a global minimum as (cosθ, sinθ).
@@ -115,28 +110,15 @@ impl Trig {
 
     #[inline(always)]
     fn solve(&self, all: bool) -> Minima {
-        let scale = self
-            .a
-            .abs()
-            .max(self.b.abs())
-            .max(self.p.abs())
-            .max(self.q.abs());
+        let scale = self.a.abs().max(self.b.abs()).max(self.p.abs()).max(self.q.abs());
         if scale == 0.0 || !scale.is_finite() {
-            return Minima {
-                points: [(1.0, 0.0); 2],
-                len: 1,
-            };
+            return Minima { points: [(1.0, 0.0); 2], len: 1 };
         }
         let inv = 1.0 / scale;
         if !inv.is_finite() {
             // Subnormal scale: bring the coefficients up first.
             let up = 2f64.powi(600);
-            let raised = Self {
-                a: self.a * up,
-                b: self.b * up,
-                p: self.p * up,
-                q: self.q * up,
-            };
+            let raised = Self { a: self.a * up, b: self.b * up, p: self.p * up, q: self.q * up };
             return raised.solve_scaled(all, 1.0 / (scale * up));
         }
         self.solve_scaled(all, inv)
@@ -150,15 +132,8 @@ impl Trig {
         let rho = (p * p + q * q).sqrt();
         if rho < 1e-150 {
             let length = (a * a + b * b).sqrt();
-            let point = if length == 0.0 {
-                (1.0, 0.0)
-            } else {
-                (-a / length, -b / length)
-            };
-            return Minima {
-                points: [point; 2],
-                len: 1,
-            };
+            let point = if length == 0.0 { (1.0, 0.0) } else { (-a / length, -b / length) };
+            return Minima { points: [point; 2], len: 1 };
         }
         // Eigenvector (cf, sf) of +ρ, by the half-angle formula that does not cancel.
         let cos2 = p / rho;
@@ -182,16 +157,10 @@ impl Trig {
             // Hard case: v₋ is free in sign; two equal minima unless v₊ fills the circle.
             let v_plus = -plus / (2.0 * rho2);
             if v_plus.abs() >= 1.0 {
-                return Minima {
-                    points: [back(-plus.signum(), 0.0); 2],
-                    len: 1,
-                };
+                return Minima { points: [back(-plus.signum(), 0.0); 2], len: 1 };
             }
             let v_minus = (1.0 - v_plus * v_plus).sqrt();
-            return Minima {
-                points: [back(v_plus, -v_minus), back(v_plus, v_minus)],
-                len: if all { 2 } else { 1 },
-            };
+            return Minima { points: [back(v_plus, -v_minus), back(v_plus, v_minus)], len: if all { 2 } else { 1 } };
         }
         // Largest root: Newton on 1/|v| − 1 from the left of the root, where it is monotone.
         let mut t = gm.max(gp - rho2);
@@ -211,10 +180,7 @@ impl Trig {
         let signed = |v: f64, g: f64| if g > 0.0 { -v } else { v };
         let global = back(signed(v_plus, plus), signed(v_minus, minus));
         if !all || gm >= rho2 {
-            return Minima {
-                points: [global; 2],
-                len: 1,
-            };
+            return Minima { points: [global; 2], len: 1 };
         }
         // Second root: τ = −t in (0, 2ρ); φ(τ) = (gm/τ)² + (gp/(2ρ − τ))² − 1 is convex and
         // nonnegative at τ = gm, so Newton from there climbs to the root if there is one.
@@ -224,10 +190,7 @@ impl Trig {
             let phi = u * u + w * w - 1.0;
             let slope = 2.0 * (w * w / (rho2 - tau) - u * u / tau);
             if slope >= 0.0 {
-                return Minima {
-                    points: [global; 2],
-                    len: 1,
-                };
+                return Minima { points: [global; 2], len: 1 };
             }
             let step = -phi / slope;
             if !(step > NEWTON_STOP * tau) {
@@ -235,17 +198,11 @@ impl Trig {
             }
             tau += step;
             if tau >= rho2 {
-                return Minima {
-                    points: [global; 2],
-                    len: 1,
-                };
+                return Minima { points: [global; 2], len: 1 };
             }
         }
         let local = back(signed(gp / (rho2 - tau), plus), -signed(gm / tau, minus));
-        Minima {
-            points: [global, local],
-            len: 2,
-        }
+        Minima { points: [global, local], len: 2 }
     }
 }
 
@@ -272,10 +229,7 @@ mod tests {
         let scale = f.magnitude();
         let (c, s) = minima.points()[0];
         assert!((c.hypot(s) - 1.0).abs() < 1e-15);
-        assert!(
-            f.value(c, s) <= grid_minimum(f, 2000) + 1e-14 * scale,
-            "{f:?}"
-        );
+        assert!(f.value(c, s) <= grid_minimum(f, 2000) + 1e-14 * scale, "{f:?}");
         assert!(f.lower_bound() <= f.value(c, s) + 1e-14 * scale);
         for &(c, s) in minima.points() {
             // At a nearly double root the slope is small but the angle is not sharp.
@@ -292,9 +246,10 @@ mod tests {
             let (v, t) = at(i);
             let (left, right) = (at(i + n - 1).0, at(i + 1).0);
             if v < left - 1e-9 * scale && v < right - 1e-9 * scale {
-                let near = minima.points().iter().any(|&(c, s)| {
-                    (t.cos() - c).hypot(t.sin() - s) < 3.0 * std::f64::consts::TAU / n as f64
-                });
+                let near = minima
+                    .points()
+                    .iter()
+                    .any(|&(c, s)| (t.cos() - c).hypot(t.sin() - s) < 3.0 * std::f64::consts::TAU / n as f64);
                 assert!(near, "{f:?} misses the local minimum near {t}: {minima:?}");
             }
         }

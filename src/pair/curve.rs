@@ -58,12 +58,7 @@ impl Crossings {
             let (above, crossings) = C::crossings(path, level);
             moving.above += usize::from(above);
             for (at, step) in crossings.into_iter().flatten() {
-                self.points.push(Crossing {
-                    at,
-                    entry: self.entries.len(),
-                    level,
-                    step,
-                });
+                self.points.push(Crossing { at, entry: self.entries.len(), level, step });
             }
         }
         self.entries.push(moving);
@@ -119,11 +114,7 @@ pub(crate) const ON_CIRCLE: (f64, f64) = (-2.0 * SAME_ANGLE, TAU - 2.0 * SAME_AN
 /// Returns the angle in [`ON_CIRCLE`].
 fn wrapped(angle: f64) -> f64 {
     let angle = angle.rem_euclid(TAU);
-    if angle >= ON_CIRCLE.1 {
-        angle - TAU
-    } else {
-        angle
-    }
+    if angle >= ON_CIRCLE.1 { angle - TAU } else { angle }
 }
 
 impl Curve for OnCircle {
@@ -178,9 +169,7 @@ impl Curve for OnCircle {
     fn lower_bound(&self, from: f64, to: f64) -> f64 {
         let Trig { a, b, p, q } = self.f;
         let bend = (a * a + b * b).sqrt() + 4.0 * (p * p + q * q).sqrt();
-        let ends = self
-            .value(Self::point(from))
-            .min(self.value(Self::point(to)));
+        let ends = self.value(Self::point(from)).min(self.value(Self::point(to)));
         let near = ends - 0.125 * bend * (to - from) * (to - from);
         near.max(self.f.lower_bound() + self.constant)
     }
@@ -290,10 +279,7 @@ mod tests {
 
     /// Checks, along the curve, that entries lie above a level by their crossings exactly if by their values.
     fn follows<C: Curve>(points: &[f64], entry: impl Fn(f64, f64, f64) -> f64) {
-        for (alpha, beta) in COEFFICIENTS
-            .iter()
-            .flat_map(|&a| COEFFICIENTS.map(|b| (a, b)))
-        {
+        for (alpha, beta) in COEFFICIENTS.iter().flat_map(|&a| COEFFICIENTS.map(|b| (a, b))) {
             for level in LEVELS {
                 let (start, crossings) = C::crossings(C::path(alpha, beta), level);
                 let met: Vec<_> = crossings.into_iter().flatten().collect();
@@ -317,9 +303,7 @@ mod tests {
     fn crossings_on_the_circle() {
         let (from, to) = ON_CIRCLE;
         assert!(from < 0.0 && from > -1e-12 && to - from == TAU);
-        let points: Vec<f64> = (0..500)
-            .map(|k| from + (to - from) * f64::from(k) / 500.0)
-            .collect();
+        let points: Vec<f64> = (0..500).map(|k| from + (to - from) * f64::from(k) / 500.0).collect();
         follows::<OnCircle>(&points, |alpha, beta, t| alpha * t.cos() + beta * t.sin());
         for level in [1.3, -1.3f64] {
             let crossings = |factor: f64| OnCircle::crossings((1.3, 0.5), level * factor);
@@ -344,24 +328,9 @@ mod tests {
     #[test]
     fn quadratics_of_an_entry_are_added() {
         let piece = [0.3, -1.1, 0.7];
-        let (mut circle, mut hyperbola) = (
-            OnCircle {
-                f: Trig::default(),
-                constant: 0.0,
-            },
-            OnHyperbola {
-                f: Hyp::default(),
-                constant: 0.0,
-            },
-        );
-        let entry = Moving {
-            alpha: 0.8,
-            beta: -1.7,
-            row: 0,
-            column: 0,
-            second: false,
-            above: 0,
-        };
+        let (mut circle, mut hyperbola) =
+            (OnCircle { f: Trig::default(), constant: 0.0 }, OnHyperbola { f: Hyp::default(), constant: 0.0 });
+        let entry = Moving { alpha: 0.8, beta: -1.7, row: 0, column: 0, second: false, above: 0 };
         circle.add(1.0, piece, &entry);
         hyperbola.add(1.0, piece, &entry);
         let [a, b, c] = piece;

@@ -94,10 +94,7 @@ impl Hyp {
     #[inline(always)]
     pub fn magnitude(&self, u: f64) -> f64 {
         let v = 1.0 / u;
-        (self.a_plus * u).abs()
-            + (self.a_minus * v).abs()
-            + (self.p_plus * u * u).abs()
-            + (self.p_minus * v * v).abs()
+        (self.a_plus * u).abs() + (self.a_minus * v).abs() + (self.p_plus * u * u).abs() + (self.p_minus * v * v).abs()
     }
 
     /// dψ/dμ.
@@ -123,13 +120,9 @@ impl Hyp {
                 f64::NEG_INFINITY
             }
         };
-        let (up, down) = (
-            half(self.a_plus, self.p_plus),
-            half(self.a_minus, self.p_minus),
-        );
+        let (up, down) = (half(self.a_plus, self.p_plus), half(self.a_minus, self.p_minus));
         if up == 0.0 && down == 0.0 {
-            return 2.0
-                * ((self.a_plus * self.a_minus).sqrt() + (self.p_plus * self.p_minus).sqrt());
+            return 2.0 * ((self.a_plus * self.a_minus).sqrt() + (self.p_plus * self.p_minus).sqrt());
         }
         up + down
     }
@@ -143,16 +136,8 @@ impl Hyp {
     /// Returns all local minima with lo < u < hi.
     #[inline(always)]
     pub fn minima(&self, lo: f64, hi: f64) -> BoostMinima {
-        let mut out = BoostMinima {
-            points: [1.0; 2],
-            len: 0,
-        };
-        let scale = self
-            .a_plus
-            .abs()
-            .max(self.a_minus.abs())
-            .max(self.p_plus.abs())
-            .max(self.p_minus.abs());
+        let mut out = BoostMinima { points: [1.0; 2], len: 0 };
+        let scale = self.a_plus.abs().max(self.a_minus.abs()).max(self.p_plus.abs()).max(self.p_minus.abs());
         // Two steps: a subnormal scale does not overflow. Without a scale no comparison holds.
         let half = 1.0 / scale.sqrt();
         let f = Self {
@@ -228,17 +213,8 @@ impl Hyp {
 /// from u = 1 outwards. Then Newton's method runs on `newton` = (value, derivative), with geometric bisection
 /// if a step leaves the bracket or exceeds half of the previous one.
 #[inline(always)]
-fn root(
-    sign: impl Fn(f64) -> f64,
-    newton: impl Fn(f64) -> (f64, f64),
-    mut lo: f64,
-    mut hi: f64,
-) -> f64 {
-    let mut u = if lo < 1.0 && hi > 1.0 {
-        1.0
-    } else {
-        (lo * hi).sqrt()
-    };
+fn root(sign: impl Fn(f64) -> f64, newton: impl Fn(f64) -> (f64, f64), mut lo: f64, mut hi: f64) -> f64 {
+    let mut u = if lo < 1.0 && hi > 1.0 { 1.0 } else { (lo * hi).sqrt() };
     // The nearest sign change, by doubling steps.
     let mut factor = 2.0;
     let below = sign(u);
@@ -275,11 +251,7 @@ fn root(
             factor *= factor;
         }
     }
-    u = if lo.max(0.5) < hi.min(2.0) && lo <= 1.0 && hi >= 1.0 {
-        1.0
-    } else {
-        u
-    };
+    u = if lo.max(0.5) < hi.min(2.0) && lo <= 1.0 && hi >= 1.0 { 1.0 } else { u };
     if !(u > lo && u < hi) {
         u = (lo * hi).sqrt();
     }
@@ -316,14 +288,8 @@ mod tests {
         let numbers = [-3.0, -0.5, 0.0, 0.25, 2.0];
         let points: Vec<f64> = (-160..=160).map(|k| (f64::from(k) / 40.0).exp()).collect();
         for index in 0..numbers.len().pow(4) {
-            let [a_plus, a_minus, p_plus, p_minus] =
-                [1, 5, 25, 125].map(|k| numbers[index / k % 5]);
-            let f = Hyp {
-                a_plus,
-                a_minus,
-                p_plus,
-                p_minus,
-            };
+            let [a_plus, a_minus, p_plus, p_minus] = [1, 5, 25, 125].map(|k| numbers[index / k % 5]);
+            let f = Hyp { a_plus, a_minus, p_plus, p_minus };
             let bound = f.lower_bound();
             let mut least = f64::INFINITY;
             for &u in &points {
@@ -341,11 +307,7 @@ mod tests {
             }
             // Bounds are finite if quadratic terms dominate negative linear ones, and sharp for even ψ.
             let held = |a: f64, p: f64| p > 0.0 || (p == 0.0 && a >= 0.0);
-            assert_eq!(
-                bound.is_finite(),
-                held(a_plus, p_plus) && held(a_minus, p_minus),
-                "{f:?}"
-            );
+            assert_eq!(bound.is_finite(), held(a_plus, p_plus) && held(a_minus, p_minus), "{f:?}");
             if a_plus == a_minus && p_plus == p_minus && a_plus >= 0.0 && p_plus >= 0.0 {
                 assert!((bound - least).abs() <= 1e-12 * least);
             }

@@ -17,9 +17,7 @@ mod circle;
 mod curve;
 mod hyperbola;
 
-pub use boost::{
-    BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS,
-};
+pub use boost::{BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS};
 pub(crate) use breakpoints::{Arc, Arcs, Breakpoints, LANES};
 pub use circle::Trig;
 pub use curve::Piece;
@@ -49,11 +47,7 @@ pub struct Sym2 {
 impl Sym2 {
     /// Returns a multiple of the identity.
     pub fn scalar(value: f64) -> Self {
-        Self {
-            d0: value,
-            d1: value,
-            o: 0.0,
-        }
+        Self { d0: value, d1: value, o: 0.0 }
     }
 
     /// Spectral norm.
@@ -84,16 +78,9 @@ impl PairModel {
     #[inline(always)]
     pub fn scalar(&self, shift: f64) -> Self {
         let (s, c, [first, second]) = (self.s, shift, self.gz);
-        let m = Sym2 {
-            d0: self.m.d0 - c,
-            d1: self.m.d1 - c,
-            o: self.m.o,
-        };
+        let m = Sym2 { d0: self.m.d0 - c, d1: self.m.d1 - c, o: self.m.o };
         Self {
-            gz: [
-                [first[0] - c * s.d0, first[1] - c * s.o],
-                [second[0] - c * s.o, second[1] - c * s.d1],
-            ],
+            gz: [[first[0] - c * s.d0, first[1] - c * s.o], [second[0] - c * s.o, second[1] - c * s.d1]],
             m: Sym2::scalar(s.spectral_norm() * m.spectral_norm()),
             s: Sym2::scalar(1.0),
             proximal: self.proximal,
@@ -105,14 +92,8 @@ impl PairModel {
     fn linear(&self) -> [[f64; 2]; 2] {
         let (m, s) = (self.m, self.s);
         [
-            [
-                self.gz[0][0] - (m.d0 * s.d0 + m.o * s.o),
-                self.gz[0][1] - (m.d0 * s.o + m.o * s.d1),
-            ],
-            [
-                self.gz[1][0] - (m.o * s.d0 + m.d1 * s.o),
-                self.gz[1][1] - (m.o * s.o + m.d1 * s.d1),
-            ],
+            [self.gz[0][0] - (m.d0 * s.d0 + m.o * s.o), self.gz[0][1] - (m.d0 * s.o + m.o * s.d1)],
+            [self.gz[1][0] - (m.o * s.d0 + m.d1 * s.o), self.gz[1][1] - (m.o * s.o + m.d1 * s.d1)],
         ]
     }
 
@@ -131,12 +112,7 @@ impl PairModel {
                 p: m * u + w * v,
                 q: m * v - w * u,
             },
-            Trig {
-                a: l[0][0] - l[1][1],
-                b: l[0][1] + l[1][0],
-                p: m * u - w * v,
-                q: m * v + w * u,
-            },
+            Trig { a: l[0][0] - l[1][1], b: l[0][1] + l[1][0], p: m * u - w * v, q: m * v + w * u },
         )
     }
 
@@ -144,34 +120,19 @@ impl PairModel {
     /// and the sum of the magnitudes of its terms.
     #[inline(always)]
     pub fn change(&self, e: [[f64; 2]; 2]) -> (f64, f64) {
-        let t = [
-            e[0][0] * self.gz[0][0],
-            e[0][1] * self.gz[0][1],
-            e[1][0] * self.gz[1][0],
-            e[1][1] * self.gz[1][1],
-        ];
+        let t = [e[0][0] * self.gz[0][0], e[0][1] * self.gz[0][1], e[1][0] * self.gz[1][0], e[1][1] * self.gz[1][1]];
         // E S Eᵀ, then its inner product with M.
         let s = self.s;
         let es = [
-            [
-                e[0][0] * s.d0 + e[0][1] * s.o,
-                e[0][0] * s.o + e[0][1] * s.d1,
-            ],
-            [
-                e[1][0] * s.d0 + e[1][1] * s.o,
-                e[1][0] * s.o + e[1][1] * s.d1,
-            ],
+            [e[0][0] * s.d0 + e[0][1] * s.o, e[0][0] * s.o + e[0][1] * s.d1],
+            [e[1][0] * s.d0 + e[1][1] * s.o, e[1][0] * s.o + e[1][1] * s.d1],
         ];
         let k00 = es[0][0] * e[0][0] + es[0][1] * e[0][1];
         let k01 = es[0][0] * e[1][0] + es[0][1] * e[1][1];
         let k11 = es[1][0] * e[1][0] + es[1][1] * e[1][1];
         let quadratic = 0.5 * (self.m.d0 * k00 + self.m.d1 * k11) + self.m.o * k01;
-        let size = 0.5 * (self.m.d0.abs() * k00.abs() + self.m.d1.abs() * k11.abs())
-            + self.m.o.abs() * k01.abs();
-        (
-            (t[0] + t[3]) + (t[1] + t[2]) + quadratic,
-            t[0].abs() + t[1].abs() + t[2].abs() + t[3].abs() + size,
-        )
+        let size = 0.5 * (self.m.d0.abs() * k00.abs() + self.m.d1.abs() * k11.abs()) + self.m.o.abs() * k01.abs();
+        ((t[0] + t[3]) + (t[1] + t[2]) + quadratic, t[0].abs() + t[1].abs() + t[2].abs() + t[3].abs() + size)
     }
 }
 
@@ -188,11 +149,7 @@ pub struct Turn {
 
 impl Turn {
     /// The identity.
-    pub const IDENTITY: Self = Self {
-        c: 1.0,
-        s: 0.0,
-        reflect: false,
-    };
+    pub const IDENTITY: Self = Self { c: 1.0, s: 0.0, reflect: false };
 
     /// Returns the matrix V.
     #[inline(always)]
@@ -204,16 +161,8 @@ impl Turn {
     /// V − I, accurate for small angles.
     #[inline(always)]
     pub fn minus_identity(self) -> [[f64; 2]; 2] {
-        let c1 = if self.c > 0.0 {
-            -self.s * self.s / (1.0 + self.c)
-        } else {
-            self.c - 1.0
-        };
-        if self.reflect {
-            [[c1, self.s], [self.s, -self.c - 1.0]]
-        } else {
-            [[c1, self.s], [-self.s, c1]]
-        }
+        let c1 = if self.c > 0.0 { -self.s * self.s / (1.0 + self.c) } else { self.c - 1.0 };
+        if self.reflect { [[c1, self.s], [self.s, -self.c - 1.0]] } else { [[c1, self.s], [-self.s, c1]] }
     }
 }
 
@@ -250,21 +199,13 @@ pub struct Best {
 
 impl Best {
     /// The identity.
-    pub const IDENTITY: Self = Self {
-        value: 0.0,
-        turn: Turn::IDENTITY,
-        breakpoint: None,
-    };
+    pub const IDENTITY: Self = Self { value: 0.0, turn: Turn::IDENTITY, breakpoint: None };
 
     /// Takes the candidate if it is strictly better.
     #[inline(always)]
     pub fn offer(&mut self, value: f64, c: f64, s: f64, reflect: bool, breakpoint: Option<usize>) {
         if value < self.value {
-            *self = Self {
-                value,
-                turn: Turn { c, s, reflect },
-                breakpoint,
-            };
+            *self = Self { value, turn: Turn { c, s, reflect }, breakpoint };
         }
     }
 }

@@ -62,11 +62,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     };
     let reflection = pair.reflection.filter(|f| !(cosine(f) >= 1.0));
     let near = cosine(&pair.rotation);
-    let enough = if QUARTER {
-        HALF_OF_QUARTER
-    } else {
-        HALF_OF_HALF
-    };
+    let enough = if QUARTER { HALF_OF_QUARTER } else { HALF_OF_HALF };
     if reflection.is_none() && near > enough {
         let gap = gap::<QUARTER>(&pair.rotation, near.min(1.0));
         scratch.breakpoints.narrow::<S, BENT>(simd, gap);
@@ -75,9 +71,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
     scratch.breakpoints.exclude_arcs();
     if JUMPS {
-        scratch
-            .breakpoints
-            .lay_drops(4.0 * SAME_BREAKPOINT, start.k);
+        scratch.breakpoints.lay_drops(4.0 * SAME_BREAKPOINT, start.k);
     }
     let mut arcs = scratch.breakpoints.arcs();
     let last = arcs.count - 1;
@@ -89,10 +83,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
         offer_points::<S, QUARTER, BENT, JUMPS>(simd, (&f, reflect), base, &mut arcs, &mut best);
     }
 
-    for (f, values, reflect) in [
-        (Some(pair.rotation), &*arcs.rotation, false),
-        (reflection, &*arcs.reflection, true),
-    ] {
+    for (f, values, reflect) in [(Some(pair.rotation), &*arcs.rotation, false), (reflection, &*arcs.reflection, true)] {
         let Some(f) = f else { continue };
         let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
         let reach = (f.a * f.a + f.b * f.b).sqrt();
@@ -117,13 +108,8 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 let h0 = simd.mul_add_e_f64s(a, c0[m], simd.mul_f64s(b, s0[m]));
                 let h1 = simd.mul_add_e_f64s(a, c1[m], simd.mul_f64s(b, s1[m]));
                 let lowest = simd.sub_f64s(simd.min_f64s(h0, h1), reach);
-                let amplitude =
-                    simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
-                let first = simd.select_f64s(
-                    simd.less_than_f64s(lowest, zero),
-                    amplitude,
-                    simd.neg_f64s(lowest),
-                );
+                let amplitude = simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
+                let first = simd.select_f64s(simd.less_than_f64s(lowest, zero), amplitude, simd.neg_f64s(lowest));
                 let mut curvature = simd.add_f64s(first, second);
                 if BENT {
                     // −4 times the least value on the arc, from those at its ends.
@@ -156,10 +142,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
             continue;
         }
         // The arc of the lowest bound first: its minimum excludes most of the others.
-        let first = arcs.bound[..last]
-            .iter()
-            .position(|&v| v == least)
-            .unwrap_or(0);
+        let first = arcs.bound[..last].iter().position(|&v| v == least).unwrap_or(0);
         for m in std::iter::once(first).chain(0..last) {
             if arcs.bound[m] >= best.value {
                 continue;
@@ -171,12 +154,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                 true => arcs.bent.map(|array| array[m]),
                 false => [0.0; 3],
             };
-            let h = Trig {
-                a: arcs.a[m],
-                b: arcs.b[m],
-                p,
-                q,
-            };
+            let h = Trig { a: arcs.a[m], b: arcs.b[m], p, q };
             let rest = k - base;
             let left = quadrants::<BENT>(&f, &h, rest, ends[0]);
             let right = quadrants::<BENT>(&f, &h, rest, ends[1]);
@@ -185,11 +163,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
                     continue;
                 }
                 let f = f.quadrant(quadrant);
-                let mut arc = Trig {
-                    a: f.a + h.a,
-                    b: f.b + h.b,
-                    ..f
-                };
+                let mut arc = Trig { a: f.a + h.a, b: f.b + h.b, ..f };
                 let mut second = second;
                 if BENT {
                     (arc.p, arc.q) = (arc.p + h.p, arc.q + h.q);
@@ -259,9 +233,7 @@ pub(super) fn offer_points<S: Simd, const QUARTER: bool, const BENT: bool, const
     if least < best.value {
         let drops = arcs.bent[0];
         let mut places = values[..=last].iter().enumerate();
-        let m = places
-            .position(|(m, &v)| if JUMPS { v - drops[m] } else { v } == least)
-            .unwrap_or(last);
+        let m = places.position(|(m, &v)| if JUMPS { v - drops[m] } else { v } == least).unwrap_or(last);
         let (c, s) = (arcs.c[m], arcs.s[m]);
         let (first, quarter, second) = harmonics(f, c, s);
         let (cm, sm) = if !QUARTER || second - first.abs() <= -second - quarter.abs() {
@@ -306,11 +278,7 @@ pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, stride: usize) 
 
 /// P cos2θ + Q sin2θ at (cosθ, sinθ).
 #[inline(always)]
-fn second_harmonic<S: Simd>(
-    simd: S,
-    (p, q): (S::f64s, S::f64s),
-    (c, s): (S::f64s, S::f64s),
-) -> S::f64s {
+fn second_harmonic<S: Simd>(simd: S, (p, q): (S::f64s, S::f64s), (c, s): (S::f64s, S::f64s)) -> S::f64s {
     let difference = simd.mul_f64s(simd.sub_f64s(c, s), simd.add_f64s(c, s));
     let sine = simd.mul_f64s(simd.add_f64s(c, c), s);
     simd.mul_add_e_f64s(p, difference, simd.mul_f64s(q, sine))
@@ -319,11 +287,7 @@ fn second_harmonic<S: Simd>(
 /// Returns the first harmonic at θ and at θ + π/2, and the second harmonic at θ.
 #[inline(always)]
 fn harmonics(f: &Trig, c: f64, s: f64) -> (f64, f64, f64) {
-    (
-        f.a * c + f.b * s,
-        f.b * c - f.a * s,
-        f.p * (c - s) * (c + s) + 2.0 * f.q * c * s,
-    )
+    (f.a * c + f.b * s, f.b * c - f.a * s, f.p * (c - s) * (c + s) + 2.0 * f.q * c * s)
 }
 
 /// Returns f(θ + kπ/2) + h(θ) + `rest` for k = 0, …, 3.
@@ -334,12 +298,7 @@ fn quadrants<const BENT: bool>(f: &Trig, h: &Trig, mut rest: f64, (c, s): (f64, 
     if BENT {
         rest += h.p * (c - s) * (c + s) + 2.0 * h.q * c * s;
     }
-    [
-        rest + second + first,
-        rest - second + quarter,
-        rest + second - first,
-        rest - second - quarter,
-    ]
+    [rest + second + first, rest - second + quarter, rest + second - first, rest - second - quarter]
 }
 
 /// Returns the best local minimum strictly inside an arc (at most a quadrant long), if one may be below
@@ -352,12 +311,7 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     let first = [arc.a * c0 + arc.b * s0, arc.a * c1 + arc.b * s1];
     let positive = first[0] >= 0.0 && first[1] >= 0.0;
     let amplitude = arc.a.abs() + arc.b.abs();
-    let upper = second
-        + if positive {
-            -first[0].min(first[1])
-        } else {
-            amplitude
-        };
+    let upper = second + if positive { -first[0].min(first[1]) } else { amplitude };
     let values = [arc.value(c0, s0), arc.value(c1, s1)];
     if upper <= 0.0 || values[0].min(values[1]) - CHORD * chord * upper >= ceiling {
         return None;
@@ -374,10 +328,8 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     // on an arc a harmonic exceeds its ends by at most its second derivative times width²/8.
     let overshoot = CHORD * chord * (amplitude + 4.0 * second);
     let harmonic = |value: f64, first: f64| 4.0 * (value - first);
-    let convex = first[0].max(first[1])
-        + harmonic(values[0], first[0]).max(harmonic(values[1], first[1]))
-        + overshoot
-        < 0.0;
+    let convex =
+        first[0].max(first[1]) + harmonic(values[0], first[0]).max(harmonic(values[1], first[1])) + overshoot < 0.0;
     if convex {
         // One minimum, where the slope changes sign, if it does.
         return (slopes.0 < 0.0 && slopes.1 > 0.0).then(|| newton(arc, ends, slopes));
@@ -420,21 +372,15 @@ fn newton(arc: &Trig, ends: [(f64, f64); 2], slopes: (f64, f64)) -> (f64, f64) {
         } else {
             high = point;
         }
-        let curvature =
-            -(arc.a * c + arc.b * s) - 4.0 * (arc.p * (c - s) * (c + s) + 2.0 * arc.q * c * s);
+        let curvature = -(arc.a * c + arc.b * s) - 4.0 * (arc.p * (c - s) * (c + s) + 2.0 * arc.q * c * s);
         let step = -slope / curvature;
         if !(step.abs() > 2.0 * f64::EPSILON) {
             break;
         }
         let next = unit(c - s * step, s + c * step);
-        let inside = low.0 * next.1 - low.1 * next.0 >= 0.0
-            && next.0 * high.1 - next.1 * high.0 >= 0.0
-            && step.abs() < 1.0;
-        point = if inside {
-            next
-        } else {
-            unit(low.0 + high.0, low.1 + high.1)
-        };
+        let inside =
+            low.0 * next.1 - low.1 * next.0 >= 0.0 && next.0 * high.1 - next.1 * high.0 >= 0.0 && step.abs() < 1.0;
+        point = if inside { next } else { unit(low.0 + high.0, low.1 + high.1) };
         // Quadratic convergence: the next step would be below rounding.
         if inside && step.abs() < 1e-9 {
             break;

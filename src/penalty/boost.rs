@@ -131,11 +131,7 @@ pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -
 
 /// Returns the global minimum for Σ w|X|, given the weights of each column. (The arcs share running sums.)
 #[inline(always)]
-pub(super) fn l1(
-    weights: impl Fn(usize) -> (f64, f64),
-    pair: &HyperbolaPair<'_>,
-    scratch: &mut Scratch,
-) -> BestBoost {
+pub(super) fn l1(weights: impl Fn(usize) -> (f64, f64), pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
     scratch.jumps.clear();
     // h = A u + B/u: left of all breakpoints, and the total slopes of both tails.
@@ -146,18 +142,12 @@ pub(super) fn l1(
         identity += wx * x.abs() + wy * y.abs();
         let (plus, minus) = (0.5 * (x + y).abs(), 0.5 * (x - y).abs());
         // The larger entry keeps its sign: |large| = plus·u + minus/u, |small| = |plus·u − minus/u|.
-        let (large, small) = if x.abs() > y.abs() {
-            (wx, wy)
-        } else {
-            (wy, wx)
-        };
+        let (large, small) = if x.abs() > y.abs() { (wx, wy) } else { (wy, wx) };
         up += (large + small) * plus;
         a += (large - small) * plus;
         b += (large + small) * minus;
         if vanishing_point(x, y).is_some() {
-            scratch
-                .jumps
-                .push([2.0 * small * plus, -2.0 * small * minus]);
+            scratch.jumps.push([2.0 * small * plus, -2.0 * small * minus]);
         } else {
             // Lightlike: one of plus, minus is zero, and so is one of the two terms, for all u.
             a += 2.0 * small * plus;
@@ -187,11 +177,7 @@ pub(super) fn l1(
             continue;
         }
         for branch in &pair.branches {
-            let f = Hyp {
-                a_plus: branch.f.a_plus + a,
-                a_minus: branch.f.a_minus + b,
-                ..branch.f
-            };
+            let f = Hyp { a_plus: branch.f.a_plus + a, a_minus: branch.f.a_minus + b, ..branch.f };
             if end {
                 if pair.bounded {
                     best.offer(f.value(to) - base, to, branch.signs, None);

@@ -38,16 +38,8 @@ impl Bounded {
         let levels = breakpoints.get(from..to.checked_sub(1)?)?;
         let (inner, at) = (pieces.get(from..to)?, phi.at.get(from..to - 1)?);
         let bounds = (
-            if from == 0 {
-                f64::NEG_INFINITY
-            } else {
-                breakpoints[0]
-            },
-            if to == pieces.len() {
-                f64::INFINITY
-            } else {
-                breakpoints[to - 1]
-            },
+            if from == 0 { f64::NEG_INFINITY } else { breakpoints[0] },
+            if to == pieces.len() { f64::INFINITY } else { breakpoints[to - 1] },
         );
         let is_bounded = inner.len() < pieces.len() && bounds.0 < 0.0 && bounds.1 > 0.0;
         if !is_bounded || inner.contains(&OUTSIDE) {
@@ -56,9 +48,7 @@ impl Bounded {
         let even = Even::new(levels, inner, at);
         let inside = match (levels, inner, at) {
             ([], [[0.0, 0.0, 0.0]], _) => Inside::Nothing,
-            ([0.0], [[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]) if a == b && *a > 0.0 => {
-                Inside::Count(L0 { lambda: *a })
-            }
+            ([0.0], [[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]) if a == b && *a > 0.0 => Inside::Count(L0 { lambda: *a }),
             ([0.0], [[0.0, a, 0.0], [0.0, b, 0.0]], [0.0]) if *a == -*b && *b > 0.0 => {
                 let weights = Weights::Scalar(*b);
                 Inside::Absolute(L1 { weights })
@@ -66,11 +56,7 @@ impl Bounded {
             _ if even.is_some() => Inside::Even,
             _ => return None,
         };
-        Some(Self {
-            inside,
-            even,
-            bounds,
-        })
+        Some(Self { inside, even, bounds })
     }
 
     /// Returns [`Penalty::pair_work`](super::Penalty::pair_work) of a pair without the bounds.
@@ -83,12 +69,7 @@ impl Bounded {
 
     /// Returns the global minimum of a pair, unless bounds that are left out are exceeded there.
     #[inline(always)]
-    pub(super) fn circle<S: Simd>(
-        &self,
-        simd: S,
-        pair: &CirclePair<'_>,
-        scratch: &mut Scratch,
-    ) -> Option<Best> {
+    pub(super) fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Option<Best> {
         let (lower, upper) = self.bounds;
         let (xs, ys) = (S::as_simd_f64s(pair.x).0, S::as_simd_f64s(pair.y).0);
         let mut longest = simd.splat_f64s(0.0);

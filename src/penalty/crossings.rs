@@ -10,40 +10,22 @@ pub(super) fn first_quadrant<S: Simd>(simd: S, x: S::f64s, y: S::f64s) -> (S::f6
     let zero = simd.splat_f64s(0.0);
     let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
     let (px, py) = (simd.less_than_f64s(zero, x), simd.less_than_f64s(zero, y));
-    let u = simd.select_f64s(
-        px,
-        simd.select_f64s(py, ax, ay),
-        simd.select_f64s(py, ay, ax),
-    );
-    let w = simd.select_f64s(
-        px,
-        simd.select_f64s(py, ay, ax),
-        simd.select_f64s(py, ax, ay),
-    );
+    let u = simd.select_f64s(px, simd.select_f64s(py, ax, ay), simd.select_f64s(py, ay, ax));
+    let w = simd.select_f64s(px, simd.select_f64s(py, ay, ax), simd.select_f64s(py, ax, ay));
     (u, w)
 }
 
 /// Sets the breakpoint of every column in the first quadrant, for one weight, and returns (A, B) just after
 /// θ = 0. A column with a zero entry breaks at the axis, which is a candidate anyway.
 #[inline(always)]
-pub(super) fn quarter_period<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
+pub(super) fn quarter_period<S: Simd>(simd: S, lambda: f64, pair: &CirclePair<'_>, points: &mut Breakpoints) -> Arc {
     points.resize(pair.x.len());
     crossings_of_zero(simd, lambda, pair, points)
 }
 
 /// Sets the breakpoints of [`quarter_period`] in the first slots of `points`, one for each entry of a row.
 #[inline(always)]
-pub(super) fn crossings_of_zero<S: Simd>(
-    simd: S,
-    lambda: f64,
-    pair: &CirclePair<'_>,
-    points: &mut Breakpoints,
-) -> Arc {
+pub(super) fn crossings_of_zero<S: Simd>(simd: S, lambda: f64, pair: &CirclePair<'_>, points: &mut Breakpoints) -> Arc {
     let slots = points.slots(0, pair.x.len());
     let (xs, _) = S::as_simd_f64s(pair.x);
     let (ys, _) = S::as_simd_f64s(pair.y);
@@ -53,15 +35,7 @@ pub(super) fn crossings_of_zero<S: Simd>(
     let inert = simd.splat_f64s(Breakpoints::INERT);
     let twice = simd.splat_f64s(2.0 * lambda);
     let (mut a, mut b, mut lengths) = (zero, zero, zero);
-    for ((((((&x, &y), key), c), s), jc), js) in xs
-        .iter()
-        .zip(ys)
-        .zip(keys)
-        .zip(cs)
-        .zip(ss)
-        .zip(jcs)
-        .zip(jss)
-    {
+    for ((((((&x, &y), key), c), s), jc), js) in xs.iter().zip(ys).zip(keys).zip(cs).zip(ss).zip(jcs).zip(jss) {
         let (ax, ay) = (simd.abs_f64s(x), simd.abs_f64s(y));
         let (u, w) = first_quadrant(simd, x, y);
         let sum = simd.add_f64s(ax, ay);

@@ -16,14 +16,9 @@ pub(super) struct EntryPenalty {
 impl EntryPenalty {
     /// Creates φ with the lower of the two values at every breakpoint.
     pub(super) fn new(breakpoints: &[f64], pieces: Vec<Piece>) -> Self {
-        let lower = |(&level, sides): (&f64, &[Piece])| {
-            derived::at(sides[0], level).min(derived::at(sides[1], level))
-        };
+        let lower = |(&level, sides): (&f64, &[Piece])| derived::at(sides[0], level).min(derived::at(sides[1], level));
         let at = breakpoints.iter().zip(pieces.windows(2)).map(lower);
-        Self {
-            at: at.collect(),
-            pieces,
-        }
+        Self { at: at.collect(), pieces }
     }
 
     /// Returns whether φ is one quadratic across breakpoint `k`.
@@ -40,9 +35,7 @@ impl EntryPenalty {
     /// Returns whether φ, with the only breakpoint 0, has its minimum there and is linear in |x| beyond.
     pub(super) fn jump_up(&self) -> bool {
         match (&self.pieces[..], &self.at[..]) {
-            ([[a, b, 0.0], [c, d, 0.0]], [at]) => {
-                a == c && *b == -*d && *d >= 0.0 && a >= at && a.is_finite()
-            }
+            ([[a, b, 0.0], [c, d, 0.0]], [at]) => a == c && *b == -*d && *d >= 0.0 && a >= at && a.is_finite(),
             _ => false,
         }
     }

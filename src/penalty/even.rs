@@ -57,19 +57,13 @@ impl Even {
         });
         let knots: Vec<(f64, Piece)> = knots.collect();
         // Slopes fall at the knots, up to rounding, and do not fall below 0.
-        let falls = |&(level, [_, b, c]): &(f64, Piece)| {
-            b + c * level <= CONTINUOUS * (b.abs() + (c * level).abs())
-        };
+        let falls = |&(level, [_, b, c]): &(f64, Piece)| b + c * level <= CONTINUOUS * (b.abs() + (c * level).abs());
         let [_, last_slope, last_bend] = pieces[count];
         let rises = pieces[first..].iter().all(|piece| piece[2] <= 0.0)
             && knots.iter().all(falls)
             && last_slope >= 0.0
             && last_bend == 0.0;
-        Some(Self {
-            slope: pieces[first][1],
-            knots,
-            rises,
-        })
+        Some(Self { slope: pieces[first][1], knots, rises })
     }
 
     /// Returns the work of a pair, measured at r = 20 where entries cross every knot.
@@ -79,13 +73,7 @@ impl Even {
 
     /// Returns the global minimum on the circle with all entries between −`bound` and `bound`.
     #[inline(always)]
-    pub(super) fn circle<S: Simd>(
-        &self,
-        simd: S,
-        pair: &CirclePair<'_>,
-        bound: f64,
-        scratch: &mut Scratch,
-    ) -> Best {
+    pub(super) fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, bound: f64, scratch: &mut Scratch) -> Best {
         scratch.clear();
         let stride = pair.x.len();
         let points = &mut scratch.breakpoints;
@@ -121,8 +109,7 @@ impl Even {
                 }
                 let knot = self.knots.get((group - 1) / 2);
                 let knot = knot.map_or(bound, |knot| knot.0);
-                let [first, second] =
-                    v.map(|row| row[0] * pair.x[column] + row[1] * pair.y[column]);
+                let [first, second] = v.map(|row| row[0] * pair.x[column] + row[1] * pair.y[column]);
                 let is_second = (second.abs() - knot).abs() < (first.abs() - knot).abs();
                 let value = knot.copysign(if is_second { second } else { first });
                 scratch.pinned.push((column, is_second, value));
@@ -167,30 +154,15 @@ fn crossings<S: Simd>(
         let far = simd.mul_f64s(simd.sqrt_f64s(simd.max_f64s(gap, zero)), inverse);
         let (cosine_near, sine_far) = (simd.mul_f64s(cosine, near), simd.mul_f64s(sine, far));
         let (sine_near, cosine_far) = (simd.mul_f64s(sine, near), simd.mul_f64s(cosine, far));
-        let (down_c, down_s) = (
-            simd.sub_f64s(cosine_near, sine_far),
-            simd.add_f64s(sine_near, cosine_far),
-        );
-        let (up_c, up_s) = (
-            simd.add_f64s(cosine_near, sine_far),
-            simd.sub_f64s(sine_near, cosine_far),
-        );
+        let (down_c, down_s) = (simd.sub_f64s(cosine_near, sine_far), simd.add_f64s(sine_near, cosine_far));
+        let (up_c, up_s) = (simd.add_f64s(cosine_near, sine_far), simd.sub_f64s(sine_near, cosine_far));
         // Beyond the period they are a quarter turn back, or on: it is the other entry that crosses there.
         let late = simd.less_than_f64s(down_c, zero);
         let early = simd.less_than_f64s(up_s, zero);
-        let down = (
-            simd.select_f64s(late, down_s, down_c),
-            simd.select_f64s(late, simd.neg_f64s(down_c), down_s),
-        );
-        let up = (
-            simd.select_f64s(early, simd.neg_f64s(up_s), up_c),
-            simd.select_f64s(early, up_c, up_s),
-        );
+        let down = (simd.select_f64s(late, down_s, down_c), simd.select_f64s(late, simd.neg_f64s(down_c), down_s));
+        let up = (simd.select_f64s(early, simd.neg_f64s(up_s), up_c), simd.select_f64s(early, up_c, up_s));
         // P, Q and K of an entry α cosθ + β sinθ with (α, β) = (u, w); a quarter turn on P and Q change sign.
-        let p = simd.mul_f64s(
-            quarter,
-            simd.mul_f64s(simd.sub_f64s(u, w), simd.add_f64s(u, w)),
-        );
+        let p = simd.mul_f64s(quarter, simd.mul_f64s(simd.sub_f64s(u, w), simd.add_f64s(u, w)));
         let q = simd.mul_f64s(half, simd.mul_f64s(u, w));
         let k = simd.mul_add_e_f64s(quarter, square, da);
         let bend = simd.mul_add_e_f64s(half, length, db);

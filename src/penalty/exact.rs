@@ -8,8 +8,8 @@
 
 use super::Form;
 use crate::pair::{
-    Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle,
-    OnHyperbola, Piece, Scratch,
+    Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola, Piece,
+    Scratch,
 };
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) per level, measured at r = 20.
@@ -24,16 +24,12 @@ pub(super) fn pair_work(breakpoints: &[f64]) -> f64 {
 /// penalty. (Padding is left out as well.)
 fn columns<'a>(x: &'a [f64], y: &'a [f64]) -> impl Iterator<Item = (usize, (f64, f64))> {
     let entries = x.iter().copied().zip(y.iter().copied());
-    entries
-        .enumerate()
-        .filter(|(_, entries)| *entries != (0.0, 0.0))
+    entries.enumerate().filter(|(_, entries)| *entries != (0.0, 0.0))
 }
 
 /// Returns the current penalty of the nonzero columns.
 fn cost(penalty: &impl Form, (i, j): (usize, usize), x: &[f64], y: &[f64]) -> f64 {
-    columns(x, y)
-        .map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y))
-        .sum()
+    columns(x, y).map(|(k, (x, y))| penalty.entry(i, k, x) + penalty.entry(j, k, y)).sum()
 }
 
 /// Returns the current piece of an entry.
@@ -52,20 +48,12 @@ fn meetings<'a>(
     group: &'a [Crossing],
 ) -> impl Iterator<Item = (&'a Moving, f64, f64)> {
     let first = |&k: &usize| group[..k].iter().all(|c| c.entry != group[k].entry);
-    (0..group.len())
-        .filter(move |k| first(k))
-        .filter_map(move |k| {
-            let entry = &entries[group[k].entry];
-            let own = group[k..].iter().filter(|c| c.entry == group[k].entry);
-            own.map(|c| {
-                (
-                    entry,
-                    c.level,
-                    penalty.entry(entry.row, entry.column, c.level),
-                )
-            })
+    (0..group.len()).filter(move |k| first(k)).filter_map(move |k| {
+        let entry = &entries[group[k].entry];
+        let own = group[k..].iter().filter(|c| c.entry == group[k].entry);
+        own.map(|c| (entry, c.level, penalty.entry(entry.row, entry.column, c.level)))
             .min_by(|l, r| l.2.total_cmp(&r.2))
-        })
+    })
 }
 
 /// Returns the least value below `best` on the curve within `range`, and its point. With `ends`, both ends
@@ -78,12 +66,7 @@ fn sweep<C: Curve>(
     ends: bool,
     mut best: f64,
 ) -> Option<(f64, C::Point)> {
-    let Scratch {
-        crossings,
-        vanishing,
-        pinned,
-        ..
-    } = scratch;
+    let Scratch { crossings, vanishing, pinned, .. } = scratch;
     let entries = &mut crossings.entries;
     let points = &crossings.points[..];
     // Number of entries in infinite pieces.
@@ -108,11 +91,7 @@ fn sweep<C: Curve>(
         // Crossings before the range only update the pieces.
         let to = points.get(next).map_or(range.1, |p| p.at.min(range.1));
         if blocked == 0 && to > from {
-            let inside = if curve.lower_bound(from, to) < best {
-                curve.minima(from, to)
-            } else {
-                [None; 2]
-            };
+            let inside = if curve.lower_bound(from, to) < best { curve.minima(from, to) } else { [None; 2] };
             let first = (ends && from == range.0).then(|| C::point(from));
             let last = (ends && to == range.1).then(|| C::point(to));
             for point in inside.into_iter().chain([first, last]).flatten() {
@@ -183,26 +162,13 @@ pub(super) fn circle(penalty: &impl Form, pair: &CirclePair<'_>, scratch: &mut S
             // First entry c·x + s·y, second ±(c·y − s·x).
             let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
             for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
-                let moving = Moving {
-                    alpha,
-                    beta,
-                    row,
-                    column,
-                    second,
-                    above: 0,
-                };
-                scratch
-                    .crossings
-                    .push::<OnCircle>(moving, penalty.breakpoints());
+                let moving = Moving { alpha, beta, row, column, second, above: 0 };
+                scratch.crossings.push::<OnCircle>(moving, penalty.breakpoints());
             }
         }
         scratch.crossings.sort();
-        let curve = OnCircle {
-            f,
-            constant: -identity,
-        };
-        if let Some((value, (c, s))) = sweep(penalty, curve, scratch, ON_CIRCLE, false, best.value)
-        {
+        let curve = OnCircle { f, constant: -identity };
+        if let Some((value, (c, s))) = sweep(penalty, curve, scratch, ON_CIRCLE, false, best.value) {
             best.offer(value, c, s, reflect, None);
         }
     }
@@ -210,11 +176,7 @@ pub(super) fn circle(penalty: &impl Form, pair: &CirclePair<'_>, scratch: &mut S
 }
 
 /// Returns the global minimum over the four components of the hyperbola, or an unbounded direction.
-pub(super) fn hyperbola(
-    penalty: &impl Form,
-    pair: &HyperbolaPair<'_>,
-    scratch: &mut Scratch,
-) -> BestBoost {
+pub(super) fn hyperbola(penalty: &impl Form, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
     let (i, j) = pair.rows;
     let base = pair.branches[0].f.value(1.0) + cost(penalty, pair.rows, pair.x, pair.y);
@@ -224,28 +186,13 @@ pub(super) fn hyperbola(
         for (column, (x, y)) in columns(pair.x, pair.y) {
             // Entries are σ·(u·α + β/u): (α, β) = ½(z₊, z₋) and ½(z₊, −z₋).
             let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
-            for (row, second, sign, minus) in [
-                (i, false, branch.signs[0], minus),
-                (j, true, branch.signs[1], -minus),
-            ] {
-                let moving = Moving {
-                    alpha: sign * plus,
-                    beta: sign * minus,
-                    row,
-                    column,
-                    second,
-                    above: 0,
-                };
-                scratch
-                    .crossings
-                    .push::<OnHyperbola>(moving, penalty.breakpoints());
+            for (row, second, sign, minus) in [(i, false, branch.signs[0], minus), (j, true, branch.signs[1], -minus)] {
+                let moving = Moving { alpha: sign * plus, beta: sign * minus, row, column, second, above: 0 };
+                scratch.crossings.push::<OnHyperbola>(moving, penalty.breakpoints());
             }
         }
         scratch.crossings.sort();
-        let curve = OnHyperbola {
-            f: branch.f,
-            constant: -base,
-        };
+        let curve = OnHyperbola { f: branch.f, constant: -base };
         // h grows like slope·u + curvature·u² for u → ∞, and so in 1/u for u → 0.
         let falls = |scratch: &Scratch, k: usize| {
             let (mut slope, mut curvature) = (0.0, 0.0);
@@ -263,14 +210,7 @@ pub(super) fn hyperbola(
         if falls(scratch, 1) {
             return BestBoost::unbounded(branch.signs, false);
         }
-        let found = sweep(
-            penalty,
-            curve,
-            scratch,
-            pair.range,
-            pair.bounded,
-            best.value,
-        );
+        let found = sweep(penalty, curve, scratch, pair.range, pair.bounded, best.value);
         // The sweep has left the entries in their pieces at the upper end of the range.
         if falls(scratch, 0) {
             return BestBoost::unbounded(branch.signs, true);

@@ -65,12 +65,7 @@ pub(crate) trait Form {
     fn proximal_near(&self, at: (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64);
 
     /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the value.
-    fn smoothed(
-        &self,
-        x: ArrayView2<'_, f64>,
-        epsilon: f64,
-        gradient: ArrayViewMut2<'_, f64>,
-    ) -> f64;
+    fn smoothed(&self, x: ArrayView2<'_, f64>, epsilon: f64, gradient: ArrayViewMut2<'_, f64>) -> f64;
 
     /// `(Δ, magnitude)`: the change of h when a row changes, and the sum of the magnitudes of its terms.
     #[inline(always)]
@@ -101,18 +96,8 @@ pub(crate) trait Form {
 /// Returns [`Form::circle`] by one function for each form and kind of vector instructions, which its callers
 /// share: inlined into each of them, the solvers would be a third of the machine code.
 #[inline(always)]
-pub(super) fn solve_form<S: Simd, F: Form>(
-    simd: S,
-    form: &F,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
-    simd.vectorize(Circle {
-        simd,
-        form,
-        pair,
-        scratch,
-    })
+pub(super) fn solve_form<S: Simd, F: Form>(simd: S, form: &F, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
+    simd.vectorize(Circle { simd, form, pair, scratch })
 }
 
 /// A pair problem on the circle, with the vector instructions that solve it.

@@ -11,9 +11,7 @@ use pulp::Simd;
 use super::Form;
 use super::arcs::{ROUNDING, offer_points};
 use super::crossings::quarter_period;
-use crate::pair::{
-    Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig,
-};
+use crate::pair::{Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,11 +47,7 @@ impl Form for L0 {
     #[inline(always)]
     fn proximal(&self, _row: usize, _column: usize, value: f64, step: f64) -> f64 {
         let threshold = 2.0 * self.lambda * step;
-        if value * value <= threshold {
-            0.0
-        } else {
-            value
-        }
+        if value * value <= threshold { 0.0 } else { value }
     }
 
     /// Keeps the pattern: an entry that is not zero may become any other.
@@ -63,12 +57,7 @@ impl Form for L0 {
     }
 
     /// `x²/(x² + ε²)` in place of the count.
-    fn smoothed(
-        &self,
-        x: ArrayView2<'_, f64>,
-        epsilon: f64,
-        mut gradient: ArrayViewMut2<'_, f64>,
-    ) -> f64 {
+    fn smoothed(&self, x: ArrayView2<'_, f64>, epsilon: f64, mut gradient: ArrayViewMut2<'_, f64>) -> f64 {
         let squared = epsilon * epsilon;
         let mut sum = 0.0;
         Zip::from(&mut gradient).and(x).for_each(|g, &x| {
@@ -133,11 +122,7 @@ impl Form for L0 {
             let Some(f) = f else { continue };
             if f.lower_bound() - base + penalty < best.value {
                 let (c, s) = f.global_minimum();
-                let value = if reflect {
-                    f.value(c, s) - base
-                } else {
-                    f.change(c, s)
-                };
+                let value = if reflect { f.value(c, s) - base } else { f.change(c, s) };
                 best.offer(value + penalty, c, s, reflect, None);
             }
         }
@@ -168,13 +153,7 @@ fn is_near_axis(x: f64, y: f64) -> bool {
 
 /// Offers the points of `arcs` on all branches.
 #[inline(always)]
-fn offer_slopes<S: Simd>(
-    simd: S,
-    branches: &[(Option<Trig>, bool)],
-    base: f64,
-    arcs: &mut Arcs<'_>,
-    best: &mut Best,
-) {
+fn offer_slopes<S: Simd>(simd: S, branches: &[(Option<Trig>, bool)], base: f64, arcs: &mut Arcs<'_>, best: &mut Best) {
     for (f, reflect) in branches {
         let Some(f) = f else { continue };
         offer_points::<S, true, false, true>(simd, (f, *reflect), base, arcs, best);

@@ -109,24 +109,13 @@ impl Form for L1 {
     }
 
     #[inline(always)]
-    fn proximal_near(
-        &self,
-        (row, column): (usize, usize),
-        _: f64,
-        value: f64,
-        step: f64,
-    ) -> (f64, f64) {
+    fn proximal_near(&self, (row, column): (usize, usize), _: f64, value: f64, step: f64) -> (f64, f64) {
         let u = self.proximal(row, column, value, step);
         (u, if u == 0.0 { 0.0 } else { 1.0 })
     }
 
     /// `√(x² + ε²) − ε` in place of |x|.
-    fn smoothed(
-        &self,
-        x: ArrayView2<'_, f64>,
-        epsilon: f64,
-        mut gradient: ArrayViewMut2<'_, f64>,
-    ) -> f64 {
+    fn smoothed(&self, x: ArrayView2<'_, f64>, epsilon: f64, mut gradient: ArrayViewMut2<'_, f64>) -> f64 {
         let squared = epsilon * epsilon;
         let mut sum = 0.0;
         match &self.weights {

@@ -58,10 +58,7 @@ fn check_weights(weights: &Array2<f64>, n: usize, r: usize) -> Result<()> {
     if weights.dim() != (n, r) {
         return Err(Error::invalid(
             "lam",
-            format!(
-                "must be a number or have shape ({n}, {r}), got {:?}",
-                weights.dim()
-            ),
+            format!("must be a number or have shape ({n}, {r}), got {:?}", weights.dim()),
         ));
     }
     weights.iter().try_for_each(|&weight| check_weight(weight))
@@ -95,9 +92,7 @@ impl Penalty {
     pub fn l0(weights: impl Into<Weights>) -> Self {
         Self(match weights.into() {
             Weights::Scalar(lambda) => AnyForm::L0(L0 { lambda }),
-            Weights::Entrywise(weights) => {
-                AnyForm::Pieces(PiecewiseQuadratic::count(1.0, Some(weights)))
-            }
+            Weights::Entrywise(weights) => AnyForm::Pieces(PiecewiseQuadratic::count(1.0, Some(weights))),
         })
     }
 
@@ -148,11 +143,7 @@ impl Penalty {
     pub fn scad(lambda: f64, a: f64) -> Result<Self> {
         above("lam", lambda, 0.0)?;
         above("a", a, 2.0)?;
-        let bend = [
-            -0.5 * lambda * lambda / (a - 1.0),
-            a * lambda / (a - 1.0),
-            -1.0 / (a - 1.0),
-        ];
+        let bend = [-0.5 * lambda * lambda / (a - 1.0), a * lambda / (a - 1.0), -1.0 / (a - 1.0)];
         let cap = [0.5 * (a + 1.0) * lambda * lambda, 0.0, 0.0];
         Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
     }
@@ -171,9 +162,7 @@ impl Penalty {
         let left = knots.iter().rev().map(|v| -v);
         Self::pieces(
             left.chain([0.0]).chain(knots.iter().copied()).collect(),
-            (right.iter().rev().map(mirrored))
-                .chain(right.iter().copied())
-                .collect(),
+            (right.iter().rev().map(mirrored)).chain(right.iter().copied()).collect(),
         )
     }
 
@@ -206,9 +195,7 @@ impl Penalty {
             AnyForm::L0(form) => PiecewiseQuadratic::count(form.lambda, None),
             AnyForm::L1(form) => match &form.weights {
                 Weights::Scalar(lambda) => PiecewiseQuadratic::absolute(*lambda, None),
-                Weights::Entrywise(weights) => {
-                    PiecewiseQuadratic::absolute(1.0, Some(weights.clone()))
-                }
+                Weights::Entrywise(weights) => PiecewiseQuadratic::absolute(1.0, Some(weights.clone())),
             },
             AnyForm::NonNegative(_) => PiecewiseQuadratic::nonnegative(),
             AnyForm::Pieces(form) => form.clone(),
@@ -227,10 +214,7 @@ fn above(name: &'static str, value: f64, bound: f64) -> Result<()> {
     if value > bound && value <= LARGEST {
         return Ok(());
     }
-    Err(Error::invalid(
-        name,
-        format!("must be above {bound} and at most {LARGEST:e}, got {value}"),
-    ))
+    Err(Error::invalid(name, format!("must be above {bound} and at most {LARGEST:e}, got {value}")))
 }
 
 /// Values of h.
@@ -326,24 +310,13 @@ impl Penalty {
     /// Returns the proximal map of h near the entry `x`, and its derivative. If h jumps up on both sides of
     /// x, x stays.
     #[inline]
-    pub fn proximal_near(
-        &self,
-        (row, column): (usize, usize),
-        x: f64,
-        value: f64,
-        step: f64,
-    ) -> (f64, f64) {
+    pub fn proximal_near(&self, (row, column): (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64) {
         each_form!(self, form => form.proximal_near((row, column), x, value, step))
     }
 
     /// Adds the gradient of h smoothed over the width `epsilon` to `gradient`, and returns the smoothed
     /// value. X ≥ 0 contributes nothing; the caller restores this constraint.
-    pub fn smoothed(
-        &self,
-        x: ArrayView2<'_, f64>,
-        epsilon: f64,
-        gradient: ArrayViewMut2<'_, f64>,
-    ) -> f64 {
+    pub fn smoothed(&self, x: ArrayView2<'_, f64>, epsilon: f64, gradient: ArrayViewMut2<'_, f64>) -> f64 {
         each_form!(self, form => form.smoothed(x, epsilon, gradient))
     }
 }
@@ -437,9 +410,7 @@ impl Penalty {
     /// Creates the penalty `factor · h`, if it has a [`strength`](Self::strength).
     pub(crate) fn scaled(&self, factor: f64) -> Option<Self> {
         let form = match &self.0 {
-            AnyForm::L0(form) => AnyForm::L0(L0 {
-                lambda: factor * form.lambda,
-            }),
+            AnyForm::L0(form) => AnyForm::L0(L0 { lambda: factor * form.lambda }),
             AnyForm::L1(form) => AnyForm::L1(L1 {
                 weights: match &form.weights {
                     Weights::Scalar(lambda) => Weights::Scalar(factor * lambda),
@@ -465,11 +436,9 @@ impl Penalty {
     /// Returns the penalty with its entrywise weights, if any, mapped by `change`.
     fn rearranged(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
         Self(match &self.0 {
-            AnyForm::L1(L1 {
-                weights: Weights::Entrywise(weights),
-            }) => AnyForm::L1(L1 {
-                weights: Weights::Entrywise(change(weights)),
-            }),
+            AnyForm::L1(L1 { weights: Weights::Entrywise(weights) }) => {
+                AnyForm::L1(L1 { weights: Weights::Entrywise(change(weights)) })
+            }
             AnyForm::Pieces(form) => AnyForm::Pieces(form.reweighted(change)),
             form => form.clone(),
         })
@@ -478,12 +447,7 @@ impl Penalty {
 
 /// Returns the global minimum of a pair over rotations and reflections, relative to the identity.
 #[inline(always)]
-pub(crate) fn solve_circle<S: Simd>(
-    simd: S,
-    penalty: &Penalty,
-    pair: &CirclePair<'_>,
-    scratch: &mut Scratch,
-) -> Best {
+pub(crate) fn solve_circle<S: Simd>(simd: S, penalty: &Penalty, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
     each_form!(penalty, form => solve_form(simd, form, pair, scratch))
 }
 
@@ -514,12 +478,7 @@ pub fn solve_each_on_circle<'p>(
     scratch: &mut Scratch,
     take: impl FnMut(Best),
 ) {
-    crate::simd::arch().dispatch(OnCircle {
-        penalty,
-        pairs,
-        scratch,
-        take,
-    });
+    crate::simd::arch().dispatch(OnCircle { penalty, pairs, scratch, take });
 }
 
 /// Solves one pair problem with rows of any length: the rows are padded, and the solver runs with the
@@ -531,24 +490,14 @@ pub fn solve_on_circle(penalty: &Penalty, pair: &CirclePair<'_>, scratch: &mut S
         row
     };
     let (x, y) = (padded(pair.x), padded(pair.y));
-    let pair = CirclePair {
-        x: &x,
-        y: &y,
-        ..*pair
-    };
+    let pair = CirclePair { x: &x, y: &y, ..*pair };
     let mut best = Best::IDENTITY;
-    solve_each_on_circle(penalty, std::iter::once(pair), scratch, |found| {
-        best = found
-    });
+    solve_each_on_circle(penalty, std::iter::once(pair), scratch, |found| best = found);
     best
 }
 
 /// Solves one pair problem of two rows of opposite sign.
-pub fn solve_on_hyperbola(
-    penalty: &Penalty,
-    pair: &HyperbolaPair<'_>,
-    scratch: &mut Scratch,
-) -> BestBoost {
+pub fn solve_on_hyperbola(penalty: &Penalty, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     each_form!(penalty, form => form.hyperbola(pair, scratch))
 }
 

@@ -50,11 +50,7 @@ impl Form for NonNegative {
 
     #[inline(always)]
     fn proximal_near(&self, _: (usize, usize), _: f64, value: f64, _: f64) -> (f64, f64) {
-        if value > 0.0 {
-            (value, 1.0)
-        } else {
-            (0.0, 0.0)
-        }
+        if value > 0.0 { (value, 1.0) } else { (0.0, 0.0) }
     }
 
     fn smoothed(&self, _: ArrayView2<'_, f64>, _: f64, _: ArrayViewMut2<'_, f64>) -> f64 {
@@ -75,11 +71,7 @@ impl Form for NonNegative {
 /// Returns the global minimum on the circle for X ≥ 0 and a penalty `jump` + `slope`·x of x > 0, `jump` ≥ 0.
 /// (A curvature adds a constant, as x² + y² is fixed.) One function: the arcs share sums over the columns.
 #[inline(always)]
-pub(super) fn circle(
-    pair: &CirclePair<'_>,
-    (slope, jump): (f64, f64),
-    scratch: &mut Scratch,
-) -> Best {
+pub(super) fn circle(pair: &CirclePair<'_>, (slope, jump): (f64, f64), scratch: &mut Scratch) -> Best {
     scratch.clear();
     // Extreme directions; a column (x, y) is steeper than (u, v) when y·u > v·x.
     let mut low: Option<(f64, f64)> = None;
@@ -117,19 +109,14 @@ pub(super) fn circle(
     };
     let (low, high) = (unit(low), unit(high));
     // The sum of the new entries is a cos θ + b sin θ, too.
-    let penalized = |f: &Trig, a: f64, b: f64| Trig {
-        a: f.a + slope * a,
-        b: f.b + slope * b,
-        ..*f
-    };
+    let penalized = |f: &Trig, a: f64, b: f64| Trig { a: f.a + slope * a, b: f.b + slope * b, ..*f };
     let rotation = penalized(&pair.rotation, sums.0 + sums.1, sums.1 - sums.0);
     let reflection = (pair.reflection).map(|f| penalized(&f, sums.0 - sums.1, sums.0 + sums.1));
     let base = rotation.a + rotation.p;
     // Rotations: from ω_max − π/2 to ω_min; reflections: from ω_max to ω_min + π/2.
-    for (f, from, to, reflect) in [
-        (Some(rotation), (high.1, -high.0), low, false),
-        (reflection, high, (-low.1, low.0), true),
-    ] {
+    for (f, from, to, reflect) in
+        [(Some(rotation), (high.1, -high.0), low, false), (reflection, high, (-low.1, low.0), true)]
+    {
         let Some(f) = f else { continue };
         let ends = [from, to].map(|(c, s)| {
             let vanish = match jump > 0.0 {
@@ -163,20 +150,9 @@ fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
 
 /// Offers the ends (cosine, sine, penalty) of an arc at most π/2 long, and the minima inside, with `penalty`.
 #[inline(always)]
-fn arc(
-    best: &mut Best,
-    f: &Trig,
-    base: f64,
-    [from, to]: [(f64, f64, f64); 2],
-    penalty: f64,
-    reflect: bool,
-) {
+fn arc(best: &mut Best, f: &Trig, base: f64, [from, to]: [(f64, f64, f64); 2], penalty: f64, reflect: bool) {
     let value = |c: f64, s: f64| {
-        if reflect {
-            f.value(c, s) - base
-        } else {
-            f.change(c, s)
-        }
+        if reflect { f.value(c, s) - base } else { f.change(c, s) }
     };
     for (k, end) in [from, to].into_iter().enumerate() {
         best.offer(value(end.0, end.1) + end.2, end.0, end.1, reflect, Some(k));

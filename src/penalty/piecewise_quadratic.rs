@@ -7,9 +7,7 @@ use pulp::Simd;
 use super::bounded::Bounded;
 use super::entry_penalty::{EntryPenalty, OUTSIDE};
 use super::even::Even;
-use super::{
-    AnyForm, Form, L0, L1, NoPenalty, NonNegative, Weights, derived, exact, jump, nonnegative,
-};
+use super::{AnyForm, Form, L0, L1, NoPenalty, NonNegative, Weights, derived, exact, jump, nonnegative};
 use crate::error::{Error, LARGEST, Result};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
 
@@ -43,11 +41,7 @@ enum Solver {
 }
 
 impl Solver {
-    fn of(
-        breakpoints: &[f64],
-        phi: &EntryPenalty,
-        weighted: &[(Array2<f64>, EntryPenalty)],
-    ) -> Self {
+    fn of(breakpoints: &[f64], phi: &EntryPenalty, weighted: &[(Array2<f64>, EntryPenalty)]) -> Self {
         let units = weighted.iter().map(|(_, unit)| unit);
         let mut all = std::iter::once(phi).chain(units);
         let plain = weighted.is_empty();
@@ -75,19 +69,12 @@ impl PiecewiseQuadratic {
     pub(super) fn new(breakpoints: Vec<f64>, pieces: Vec<Piece>) -> Result<Self> {
         let fits = |v: f64| v.abs() <= LARGEST;
         if !breakpoints.iter().all(|&v| fits(v)) || !breakpoints.is_sorted_by(|a, b| a < b) {
-            return Err(Error::invalid(
-                "breakpoints",
-                format!("must be finite and ascend, got {breakpoints:?}"),
-            ));
+            return Err(Error::invalid("breakpoints", format!("must be finite and ascend, got {breakpoints:?}")));
         }
         if pieces.len() != breakpoints.len() + 1 {
             return Err(Error::invalid(
                 "pieces",
-                format!(
-                    "must be {}, one more than breakpoints, got {}",
-                    breakpoints.len() + 1,
-                    pieces.len()
-                ),
+                format!("must be {}, one more than breakpoints, got {}", breakpoints.len() + 1, pieces.len()),
             ));
         }
         for piece in &pieces {
@@ -105,11 +92,7 @@ impl PiecewiseQuadratic {
         Ok(Self::made(breakpoints, phi, Vec::new()))
     }
 
-    fn made(
-        mut breakpoints: Vec<f64>,
-        mut phi: EntryPenalty,
-        mut weighted: Vec<(Array2<f64>, EntryPenalty)>,
-    ) -> Self {
+    fn made(mut breakpoints: Vec<f64>, mut phi: EntryPenalty, mut weighted: Vec<(Array2<f64>, EntryPenalty)>) -> Self {
         // Removes breakpoints at which no penalty changes.
         for k in (0..breakpoints.len()).rev() {
             let level = breakpoints[k];
@@ -121,12 +104,7 @@ impl PiecewiseQuadratic {
             }
         }
         let solver = Solver::of(&breakpoints, &phi, &weighted);
-        Self {
-            breakpoints,
-            phi,
-            weighted,
-            solver,
-        }
+        Self { breakpoints, phi, weighted, solver }
     }
 
     /// See [`Penalty::plus`](super::Penalty::plus).
@@ -135,8 +113,7 @@ impl PiecewiseQuadratic {
         breakpoints.sort_by(f64::total_cmp);
         breakpoints.dedup();
         let refined = |h: &Self| {
-            let weighted = (h.weighted.iter())
-                .map(|(w, unit)| (w.clone(), unit.refined(&h.breakpoints, &breakpoints)));
+            let weighted = (h.weighted.iter()).map(|(w, unit)| (w.clone(), unit.refined(&h.breakpoints, &breakpoints)));
             let weighted: Vec<_> = weighted.collect();
             (h.phi.refined(&h.breakpoints, &breakpoints), weighted)
         };
@@ -145,23 +122,14 @@ impl PiecewiseQuadratic {
         phi.add(&more);
         weighted.extend(also);
         if phi.pieces.iter().all(|piece| *piece == OUTSIDE) {
-            return Err(Error::invalid(
-                "penalty",
-                "must allow an interval: the two terms have none in common",
-            ));
+            return Err(Error::invalid("penalty", "must allow an interval: the two terms have none in common"));
         }
         Ok(Self::made(breakpoints, phi, weighted))
     }
 
     /// Σ φ(X_ij), or Σ w_ij φ(X_ij) for weights w ≥ 0, of a piece below 0, a value at 0, and a piece above.
     fn at_zero(pieces: [Piece; 2], at: f64, weights: Option<Array2<f64>>) -> Self {
-        let (breakpoints, unit) = (
-            vec![0.0],
-            EntryPenalty {
-                pieces: pieces.to_vec(),
-                at: vec![at],
-            },
-        );
+        let (breakpoints, unit) = (vec![0.0], EntryPenalty { pieces: pieces.to_vec(), at: vec![at] });
         match weights {
             None => Self::made(breakpoints, unit, Vec::new()),
             Some(weights) => {
@@ -203,10 +171,7 @@ impl PiecewiseQuadratic {
             }
         }
         if !(lower < upper) {
-            return Err(Error::invalid(
-                "lower",
-                format!("must be below upper = {upper}, got {lower}"),
-            ));
+            return Err(Error::invalid("lower", format!("must be below upper = {upper}, got {lower}")));
         }
         let (mut breakpoints, mut pieces) = (Vec::new(), vec![[0.0; 3]]);
         if lower.is_finite() {
@@ -251,10 +216,7 @@ impl PiecewiseQuadratic {
     /// Returns the penalty with its weights mapped by `change`.
     pub(super) fn reweighted(&self, change: impl Fn(&Array2<f64>) -> Array2<f64>) -> Self {
         let weighted = (self.weighted.iter()).map(|(w, unit)| (change(w), unit.clone()));
-        Self {
-            weighted: weighted.collect(),
-            ..self.clone()
-        }
+        Self { weighted: weighted.collect(), ..self.clone() }
     }
 
     /// Returns the jump at 0 and the slope beyond, for penalties solved by [`Solver::Jump`].
@@ -278,15 +240,11 @@ impl PiecewiseQuadratic {
         match (&self.breakpoints[..], phi) {
             _ if !self.weighted.is_empty() => AnyForm::Pieces(self),
             ([], ([[0.0, 0.0, 0.0]], _)) => AnyForm::None(NoPenalty),
-            ([0.0], ([[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0]))
-                if a == b && *a > 0.0 && a.is_finite() =>
-            {
+            ([0.0], ([[a, 0.0, 0.0], [b, 0.0, 0.0]], [0.0])) if a == b && *a > 0.0 && a.is_finite() => {
                 AnyForm::L0(L0 { lambda: *a })
             }
             ([0.0], ([[0.0, a, 0.0], [0.0, b, 0.0]], [0.0])) if *a == -*b && *b > 0.0 => {
-                AnyForm::L1(L1 {
-                    weights: Weights::Scalar(*b),
-                })
+                AnyForm::L1(L1 { weights: Weights::Scalar(*b) })
             }
             ([0.0], ([OUTSIDE, [0.0, 0.0, 0.0]], [0.0])) => AnyForm::NonNegative(NonNegative),
             _ => AnyForm::Pieces(self),
@@ -295,10 +253,7 @@ impl PiecewiseQuadratic {
 
     /// Returns the penalty with the pair solver for arbitrary pieces.
     pub(super) fn general(self) -> Self {
-        Self {
-            solver: Solver::Any,
-            ..self
-        }
+        Self { solver: Solver::Any, ..self }
     }
 
     /// See [`Penalty::weighted`](super::Penalty::weighted).
@@ -306,11 +261,7 @@ impl PiecewiseQuadratic {
         if self.constrains() {
             return Err(Error::invalid("penalty", "must be finite to be weighted"));
         }
-        if self
-            .weighted
-            .iter()
-            .any(|(own, _)| own.dim() != weights.dim())
-        {
+        if self.weighted.iter().any(|(own, _)| own.dim() != weights.dim()) {
             let message = "must have the shape of the weights that the penalty has already";
             return Err(Error::invalid("weights", message));
         }
@@ -335,8 +286,7 @@ impl PiecewiseQuadratic {
 
     /// Returns the squared distance from the domain of h as a penalty, if h is a constraint.
     pub(super) fn squared_distance(&self) -> Option<Self> {
-        let is_allowed =
-            |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
+        let is_allowed = |v: f64| self.phi.entry(&self.breakpoints, self.above(v), v) < f64::INFINITY;
         let mut levels = self.breakpoints.clone();
         levels.retain(|&level| is_allowed(level));
         let middles = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
@@ -345,9 +295,7 @@ impl PiecewiseQuadratic {
         levels.sort_by(f64::total_cmp);
         let within = levels.windows(2).map(|ends| 0.5 * (ends[0] + ends[1]));
         let (first, last) = (*levels.first()?, *levels.last()?);
-        let places = std::iter::once(first - 1.0)
-            .chain(within)
-            .chain([last + 1.0]);
+        let places = std::iter::once(first - 1.0).chain(within).chain([last + 1.0]);
         let piece = |place: f64| match is_allowed(place) {
             true => [0.0; 3],
             false => {
@@ -356,9 +304,7 @@ impl PiecewiseQuadratic {
             }
         };
         let pieces = places.map(piece).collect();
-        self.constrains()
-            .then(|| Self::new(levels, pieces).ok())
-            .flatten()
+        self.constrains().then(|| Self::new(levels, pieces).ok()).flatten()
     }
 
     /// See [`Penalty::pair_work`](super::Penalty::pair_work).
@@ -399,11 +345,7 @@ impl PiecewiseQuadratic {
     pub(super) fn largest_strength(&self, gain: f64) -> f64 {
         let mean = self.mean();
         let penalty = mean.entry(0, 0, 1.0) - mean.entry(0, 0, 0.0);
-        if penalty > 0.0 && penalty.is_finite() {
-            gain / penalty
-        } else {
-            gain
-        }
+        if penalty > 0.0 && penalty.is_finite() { gain / penalty } else { gain }
     }
 
     /// Returns whether a piece of h is infinite.
@@ -430,9 +372,10 @@ impl Form for PiecewiseQuadratic {
     fn entry(&self, row: usize, column: usize, value: f64) -> f64 {
         let above = self.above(value);
         let own = self.phi.entry(&self.breakpoints, above, value);
-        let weighted = self.weighted.iter().map(|(weights, unit)| {
-            weights[[row, column]] * unit.entry(&self.breakpoints, above, value)
-        });
+        let weighted = self
+            .weighted
+            .iter()
+            .map(|(weights, unit)| weights[[row, column]] * unit.entry(&self.breakpoints, above, value));
         own + weighted.sum::<f64>()
     }
 
@@ -475,13 +418,7 @@ impl Form for PiecewiseQuadratic {
         }
     }
 
-    fn proximal_near(
-        &self,
-        (row, column): (usize, usize),
-        x: f64,
-        value: f64,
-        step: f64,
-    ) -> (f64, f64) {
+    fn proximal_near(&self, (row, column): (usize, usize), x: f64, value: f64, step: f64) -> (f64, f64) {
         let whole = (f64::NEG_INFINITY, f64::INFINITY);
         let stays = || derived::subdifferential(self, row, column, x) == whole;
         if self.breakpoints.contains(&x) && stays() {
@@ -497,28 +434,21 @@ impl Form for PiecewiseQuadratic {
 
     /// Returns the Moreau envelope with the step at which the proximal map takes entries of size `epsilon` to
     /// zero, or half of the way: ε²/(2 (h(ε) − h(0))).
-    fn smoothed(
-        &self,
-        x: ArrayView2<'_, f64>,
-        epsilon: f64,
-        mut gradient: ArrayViewMut2<'_, f64>,
-    ) -> f64 {
+    fn smoothed(&self, x: ArrayView2<'_, f64>, epsilon: f64, mut gradient: ArrayViewMut2<'_, f64>) -> f64 {
         let mut sum = 0.0;
-        Zip::indexed(&mut gradient)
-            .and(x)
-            .for_each(|(i, k), g, &x| {
-                let rise = [-epsilon, epsilon]
-                    .map(|v| self.entry(i, k, v) - self.entry(i, k, 0.0))
-                    .into_iter()
-                    .filter(|v| v.is_finite())
-                    .fold(0.0, f64::max);
-                let step = 0.5 * epsilon * epsilon / rise;
-                // A penalty that is flat at zero has no such step; ε takes its place.
-                let step = if step.is_finite() { step } else { epsilon };
-                let u = self.proximal(i, k, x, step);
-                *g += (x - u) / step;
-                sum += self.entry(i, k, u) + 0.5 * (x - u) * (x - u) / step;
-            });
+        Zip::indexed(&mut gradient).and(x).for_each(|(i, k), g, &x| {
+            let rise = [-epsilon, epsilon]
+                .map(|v| self.entry(i, k, v) - self.entry(i, k, 0.0))
+                .into_iter()
+                .filter(|v| v.is_finite())
+                .fold(0.0, f64::max);
+            let step = 0.5 * epsilon * epsilon / rise;
+            // A penalty that is flat at zero has no such step; ε takes its place.
+            let step = if step.is_finite() { step } else { epsilon };
+            let u = self.proximal(i, k, x, step);
+            *g += (x - u) / step;
+            sum += self.entry(i, k, u) + 0.5 * (x - u) * (x - u) / step;
+        });
         sum
     }
 

@@ -13,10 +13,7 @@ fn weights() -> Array2<f64> {
 /// Returns penalties of every kind, for X of [`SIZE`].
 fn kinds() -> Vec<Penalty> {
     let capped = Penalty::capped_l1(2.0, 0.5).unwrap();
-    let huber = Penalty::pieces(
-        vec![-0.25, 0.25],
-        vec![[-0.125, -1.0, 0.0], [0.0, 0.0, 4.0], [-0.125, 1.0, 0.0]],
-    );
+    let huber = Penalty::pieces(vec![-0.25, 0.25], vec![[-0.125, -1.0, 0.0], [0.0, 0.0, 4.0], [-0.125, 1.0, 0.0]]);
     let kinds = vec![
         Penalty::NONE,
         Penalty::NONNEGATIVE,
@@ -78,13 +75,8 @@ fn rows_and_changes_are_sums_of_entries() {
             let turned = penalty.transposed();
             assert!(near(turned.value(x.t()), whole));
             let rows = [2, 0];
-            let few = penalty
-                .on_rows(&rows)
-                .value(x.select(ndarray::Axis(0), &rows).view());
-            assert!(
-                near(few, whole - penalty.row_value(1, &x.row(1).to_vec()))
-                    || whole == f64::INFINITY
-            );
+            let few = penalty.on_rows(&rows).value(x.select(ndarray::Axis(0), &rows).view());
+            assert!(near(few, whole - penalty.row_value(1, &x.row(1).to_vec())) || whole == f64::INFINITY);
         }
     }
 }
@@ -105,15 +97,9 @@ fn pieces_and_slopes_are_those_of_the_entries() {
                 // Slopes on both sides, infinite where φ jumps up.
                 let here = penalty.entry(row, column, v);
                 let rise = (entry - here) / 1e-7;
-                assert!(
-                    near_slope(high, rise),
-                    "{penalty:?} at {v}: {high} and {rise}"
-                );
+                assert!(near_slope(high, rise), "{penalty:?} at {v}: {high} and {rise}");
                 let fall = (here - penalty.entry(row, column, v - 1e-7)) / 1e-7;
-                assert!(
-                    near_slope(low, fall),
-                    "{penalty:?} at {v}: {low} and {fall}"
-                );
+                assert!(near_slope(low, fall), "{penalty:?} at {v}: {low} and {fall}");
             }
         }
     }
@@ -137,8 +123,7 @@ fn proximal_maps_are_global_minima() {
                 for x in [0.0, 0.3] {
                     let (u_near, derivative) = penalty.proximal_near((row, column), x, v, step);
                     let held = penalty.breakpoints().contains(&x)
-                        && penalty.subdifferential(row, column, x)
-                            == (f64::NEG_INFINITY, f64::INFINITY);
+                        && penalty.subdifferential(row, column, x) == (f64::NEG_INFINITY, f64::INFINITY);
                     if held || penalty.count().is_some() {
                         let expected = if held { (x, 0.0) } else { (v, 1.0) };
                         assert_eq!((u_near, derivative), expected);
@@ -178,10 +163,7 @@ fn smoothing_is_close_and_has_its_gradient() {
                 let mut moved = x.clone();
                 moved[at] += 1e-7;
                 let rise = (smoothed(&moved, 0.05).0 - value) / 1e-7;
-                assert!(
-                    (gradient[at] - rise).abs() < 1e-3 * (1.0 + rise.abs()),
-                    "{penalty:?}"
-                );
+                assert!((gradient[at] - rise).abs() < 1e-3 * (1.0 + rise.abs()), "{penalty:?}");
             }
         }
     }
@@ -239,10 +221,7 @@ fn kinds_are_told_apart() {
     assert!(none.is_none() && !count.is_none() && !nonnegative.is_none());
     for penalty in kinds() {
         let allowed = |v: f64| entries().all(|(i, k)| penalty.entry(i, k, v).is_finite());
-        assert_eq!(
-            penalty.nonnegative(),
-            allowed(0.0) && allowed(0.125) && !allowed(-0.125)
-        );
+        assert_eq!(penalty.nonnegative(), allowed(0.0) && allowed(0.125) && !allowed(-0.125));
         // Zero minimises h and a small linear function where the mean entry says so.
         let mean = |v: f64| entries().map(|(i, k)| penalty.entry(i, k, v)).sum::<f64>();
         let drawn = (1..4).all(|k| {
@@ -255,10 +234,7 @@ fn kinds_are_told_apart() {
     }
     let zero = [Penalty::l0(0.0), Penalty::l1(0.0)];
     assert!(zero.iter().all(|h| h.value(points()[0].view()) == 0.0));
-    assert!(matches!(
-        Penalty::l1(weights()).l1_weights(),
-        Some(Weights::Entrywise(_))
-    ));
+    assert!(matches!(Penalty::l1(weights()).l1_weights(), Some(Weights::Entrywise(_))));
     assert!(Penalty::l1(weights()).absolute().is_none());
 }
 
@@ -277,22 +253,13 @@ fn strengths_at_which_sharing_does_not_pay() {
             false => cost,
         };
         let strength = penalty.largest_strength(3.0);
-        assert!(
-            near(strength * unit, 3.0),
-            "{penalty:?}: {strength} of {unit}"
-        );
+        assert!(near(strength * unit, 3.0), "{penalty:?}: {strength} of {unit}");
     }
 }
 
 #[test]
 fn arguments_are_checked_from_both_sides() {
-    for bad in [
-        f64::NAN,
-        -1.0,
-        f64::INFINITY,
-        LARGEST.next_up(),
-        SMALLEST.next_down(),
-    ] {
+    for bad in [f64::NAN, -1.0, f64::INFINITY, LARGEST.next_up(), SMALLEST.next_down()] {
         assert!(Penalty::l1(bad).check(3, 2).is_err());
         assert!(Penalty::l0(bad).check(3, 2).is_err());
         let mut entrywise = weights();
@@ -304,11 +271,7 @@ fn arguments_are_checked_from_both_sides() {
     for good in [0.0, SMALLEST, LARGEST] {
         assert!(Penalty::l1(good).check(3, 2).is_ok());
         assert!(Penalty::l0(good).check(3, 2).is_ok());
-        assert!(
-            Penalty::l1(Array2::from_elem(SIZE, good))
-                .check(3, 2)
-                .is_ok()
-        );
+        assert!(Penalty::l1(Array2::from_elem(SIZE, good)).check(3, 2).is_ok());
     }
     for (n, r) in [(2, 2), (3, 3), (2, 3)] {
         assert!(Penalty::l1(weights()).check(n, r).is_err());
@@ -321,12 +284,7 @@ fn arguments_are_checked_from_both_sides() {
         assert!(Penalty::scad(bad, 3.0).is_err());
     }
     assert!(Penalty::scad(1.0, 2.0).is_err() && Penalty::scad(1.0, 2.0f64.next_up()).is_ok());
-    for (lower, upper) in [
-        (1.0, 1.0),
-        (1.0, 0.0),
-        (f64::NAN, 1.0),
-        (0.0, LARGEST.next_up()),
-    ] {
+    for (lower, upper) in [(1.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (0.0, LARGEST.next_up())] {
         assert!(Penalty::interval(lower, upper).is_err());
     }
     for (lower, upper, name) in [
@@ -336,16 +294,9 @@ fn arguments_are_checked_from_both_sides() {
         (0.0, LARGEST.next_up(), "upper"),
     ] {
         let refused = Penalty::interval(lower, upper).unwrap_err().to_string();
-        assert!(
-            refused.contains(name) && refused.contains("infinite"),
-            "{refused}"
-        );
+        assert!(refused.contains(name) && refused.contains("infinite"), "{refused}");
     }
-    for (lower, upper) in [
-        (f64::NEG_INFINITY, f64::INFINITY),
-        (-LARGEST, LARGEST),
-        (0.0, 1.0),
-    ] {
+    for (lower, upper) in [(f64::NEG_INFINITY, f64::INFINITY), (-LARGEST, LARGEST), (0.0, 1.0)] {
         assert!(Penalty::interval(lower, upper).is_ok());
     }
     let piece = [0.0; 3];
@@ -375,10 +326,7 @@ fn arguments_are_checked_from_both_sides() {
 fn scad_and_mcp_have_their_textbook_values() {
     let lambda = 0.7;
     for a in [2.5f64, 3.7] {
-        let (scad, mcp) = (
-            Penalty::scad(lambda, a).unwrap(),
-            Penalty::mcp(lambda, a).unwrap(),
-        );
+        let (scad, mcp) = (Penalty::scad(lambda, a).unwrap(), Penalty::mcp(lambda, a).unwrap());
         for x in values().map(|x| 2.0 * x) {
             let t = x.abs();
             let at = |penalty: &Penalty| penalty.value(array![[x]].view());
@@ -389,18 +337,12 @@ fn scad_and_mcp_have_their_textbook_values() {
             } else {
                 0.5 * lambda * lambda * (a + 1.0)
             };
-            assert!(
-                (at(&scad) - expected).abs() <= 1e-12 * (1.0 + expected),
-                "{a} {x}"
-            );
+            assert!((at(&scad) - expected).abs() <= 1e-12 * (1.0 + expected), "{a} {x}");
             let expected = match t <= a * lambda {
                 true => lambda * t - t * t / (2.0 * a),
                 false => 0.5 * a * lambda * lambda,
             };
-            assert!(
-                (at(&mcp) - expected).abs() <= 1e-12 * (1.0 + expected),
-                "{a} {x}"
-            );
+            assert!((at(&mcp) - expected).abs() <= 1e-12 * (1.0 + expected), "{a} {x}");
         }
     }
 }
@@ -446,16 +388,9 @@ fn only_kinks_with_two_slopes_sparsify() {
 
 #[test]
 fn pieces_of_absolute_values_are_recognised() {
-    let of =
-        |a: f64, b: f64| Penalty::pieces(vec![0.0], vec![[0.0, a, 0.0], [0.0, b, 0.0]]).unwrap();
+    let of = |a: f64, b: f64| Penalty::pieces(vec![0.0], vec![[0.0, a, 0.0], [0.0, b, 0.0]]).unwrap();
     assert_eq!(of(-2.0, 2.0), Penalty::l1(2.0));
-    for (a, b) in [
-        (2.0, -2.0),
-        (-1.0, 2.0),
-        (2.0, 2.0),
-        (-2.0, 0.5),
-        (0.0, 1.0),
-    ] {
+    for (a, b) in [(2.0, -2.0), (-1.0, 2.0), (2.0, 2.0), (-2.0, 0.5), (0.0, 1.0)] {
         let h = of(a, b);
         assert_eq!(h.absolute(), None, "{a} {b}");
         for x in [-0.5, 0.0, 0.75] {
@@ -501,13 +436,9 @@ fn changes_of_rows_are_weighted() {
     use super::form::Form;
     let (old, new) = ([0.5, -1.0], [-0.25, 1.5]);
     for lambda in [0.25, 4.0] {
-        let form = super::l1::L1 {
-            weights: Weights::Scalar(lambda),
-        };
+        let form = super::l1::L1 { weights: Weights::Scalar(lambda) };
         assert_eq!(form.change(1, &old, &new), (0.25 * lambda, 0.75 * lambda));
     }
-    let form = super::l1::L1 {
-        weights: Weights::Entrywise(array![[0.0, 0.0], [2.0, 8.0]]),
-    };
+    let form = super::l1::L1 { weights: Weights::Entrywise(array![[0.0, 0.0], [2.0, 8.0]]) };
     assert_eq!(form.change(1, &old, &new), (3.5, 4.5));
 }

@@ -59,11 +59,7 @@ impl Problem<'_> {
                 ),
             ));
         }
-        let manifold = Manifold::new(
-            self.signature,
-            start_constraint(x.view(), self.signature),
-            None,
-        );
+        let manifold = Manifold::new(self.signature, start_constraint(x.view(), self.signature), None);
         let multiplier = manifold.multiplier(x, gradient);
         let tangent = gradient - &normals(x, self.signature).dot(&multiplier);
         if square(&tangent).sqrt() > CRITICAL * square(gradient).sqrt() {
@@ -94,15 +90,10 @@ impl Problem<'_> {
             let mut there = Array2::zeros(y.dim());
             let moved = (self.smooth).value_and_gradient(y.view(), there.view_mut(), threads);
             let step = &y - x;
-            let (change, said) = (
-                moved - value,
-                0.5 * (inner(gradient, &step) + inner(&there, &step)),
-            );
+            let (change, said) = (moved - value, 0.5 * (inner(gradient, &step) + inner(&there, &step)));
             let rounding = ROUNDING * self.smooth.precision() * value.abs().max(moved.abs());
             let off = (change - said).abs();
-            self.smooth.has_failed()
-                || off <= rounding
-                || off <= AGREES * change.abs().max(said.abs())
+            self.smooth.has_failed() || off <= rounding || off <= AGREES * change.abs().max(said.abs())
         };
         (0..DIRECTIONS).all(|seed| ANGLES.iter().any(|&angle| agrees(seed, angle)))
     }
@@ -122,8 +113,7 @@ impl Problem<'_> {
                     true => (t.cos(), t.sin(), -t.sin()),
                     false => (t.cosh(), t.sinh(), t.sinh()),
                 };
-                let [first, second] =
-                    [(c, s), (back, c)].map(|(a, b)| &x.row(i) * a + &x.row(j) * b);
+                let [first, second] = [(c, s), (back, c)].map(|(a, b)| &x.row(i) * a + &x.row(j) * b);
                 let allowed = |row, new| self.penalty.row_value(row, &slice_of(new)).is_finite();
                 if allowed(i, first.view()) && allowed(j, second.view()) {
                     y.row_mut(i).assign(&first);

@@ -46,12 +46,7 @@ pub struct Sparsity {
 impl Sparsity {
     /// Creates a sparsity with a cardinality only.
     pub fn new(cardinality: Cardinality) -> Self {
-        Self {
-            cardinality,
-            nonnegative: false,
-            exclude: Vec::new(),
-            include: Vec::new(),
-        }
+        Self { cardinality, nonnegative: false, exclude: Vec::new(), include: Vec::new() }
     }
 
     /// Sets whether X ≥ 0.
@@ -72,8 +67,7 @@ impl Sparsity {
     #[must_use]
     pub fn without_rows(mut self, rows: &[usize], columns: usize) -> Self {
         let entries = rows.iter().flat_map(|&i| (0..columns).map(move |t| (i, t)));
-        self.exclude
-            .extend(entries.filter(|entry| !self.include.contains(entry)));
+        self.exclude.extend(entries.filter(|entry| !self.include.contains(entry)));
         self
     }
 
@@ -124,9 +118,7 @@ impl Limit {
                 let counts = x.columns().into_iter().map(nonzeros);
                 match &sparsity.cardinality {
                     Cardinality::Total(total) => counts.sum::<usize>() <= *total,
-                    Cardinality::Columns(most) => {
-                        counts.zip(most).all(|(count, &most)| count <= most)
-                    }
+                    Cardinality::Columns(most) => counts.zip(most).all(|(count, &most)| count <= most),
                 }
             }
             Self::Rows(RowSparsity::Count(count)) => rows() <= *count,

@@ -51,14 +51,8 @@ pub(super) fn certified_bound<'py>(
     (options.gap_tol, options.max_time) = (gap_tol, run.time());
     let mut watch = Watch::new(None, run.door());
     let (r, threads) = (instance.components, &instance.threads);
-    let found = released(py, || {
-        lower_bound(form, r, &restriction, &options, threads, &mut watch)
-    })??;
-    Ok((
-        bound_dict(py, found)?,
-        watch.is_pressed(),
-        watch.into_error(),
-    ))
+    let found = released(py, || lower_bound(form, r, &restriction, &options, threads, &mut watch))??;
+    Ok((bound_dict(py, found)?, watch.is_pressed(), watch.into_error()))
 }
 
 /// Checks that the matrices of a lower bound can be allocated.
@@ -70,9 +64,7 @@ pub(super) fn reserve_bound(form: &dyn QuadraticForm) -> PyResult<()> {
     if form.dense().is_none() && n > FORMED_ROWS {
         return Ok(());
     }
-    reserve_numbers(BOUND_ARRAYS * (n * n) as f64, || {
-        format!("matrices of shape ({n}, {n}) of a lower bound")
-    })
+    reserve_numbers(BOUND_ARRAYS * (n * n) as f64, || format!("matrices of shape ({n}, {n}) of a lower bound"))
 }
 
 /// Returns the fields of an `orthobcd.Bound`.
@@ -94,10 +86,7 @@ fn bound_dict(py: Python<'_>, found: crate::certificate::Bound) -> PyResult<Boun
 }
 
 /// Adds a bound, if there is one, to the result of a solve.
-pub(super) fn set_bound(
-    out: &Bound<'_, PyDict>,
-    bound: Option<crate::certificate::Bound>,
-) -> PyResult<()> {
+pub(super) fn set_bound(out: &Bound<'_, PyDict>, bound: Option<crate::certificate::Bound>) -> PyResult<()> {
     match bound {
         Some(bound) => out.set_item("bound", bound_dict(out.py(), bound)?),
         None => Ok(()),
@@ -118,21 +107,12 @@ pub(super) fn auto_and_bound(
     };
     let form = (quadratic(problem.smooth)?, problem.components);
     let mut whole: Option<(f64, AutoSolution)> = None;
-    let (solution, bound) = minimize_proved(
-        form,
-        &restriction,
-        gap_tol,
-        &auto.options,
-        threads,
-        watch,
-        |from, zero, options, watch| {
+    let (solution, bound) =
+        minimize_proved(form, &restriction, gap_tol, &auto.options, threads, watch, |from, zero, options, watch| {
             let auto = auto.clone().with_options(options.clone());
             let r = problem.components;
             let limit = problem.limit.map(|limit| limit.without_rows(zero, r));
-            let limited = Problem {
-                limit: limit.as_ref(),
-                ..*problem
-            };
+            let limited = Problem { limit: limit.as_ref(), ..*problem };
             let from = from.or_else(|| x0.clone());
             let mut found = minimize_auto(&limited, from, &auto, threads, watch)?;
             let solution = found.solution.clone();
@@ -148,8 +128,7 @@ pub(super) fn auto_and_bound(
             let seconds = found.runs.last().map_or(0.0, |run| run.seconds);
             whole = Some((seconds, found));
             Ok(solution)
-        },
-    )?;
+        })?;
     let none = || Error::invalid("max_time", "must leave time for a start");
     let (_, found) = whole.ok_or_else(none)?;
     Ok((AutoSolution { solution, ..found }, Some(bound)))

@@ -50,18 +50,11 @@ impl Lent {
             return Ok(None);
         };
         let Some(file) = owner.get().exchange(None) else {
-            return Err(PyRuntimeError::new_err(
-                "checkpoint is used by another solve at the same time",
-            ));
+            return Err(PyRuntimeError::new_err("checkpoint is used by another solve at the same time"));
         };
-        let mut lent = Self {
-            owner: owner.clone_ref(py),
-            file: Some(file),
-        };
+        let mut lent = Self { owner: owner.clone_ref(py), file: Some(file) };
         let file = lent.file.as_mut();
-        released(py, || {
-            file.map_or(Ok(()), |file| file.begin(problem, settings, threads))
-        })??;
+        released(py, || file.map_or(Ok(()), |file| file.begin(problem, settings, threads)))??;
         Ok(Some(lent))
     }
 

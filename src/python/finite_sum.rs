@@ -13,9 +13,7 @@ use super::smooth::{Function, FunctionSum, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use super::watch::Watch;
 use super::{Returned, solution_dict};
-use crate::finite_sum::{
-    CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum,
-};
+use crate::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
 use crate::penalty::Penalty;
 use crate::{Options, Result};
 
@@ -55,11 +53,7 @@ impl AnySum<'_> {
             Self::Gram(a, _) => a.len(),
             Self::Probe(_) | Self::Function { .. } => 0,
         };
-        Stored {
-            numbers: numbers as f64,
-            name: "copies of the data".to_owned(),
-            rows: 0.0,
-        }
+        Stored { numbers: numbers as f64, name: "copies of the data".to_owned(), rows: 0.0 }
     }
 }
 
@@ -83,10 +77,7 @@ impl SumOptions {
         let rules = [
             ("bound", CurvatureRule::Bound),
             ("adaptive", CurvatureRule::Adaptive),
-            (
-                "accumulated",
-                CurvatureRule::Accumulated { step: self.step },
-            ),
+            ("accumulated", CurvatureRule::Accumulated { step: self.step }),
         ];
         let sweep = rows * (rows - 1) / 2;
         Ok(FiniteSumOptions {
@@ -127,20 +118,12 @@ pub(super) fn solve_finite_sum<'py>(
     let threads = run.threads()?;
     let trouble = Arc::new(Trouble::default());
     let sum: Box<dyn FiniteSum> = match sum {
-        AnySum::Logistic { a, b, labels } => Box::new(Logistic::new(
-            a.as_array().to_owned(),
-            b.as_array().to_owned(),
-            labels.as_array().to_owned(),
-        )?),
+        AnySum::Logistic { a, b, labels } => {
+            Box::new(Logistic::new(a.as_array().to_owned(), b.as_array().to_owned(), labels.as_array().to_owned())?)
+        }
         AnySum::Gram(a, scale) => Box::new(SampledGram::new(a.as_array().to_owned(), scale)?),
         AnySum::Probe(probe) => Box::new(probe.0.with_threads(threads.clone())),
-        AnySum::Function {
-            evaluate,
-            terms,
-            rows,
-            columns,
-            lipschitz,
-        } => Box::new(FunctionSum {
+        AnySum::Function { evaluate, terms, rows, columns, lipschitz } => Box::new(FunctionSum {
             function: Function {
                 evaluate,
                 product: None,
@@ -159,11 +142,7 @@ pub(super) fn solve_finite_sum<'py>(
     let (components, rows) = (sum.components() as u64, signature.len() as u64);
     let options = solver.options(&run, components, rows)?;
     let mut watch = Watch::new(callback, run.door());
-    let solved = released(py, || {
-        minimize_finite_sum(
-            &*sum, &penalty, &signature, x0, &options, &threads, &mut watch,
-        )
-    })?;
+    let solved = released(py, || minimize_finite_sum(&*sum, &penalty, &signature, x0, &options, &threads, &mut watch))?;
     let solved = solved.map_err(|error| trouble.take().unwrap_or_else(|| error.into()))?;
     let epochs = solved.solution.work as u64 / components;
     let out = solution_dict(py, solved.solution, run.door())?;

@@ -13,10 +13,7 @@ pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature
 }
 
 /// Returns the signature, by default that of the Stiefel manifold for n rows.
-pub(super) fn signature_or_stiefel(
-    signs: Option<&PyReadonlyArray1<'_, i8>>,
-    n: usize,
-) -> Result<Signature> {
+pub(super) fn signature_or_stiefel(signs: Option<&PyReadonlyArray1<'_, i8>>, n: usize) -> Result<Signature> {
     signs.map_or_else(|| Ok(Signature::stiefel(n)), signature_of)
 }
 

@@ -111,16 +111,8 @@ impl Index<'_> {
     pub(super) fn collect<T: TryFrom<i64>>(&self) -> Result<Vec<T>> {
         let bad = |_| Error::invalid("A", "has an index that is out of range");
         match self {
-            Self::Narrow(a) => a
-                .as_array()
-                .iter()
-                .map(|&i| T::try_from(i64::from(i)).map_err(|_| bad(())))
-                .collect(),
-            Self::Wide(a) => a
-                .as_array()
-                .iter()
-                .map(|&i| T::try_from(i).map_err(|_| bad(())))
-                .collect(),
+            Self::Narrow(a) => a.as_array().iter().map(|&i| T::try_from(i64::from(i)).map_err(|_| bad(()))).collect(),
+            Self::Wide(a) => a.as_array().iter().map(|&i| T::try_from(i).map_err(|_| bad(()))).collect(),
         }
     }
 }
@@ -134,41 +126,24 @@ impl AnySmooth<'_> {
                 let name = format!("a copy of C of shape ({n}, {n}); GramQuadratic(A) needs none");
                 (c.len() as f64, name, 0.0)
             }
-            Self::Gram {
-                data: AnyData::Dense(a),
-                ..
-            } => {
+            Self::Gram { data: AnyData::Dense(a), .. } => {
                 let (m, n) = (a.shape()[0], a.shape()[1]);
                 let name = format!("copies of A of shape ({m}, {n})");
                 (2.0 * a.len() as f64, name, m as f64)
             }
-            Self::Gram {
-                data: AnyData::Sparse { values, shape, .. },
-                ..
-            } => {
+            Self::Gram { data: AnyData::Sparse { values, shape, .. }, .. } => {
                 let name = format!("copies of the {} stored entries of A", values.len());
                 (4.0 * values.len() as f64, name, shape.0 as f64)
             }
             Self::Function { .. } => (0.0, "f".to_owned(), 0.0),
         };
-        Stored {
-            numbers,
-            name,
-            rows,
-        }
+        Stored { numbers, name, rows }
     }
 
     /// Builds the objective, which leaves exceptions of Python in `trouble`.
     pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
         Ok(match self {
-            Self::Function {
-                evaluate,
-                product,
-                rows,
-                columns,
-                lipschitz,
-                curvature,
-            } => Box::new(Function {
+            Self::Function { evaluate, product, rows, columns, lipschitz, curvature } => Box::new(Function {
                 evaluate: Python::attach(|py| evaluate.clone_ref(py)),
                 product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
                 rows: *rows,
@@ -186,15 +161,8 @@ impl AnySmooth<'_> {
             Self::Gram { data, scale, mean } => {
                 let mean: Option<Array1<f64>> = mean.as_ref().map(|m| m.as_array().to_owned());
                 Box::new(match data {
-                    AnyData::Dense(a) => {
-                        GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?
-                    }
-                    AnyData::Sparse {
-                        starts,
-                        indices,
-                        values,
-                        shape,
-                    } => {
+                    AnyData::Dense(a) => GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?,
+                    AnyData::Sparse { starts, indices, values, shape } => {
                         let (starts, indices) = (starts.collect()?, indices.collect()?);
                         let values = values.as_array().to_vec();
                         let data = SparseColumns::new(shape.0, starts, indices, values)?;
@@ -220,9 +188,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
                 Err(_) => Weights::from(lam.extract::<f64>()?),
             })
         };
-        let kind = object
-            .getattr("_kind")
-            .and_then(|kind| kind.extract::<String>());
+        let kind = object.getattr("_kind").and_then(|kind| kind.extract::<String>());
         Ok(match kind.as_deref() {
             Ok("none") => Self::NONE,
             Ok("nonnegative") => Self::NONNEGATIVE,
@@ -310,9 +276,7 @@ impl Chosen {
             Self::All(_) => r,
             Self::Each(each) => each.len(),
         };
-        (0..columns)
-            .flat_map(|t| rows(t).iter().map(move |&i| (i, t)))
-            .collect()
+        (0..columns).flat_map(|t| rows(t).iter().map(move |&i| (i, t))).collect()
     }
 }
 
@@ -435,10 +399,7 @@ impl Rows {
 fn checked_rows(rows: &Bound<'_, PyAny>, n: usize, k: usize) -> PyResult<Vec<usize>> {
     let wrong = || {
         let got = rows.repr().map(|text| text.to_string()).unwrap_or_default();
-        PyValueError::new_err(format!(
-            "working_set must return {k} different rows from 0 to {}, got {got}",
-            n - 1
-        ))
+        PyValueError::new_err(format!("working_set must return {k} different rows from 0 to {}, got {got}", n - 1))
     };
     let found: Vec<usize> = rows.extract().map_err(|_| wrong())?;
     let distinct: HashSet<usize> = found.iter().copied().filter(|&row| row < n).collect();
@@ -476,11 +437,7 @@ impl<'py> FromPyObject<'_, 'py> for Limit {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            seconds: object.extract()?,
-            called: Instant::now(),
-            door: OnceLock::new(),
-        })
+        Ok(Self { seconds: object.extract()?, called: Instant::now(), door: OnceLock::new() })
     }
 }
 
@@ -515,9 +472,7 @@ impl Run {
 
     /// Returns whether the time limit has passed.
     pub(super) fn is_late(&self) -> bool {
-        let Limit {
-            seconds, called, ..
-        } = &self.max_time;
+        let Limit { seconds, called, .. } = &self.max_time;
         seconds.is_some_and(|limit| called.elapsed().as_secs_f64() >= limit)
     }
 
@@ -549,12 +504,7 @@ impl Run {
 impl SolverOptions {
     /// Returns the options of a solve, with a mixed signature or without; a rule for rows leaves exceptions in
     /// `trouble`. The Jacobi update of a mixed signature moves columns only if `side` is columns alone.
-    pub(super) fn options(
-        &self,
-        run: &Run,
-        mixed: bool,
-        trouble: &Arc<Trouble>,
-    ) -> Result<Options> {
+    pub(super) fn options(&self, run: &Run, mixed: bool, trouble: &Arc<Trouble>) -> Result<Options> {
         let update = update(&self.update)?;
         Ok(Options {
             working_set: self.working_set.rule(self.block_size, trouble)?,
@@ -581,36 +531,22 @@ fn curvature(name: &str) -> Result<Curvature> {
 }
 
 /// Returns the choice of that name.
-pub(super) fn choice<T: Copy>(
-    argument: &'static str,
-    name: &str,
-    choices: &[(&str, T)],
-) -> Result<T> {
+pub(super) fn choice<T: Copy>(argument: &'static str, name: &str, choices: &[(&str, T)]) -> Result<T> {
     let found = choices.iter().find(|(known, _)| *known == name);
     found.map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|&(known, _)| known).collect();
-        Error::invalid(
-            argument,
-            format!("must be one of {}; got {name:?}", names.join(", ")),
-        )
+        Error::invalid(argument, format!("must be one of {}; got {name:?}", names.join(", ")))
     })
 }
 
 /// Returns the update named by `name`.
 fn update(name: &str) -> Result<Update> {
-    let choices = [
-        ("gauss-seidel", Update::GaussSeidel),
-        ("jacobi", Update::Jacobi),
-    ];
+    let choices = [("gauss-seidel", Update::GaussSeidel), ("jacobi", Update::Jacobi)];
     choice("update", name, &choices)
 }
 
 /// Returns the side named by `name`.
 pub(super) fn side(name: &str) -> Result<Side> {
-    let choices = [
-        ("rows", Side::Rows),
-        ("columns", Side::Columns),
-        ("both", Side::Both),
-    ];
+    let choices = [("rows", Side::Rows), ("columns", Side::Columns), ("both", Side::Both)];
     choice("side", name, &choices)
 }

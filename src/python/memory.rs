@@ -33,11 +33,7 @@ pub(super) struct Stored {
 ///
 /// # Errors
 /// A `MemoryError` that states the memory needed.
-pub(super) fn reserve(
-    stored: &Stored,
-    (n, r): (usize, usize),
-    n_threads: Option<usize>,
-) -> PyResult<()> {
+pub(super) fn reserve(stored: &Stored, (n, r): (usize, usize), n_threads: Option<usize>) -> PyResult<()> {
     let threads = n_threads.unwrap_or_else(Threads::available) as f64;
     let (n, r) = (n as f64, r as f64);
     let dense = n.min(DENSE_ORDER);
@@ -77,9 +73,5 @@ fn reserve_bytes(bytes: f64, what: impl FnOnce() -> String) -> PyResult<()> {
 }
 
 fn text(bytes: f64) -> String {
-    if bytes < 1e9 {
-        format!("{:.0} MB", bytes / 1e6)
-    } else {
-        format!("{:.1} GB", bytes / 1e9)
-    }
+    if bytes < 1e9 { format!("{:.0} MB", bytes / 1e6) } else { format!("{:.1} GB", bytes / 1e9) }
 }

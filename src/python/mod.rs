@@ -192,11 +192,7 @@ impl StartPoint<'_> {
     ) -> PyResult<Array2<f64>> {
         let name = match self {
             Self::Given(x0) => {
-                return Ok(start::given(
-                    &x0.as_array().to_owned(),
-                    nonnegative,
-                    project,
-                )?);
+                return Ok(start::given(&x0.as_array().to_owned(), nonnegative, project)?);
             }
             Self::Named(name) => name,
         };
@@ -237,19 +233,14 @@ fn named_start(
                 None => return Ok(None),
             },
             None => {
-                return Err(Error::invalid(
-                    "x0",
-                    "must not be spectral where the objective is not quadratic",
-                ));
+                return Err(Error::invalid("x0", "must not be spectral where the objective is not quadratic"));
             }
         },
         "partition" => start::partition(n, r, seed),
         _ => {
             return Err(Error::invalid(
                 "x0",
-                format!(
-                    "must be an array or one of identity, random, spectral, partition; got {name:?}"
-                ),
+                format!("must be an array or one of identity, random, spectral, partition; got {name:?}"),
             ));
         }
     };
@@ -260,22 +251,14 @@ fn named_start(
 type Returned<'py> = (Bound<'py, PyDict>, Option<PyErr>);
 
 /// Returns a solution as a dict, with seconds since the call: `door` of them before the solve.
-fn solution_dict<'py>(
-    py: Python<'py>,
-    solution: Solution,
-    door: f64,
-) -> PyResult<Bound<'py, PyDict>> {
+fn solution_dict<'py>(py: Python<'py>, solution: Solution, door: f64) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let history = PyDict::new(py);
-    let column =
-        |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
+    let column = |f: &dyn Fn(&crate::Record) -> f64| PyArray1::from_iter(py, solution.history.iter().map(f));
     history.set_item("seconds", column(&|r| r.seconds + door))?;
     history.set_item("objective", column(&|r| r.objective))?;
     history.set_item("feasibility", column(&|r| r.feasibility))?;
-    history.set_item(
-        "n_iterations",
-        PyArray1::from_iter(py, solution.history.iter().map(|r| r.iterations as i64)),
-    )?;
+    history.set_item("n_iterations", PyArray1::from_iter(py, solution.history.iter().map(|r| r.iterations as i64)))?;
     out.set_item("history", history)?;
     out.set_item("objective", solution.objective)?;
     out.set_item("smooth_value", solution.smooth_value)?;
@@ -305,8 +288,7 @@ mod _core {
 
     #[pymodule_export]
     use super::strategy::{
-        basis_factorization, certify, default_work, heuristics, largest_lam, solve_auto,
-        solve_continuation,
+        basis_factorization, certify, default_work, heuristics, largest_lam, solve_auto, solve_continuation,
     };
 
     #[pymodule_export]
@@ -332,19 +314,16 @@ mod _core {
 
     #[pymodule_export]
     use super::ultrahyperbolic::{
-        PyStructuralProbe, distance_gradient, distance_pairs, double_projection,
-        double_projection_gradient, inner_pairs, inner_rows, inverse_double_projection,
-        ultra_e_epoch, ultra_e_gradient, ultra_e_init, ultra_e_ranks, ultra_e_scores,
+        PyStructuralProbe, distance_gradient, distance_pairs, double_projection, double_projection_gradient,
+        inner_pairs, inner_rows, inverse_double_projection, ultra_e_epoch, ultra_e_gradient, ultra_e_init,
+        ultra_e_ranks, ultra_e_scores,
     };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("instructions", crate::instructions()?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add(
-            "COEFFICIENTS",
-            (crate::objective::SMALLEST, crate::objective::LARGEST),
-        )?;
+        module.add("COEFFICIENTS", (crate::objective::SMALLEST, crate::objective::LARGEST))?;
         module.add("DATA", crate::objective::DATA)?;
         module.add("CONSTANT", crate::moments::CONSTANT)
     }
@@ -366,13 +345,8 @@ mod _core {
         let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
         let options = solver.options(&run, instance.mixed, &instance.trouble)?;
         let mut watch = watch.after(run.door());
-        let solution = instance.solved(py, |problem, threads| {
-            minimize(problem, x0, &options, threads, &mut watch)
-        })?;
-        Ok((
-            solution_dict(py, solution, run.door())?,
-            instance.raised(watch),
-        ))
+        let solution = instance.solved(py, |problem, threads| minimize(problem, x0, &options, threads, &mut watch))?;
+        Ok((solution_dict(py, solution, run.door())?, instance.raised(watch)))
     }
 
     /// Returns the values of a point, as a solution without a solve.

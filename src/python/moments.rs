@@ -1,9 +1,7 @@
 //! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
 
 use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
-use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods,
-};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -109,10 +107,7 @@ fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
         return out;
     }
     let mut out = vec![0.0; m * n];
-    for (a, out) in a
-        .axis_chunks_iter(Axis(0), PIECE)
-        .zip(out.chunks_mut(PIECE * n))
-    {
+    for (a, out) in a.axis_chunks_iter(Axis(0), PIECE).zip(out.chunks_mut(PIECE * n)) {
         for first in (0..n).step_by(PIECE) {
             let columns = first..n.min(first + PIECE);
             for (row, out) in a.outer_iter().zip(out.chunks_mut(n)) {
@@ -172,10 +167,7 @@ impl Sparse<'_> {
         }
         let sorted = |k: usize| stored(k).skip(1).all(|at| index(at - 1) <= index(at));
         if !by_rows && !(0..n).all(sorted) {
-            return Err(Error::invalid(
-                "X",
-                "must have sorted indices in each column",
-            ));
+            return Err(Error::invalid("X", "must have sorted indices in each column"));
         }
         Ok(self.values.reading(|value| {
             body(&|start, to| {
@@ -309,11 +301,7 @@ impl PyMoments {
 
     /// Adds the samples of `other`; the sums are fast unless both are exact.
     #[pyo3(signature = (other, n_threads=Some(1)))]
-    fn merge(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, Self>,
-        n_threads: Option<usize>,
-    ) -> PyResult<()> {
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, n_threads: Option<usize>) -> PyResult<()> {
         let more = other.borrow().0.clone();
         let mut own = slf.borrow_mut();
         reserve_sums(&own.0)?;
@@ -323,12 +311,7 @@ impl PyMoments {
 
     /// Returns the sums in pieces of about `height` rows of the triangle, which are merged one by one.
     #[pyo3(signature = (height, n_threads=Some(1)))]
-    fn pieces(
-        &mut self,
-        py: Python<'_>,
-        height: usize,
-        n_threads: Option<usize>,
-    ) -> PyResult<Vec<Self>> {
+    fn pieces(&mut self, py: Python<'_>, height: usize, n_threads: Option<usize>) -> PyResult<Vec<Self>> {
         reserve_sums(&self.0)?;
         let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
         released(py, || {
@@ -353,9 +336,7 @@ impl PyMoments {
     /// Returns the samples and their weights; None if some are no longer buffered.
     fn buffered<'py>(&self, py: Python<'py>) -> PyResult<Option<Buffered<'py>>> {
         let n = self.0.features();
-        reserve_numbers((n * BLOCK_ROWS.min(self.0.rows() as usize)) as f64, || {
-            matrix_of(n)
-        })?;
+        reserve_numbers((n * BLOCK_ROWS.min(self.0.rows() as usize)) as f64, || matrix_of(n))?;
         let buffered = released(py, || self.0.buffered())?;
         Ok(buffered.map(|(rows, weights)| {
             let weights = weights.map(|weights| weights.into_pyarray(py));
@@ -388,15 +369,10 @@ impl PyMoments {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let own = slf.borrow();
         let (n, precision) = (own.n_features(), own.precision());
-        reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || {
-            matrix_of(n)
-        })?;
+        reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || matrix_of(n))?;
         let state = own.0.state();
         let arrays = |arrays: Vec<Vec<f64>>| -> Vec<Bound<'py, PyArray1<f64>>> {
-            arrays
-                .into_iter()
-                .map(|a| a.into_pyarray(slf.py()))
-                .collect()
+            arrays.into_iter().map(|a| a.into_pyarray(slf.py())).collect()
         };
         let [pending, weights]: [Bound<'py, PyArray1<f64>>; 2] =
             [state.pending, state.weights].map(|a| a.into_pyarray(slf.py()));
@@ -447,26 +423,14 @@ impl PyMoments {
 
 type Buffered<'py> = (Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray1<f64>>>);
 
-type Moved<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Option<Bound<'py, PyArray1<f64>>>,
-);
+type Moved<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray1<f64>>>);
 
 type Vectors<'py> = Vec<Bound<'py, PyArray1<f64>>>;
 
 type Reduced<'py> = (
     Bound<'py, PyAny>,
     (usize, &'static str),
-    (
-        u64,
-        f64,
-        Vectors<'py>,
-        (usize, usize),
-        Vectors<'py>,
-        Bound<'py, PyArray1<f64>>,
-        Bound<'py, PyArray1<f64>>,
-    ),
+    (u64, f64, Vectors<'py>, (usize, usize), Vectors<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>),
 );
 
 impl PyMoments {

@@ -8,20 +8,13 @@ use pyo3::prelude::*;
 use super::watch::Watch;
 use crate::{Criterion, Error, Result, Threads, rotate_loadings as rotate};
 
-type Rotated<'py> = (
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray1<f64>>,
-);
+type Rotated<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
 
 fn criterion_of(name: &str) -> Result<Criterion> {
     match name {
         "l1" => Ok(Criterion::L1),
         "l0" => Ok(Criterion::L0),
-        _ => Err(Error::invalid(
-            "criterion",
-            format!("must be l1 or l0, got {name:?}"),
-        )),
+        _ => Err(Error::invalid("criterion", format!("must be l1 or l0, got {name:?}"))),
     }
 }
 
@@ -50,9 +43,5 @@ pub(super) fn rotate_loadings<'py>(
         return Err(pyo3::exceptions::PyKeyboardInterrupt::new_err(()));
     };
     let found = found?;
-    Ok((
-        found.loadings.into_pyarray(py),
-        found.rotation.into_pyarray(py),
-        PyArray1::from_vec(py, found.ends),
-    ))
+    Ok((found.loadings.into_pyarray(py), found.rotation.into_pyarray(py), PyArray1::from_vec(py, found.ends)))
 }

@@ -82,8 +82,7 @@ impl Function {
                 }
             };
             let read = answer.and_then(|answer| {
-                let (value, slope, precision): (f64, PyReadonlyArray2<'_, f64>, f64) =
-                    answer.extract(py)?;
+                let (value, slope, precision): (f64, PyReadonlyArray2<'_, f64>, f64) = answer.extract(py)?;
                 // Bits of positive numbers are ordered like the numbers.
                 let bits = precision.to_bits();
                 self.trouble.precision.fetch_max(bits, Ordering::Relaxed);

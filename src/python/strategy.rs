@@ -37,19 +37,10 @@ pub(super) fn solve_auto<'py>(
 ) -> PyResult<Returned<'py>> {
     let instance = Instance::new(&problem, &run)?.without_zero_penalty();
     let mut watch = instance.watch(py, callback, &run)?;
-    let x0 = x0
-        .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
-        .transpose()?;
+    let x0 = x0.map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch)).transpose()?;
     let auto = Auto {
         makers: solver.makers,
-        options: Options {
-            side: if instance.mixed {
-                Side::Both
-            } else {
-                Side::Rows
-            },
-            ..run.options()
-        },
+        options: Options { side: if instance.mixed { Side::Both } else { Side::Rows }, ..run.options() },
     };
     let mut watch = watch.after(run.door());
     let proof = match run.gap_tol {
@@ -59,26 +50,18 @@ pub(super) fn solve_auto<'py>(
         }
         None => None,
     };
-    let (answer, bound) = instance.solved(py, |problem, threads| {
-        auto_and_bound(problem, proof, x0, &auto, threads, &mut watch)
-    })?;
+    let (answer, bound) =
+        instance.solved(py, |problem, threads| auto_and_bound(problem, proof, x0, &auto, threads, &mut watch))?;
     let out = auto_dict(py, answer, &run)?;
     set_bound(&out, bound)?;
     Ok((out, instance.raised(watch)))
 }
 
 /// Returns the result of a search as a dict.
-pub(super) fn auto_dict<'py>(
-    py: Python<'py>,
-    answer: AutoSolution,
-    run: &Limits,
-) -> PyResult<Bound<'py, PyDict>> {
+pub(super) fn auto_dict<'py>(py: Python<'py>, answer: AutoSolution, run: &Limits) -> PyResult<Bound<'py, PyDict>> {
     let out = solution_dict(py, answer.solution, run.door())?;
     out.set_item("strategy", answer.strategy)?;
-    out.set_item(
-        "search",
-        search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?,
-    )?;
+    out.set_item("search", search_dict(py, &answer.runs, run.door(), answer.profile.as_ref())?)?;
     Ok(out)
 }
 
@@ -93,15 +76,7 @@ fn search_dict<'py>(
     let rows = runs.iter().map(|run| {
         let work = run.work / crate::WORK_UNIT;
         let heuristic = run.heuristic.as_str();
-        (
-            heuristic,
-            run.improve,
-            run.restricted,
-            run.seconds + door,
-            work,
-            run.objective,
-            run.gain,
-        )
+        (heuristic, run.improve, run.restricted, run.seconds + door, work, run.objective, run.gain)
     });
     out.set_item("runs", PyList::new(py, rows)?)?;
     let described = PyDict::new(py);
@@ -147,20 +122,13 @@ pub(super) fn solve_continuation<'py>(
 ) -> PyResult<Returned<'py>> {
     let instance = Instance::new(&problem, &run)?;
     let mut watch = instance.watch(py, callback, &run)?;
-    let x0 = x0
-        .map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch))
-        .transpose()?;
+    let x0 = x0.map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch)).transpose()?;
     let options = solver.solver.options(&run, false, &instance.trouble)?;
-    let stages = Stages {
-        lams: solver.lams.as_deref(),
-        ratio: solver.ratio,
-        tol: solver.stage_tol,
-        nonzeros: solver.n_nonzero,
-    };
+    let stages =
+        Stages { lams: solver.lams.as_deref(), ratio: solver.ratio, tol: solver.stage_tol, nonzeros: solver.n_nonzero };
     let mut watch = watch.after(run.door());
-    let answer = instance.solved(py, |problem, threads| {
-        follow_path(problem, x0, &stages, &options, threads, &mut watch)
-    })?;
+    let answer =
+        instance.solved(py, |problem, threads| follow_path(problem, x0, &stages, &options, threads, &mut watch))?;
     let out = solution_dict(py, answer.solution, run.door())?;
     let path = PyList::empty(py);
     for point in answer.path {
@@ -180,16 +148,10 @@ pub(super) fn solve_continuation<'py>(
 
 /// Returns the λ from which on no pair improves the rows of largest variance; None if it is not known.
 #[pyfunction]
-pub(super) fn largest_lam(
-    py: Python<'_>,
-    problem: AnyProblem<'_>,
-    n_threads: Option<usize>,
-) -> PyResult<Option<f64>> {
+pub(super) fn largest_lam(py: Python<'_>, problem: AnyProblem<'_>, n_threads: Option<usize>) -> PyResult<Option<f64>> {
     let instance = Instance::with_threads(&problem, n_threads)?;
     let problem = instance.problem()?;
-    interruptible(py, |go_on| {
-        largest_lambda_while(&problem, &instance.threads, go_on)
-    })
+    interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
 }
 
 /// Returns the names of the heuristics of a search.
@@ -219,9 +181,7 @@ pub(super) fn certify<'py>(
     let x = x.as_array().to_owned();
     let threads = &instance.threads;
     let problem = instance.problem()?;
-    let found = interruptible(py, |go_on| {
-        certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late())
-    })?;
+    let found = interruptible(py, |go_on| certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()))?;
     let certificate = instance.answer(found)?;
     if instance.smooth.has_failed() {
         let error = instance.trouble.take();
@@ -235,11 +195,7 @@ pub(super) fn certify<'py>(
     out.set_item("feasibility", certificate.feasibility)?;
     out.set_item("block2_gap", certificate.block2_gap)?;
     out.set_item("block2_pair", certificate.block2_pair)?;
-    let kind = if certificate.block2_columns {
-        "columns"
-    } else {
-        "rows"
-    };
+    let kind = if certificate.block2_columns { "columns" } else { "rows" };
     out.set_item("block2_kind", certificate.block2_pair.map(|_| kind))?;
     out.set_item("block2_measure", certificate.block2_measure)?;
     out.set_item("stationarity", certificate.stationarity)?;
@@ -258,9 +214,8 @@ pub(super) fn basis_factorization<'py>(
     d: PyReadonlyArray2<'py, f64>,
 ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
     let factors = guarded(|| crate::basis_factorization(d.as_array()))?;
-    let pairs = Array2::from_shape_fn((factors.len(), 2), |(t, k)| {
-        (if k == 0 { factors[t].i } else { factors[t].j }) as i64
-    });
+    let pairs =
+        Array2::from_shape_fn((factors.len(), 2), |(t, k)| (if k == 0 { factors[t].i } else { factors[t].j }) as i64);
     let matrices = Array3::from_shape_fn((factors.len(), 2, 2), |(t, k, l)| factors[t].v[k][l]);
     Ok((pairs.into_pyarray(py), matrices.into_pyarray(py)))
 }

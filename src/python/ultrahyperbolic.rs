@@ -2,8 +2,8 @@
 
 use ndarray::{Array1, Array2, Array3, Axis};
 use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2,
-    PyReadonlyArray3, PyUntypedArrayMethods,
+    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
+    PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
 
@@ -13,8 +13,8 @@ use super::input::choice;
 use super::memory::reserve_numbers;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
-    Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe,
-    Targets, TrainOptions, Transform, Triple, UltraE,
+    Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets, TrainOptions,
+    Transform, Triple, UltraE,
 };
 use crate::{Error, Result, Signature, Threads};
 
@@ -85,11 +85,7 @@ pub(super) fn inverse_double_projection<'py>(
 }
 
 /// (distances, gradient in x, gradient in y) of rows.
-type Distances<'py> = (
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-);
+type Distances<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
 /// Returns d(x_i, y_i) with gradients.
 #[pyfunction]
@@ -116,9 +112,7 @@ pub(super) fn distance_pairs<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let space = space_of(&signature, radius)?;
     let (rows, columns) = (x.shape()[0], y.shape()[0]);
-    reserve_numbers(rows as f64 * columns as f64, || {
-        format!("distances of shape ({rows}, {columns})")
-    })?;
+    reserve_numbers(rows as f64 * columns as f64, || format!("distances of shape ({rows}, {columns})"))?;
     Ok(guarded(|| space.distances(x.as_array(), y.as_array()))?.into_pyarray(py))
 }
 
@@ -146,17 +140,9 @@ impl PyStructuralProbe {
         reserve_numbers(numbers as f64, || "copies of the data".to_owned())?;
         let threads = Threads::new(n_threads)?;
         let d = d.as_array().to_owned();
-        let targets = targets.map_or(Targets::Euclidean, |t| {
-            Targets::Matrix(t.as_array().to_owned())
-        });
-        let transform = if literal {
-            Transform::Literal
-        } else {
-            Transform::First
-        };
-        let probe = released(py, || {
-            StructuralProbe::new(d, targets, space, transform, scale, threads)
-        })??;
+        let targets = targets.map_or(Targets::Euclidean, |t| Targets::Matrix(t.as_array().to_owned()));
+        let transform = if literal { Transform::Literal } else { Transform::First };
+        let probe = released(py, || StructuralProbe::new(d, targets, space, transform, scale, threads))??;
         Ok(Self(probe))
     }
 
@@ -213,27 +199,12 @@ impl ModelOptions {
             "logistic" => LOGISTIC_CURVATURE,
             _ => SOFTMAX_CURVATURE,
         });
-        let jobcd = RelationUpdate::Jobcd {
-            curvature,
-            matchings: self.relation_matchings,
-        };
-        let pairs = RelationUpdate::PairJobcd {
-            step: self.relation_step,
-            matchings: self.relation_matchings,
-        };
-        let reduced = RelationUpdate::VrJobcd {
-            curvature,
-            matchings: self.relation_matchings,
-            share: self.relation_share,
-        };
-        let page = RelationUpdate::PageJobcd {
-            curvature,
-            matchings: self.relation_matchings,
-        };
-        let csdm = |givens| RelationUpdate::Csdm {
-            step: self.relation_step,
-            givens,
-        };
+        let jobcd = RelationUpdate::Jobcd { curvature, matchings: self.relation_matchings };
+        let pairs = RelationUpdate::PairJobcd { step: self.relation_step, matchings: self.relation_matchings };
+        let reduced =
+            RelationUpdate::VrJobcd { curvature, matchings: self.relation_matchings, share: self.relation_share };
+        let page = RelationUpdate::PageJobcd { curvature, matchings: self.relation_matchings };
+        let csdm = |givens| RelationUpdate::Csdm { step: self.relation_step, givens };
         let choices = [
             ("frozen", RelationUpdate::Frozen),
             ("jobcd", jobcd),
@@ -265,16 +236,8 @@ impl ModelOptions {
 }
 
 /// (entities, relation matrices, relation memories).
-type StateIn<'py> = (
-    PyReadonlyArray2<'py, f64>,
-    PyReadonlyArray3<'py, f64>,
-    PyReadonlyArray2<'py, f64>,
-);
-type StateOut<'py> = (
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray3<f64>>,
-    Bound<'py, PyArray2<f64>>,
-);
+type StateIn<'py> = (PyReadonlyArray2<'py, f64>, PyReadonlyArray3<'py, f64>, PyReadonlyArray2<'py, f64>);
+type StateOut<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>, Bound<'py, PyArray2<f64>>);
 
 fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
     Embedding {
@@ -283,22 +246,17 @@ fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
             .as_array()
             .outer_iter()
             .zip(memories.as_array().outer_iter())
-            .map(|(matrix, memory)| Relation {
-                matrix: matrix.to_owned(),
-                memory: memory.to_owned(),
-            })
+            .map(|(matrix, memory)| Relation { matrix: matrix.to_owned(), memory: memory.to_owned() })
             .collect(),
     }
 }
 
 /// Checks that a state can be copied twice: when it is read, and when it is written.
 fn reserve_state(n: usize, (entities, relations): (usize, usize), memory: usize) -> PyResult<()> {
-    let [n, entities, relations, memory] =
-        [n, entities, relations, memory].map(|length| length as f64);
-    reserve_numbers(
-        2.0 * (entities * (n + 1.0) + relations * (n * n + memory)),
-        || format!("copies of {entities} entities and {relations} relations in {n} dimensions"),
-    )
+    let [n, entities, relations, memory] = [n, entities, relations, memory].map(|length| length as f64);
+    reserve_numbers(2.0 * (entities * (n + 1.0) + relations * (n * n + memory)), || {
+        format!("copies of {entities} entities and {relations} relations in {n} dimensions")
+    })
 }
 
 fn write_state<'py>(py: Python<'py>, state: Embedding, n: usize) -> StateOut<'py> {
@@ -310,11 +268,7 @@ fn write_state<'py>(py: Python<'py>, state: Embedding, n: usize) -> StateOut<'py
         matrices.index_axis_mut(Axis(0), k).assign(&relation.matrix);
         memories.row_mut(k).assign(&relation.memory);
     }
-    (
-        state.entities.into_pyarray(py),
-        matrices.into_pyarray(py),
-        memories.into_pyarray(py),
-    )
+    (state.entities.into_pyarray(py), matrices.into_pyarray(py), memories.into_pyarray(py))
 }
 
 fn read_triples(triples: &PyReadonlyArray2<'_, i64>) -> Result<Vec<Triple>> {
@@ -323,11 +277,7 @@ fn read_triples(triples: &PyReadonlyArray2<'_, i64>) -> Result<Vec<Triple>> {
         .as_array()
         .outer_iter()
         .map(|row| {
-            let entry = |k: usize| {
-                row.get(k)
-                    .and_then(|&v| usize::try_from(v).ok())
-                    .ok_or_else(bad)
-            };
+            let entry = |k: usize| row.get(k).and_then(|&v| usize::try_from(v).ok()).ok_or_else(bad);
             Ok([entry(0)?, entry(1)?, entry(2)?])
         })
         .collect()
@@ -348,14 +298,7 @@ pub(super) fn ultra_e_init<'py>(
     options.model(&signature)?;
     let memory = Relation::memory_length(&signature, options.update()?);
     reserve_state(signature.len(), (n_entities, n_relations), memory)?;
-    let state = Embedding::random(
-        n_entities,
-        n_relations,
-        &signature,
-        scale,
-        (angle, options.update()?),
-        options.seed,
-    );
+    let state = Embedding::random(n_entities, n_relations, &signature, scale, (angle, options.update()?), options.seed);
     Ok(write_state(py, state, signature.len()))
 }
 
@@ -382,23 +325,12 @@ pub(super) fn ultra_e_epoch<'py>(
     let mut state = read_state(&state);
     let threads = Threads::new(n_threads)?;
     let mut watch = Watch::new(None, 0.0);
-    let loss = released(py, || {
-        model.epoch(&mut state, &triples, epoch, &threads, &mut watch)
-    })??;
-    Ok((
-        write_state(py, state, signature.len()),
-        loss,
-        watch.into_error(),
-    ))
+    let loss = released(py, || model.epoch(&mut state, &triples, epoch, &threads, &mut watch))??;
+    Ok((write_state(py, state, signature.len()), loss, watch.into_error()))
 }
 
 /// (loss, ∂z, ∂biases, ∂R).
-type Gradient<'py> = (
-    f64,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray3<f64>>,
-);
+type Gradient<'py> = (f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>);
 
 /// Returns the loss of a batch with the given drawn entities, and its gradient.
 #[pyfunction]
@@ -445,9 +377,7 @@ pub(super) fn ultra_e_scores<'py>(
     let triples = read_triples(&triples)?;
     let state = read_state(&state);
     let threads = Threads::new(n_threads)?;
-    let scores = interruptible(py, |go_on| {
-        model.scores_while(&state, &triples, &threads, go_on)
-    })??;
+    let scores = interruptible(py, |go_on| model.scores_while(&state, &triples, &threads, go_on))??;
     Ok(scores.unwrap_or_default().into_pyarray(py))
 }
 

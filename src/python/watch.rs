@@ -56,10 +56,7 @@ pub(super) fn signals() -> PyResult<()> {
 ///
 /// # Errors
 /// The exception of Python's signal handlers.
-pub(super) fn interruptible<T: Send>(
-    py: Python<'_>,
-    body: impl Fn(GoOn<'_>) -> T + Sync,
-) -> PyResult<T> {
+pub(super) fn interruptible<T: Send>(py: Python<'_>, body: impl Fn(GoOn<'_>) -> T + Sync) -> PyResult<T> {
     let mut watch = Watch::new(None, 0.0);
     let made = guarded(|| Ok::<_, PyErr>(watch.during(py, body)))?;
     watch.raise()?;
@@ -83,14 +80,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Creates a watch; `door` seconds have passed since the call.
     pub(super) fn new(callback: Option<Py<PyAny>>, door: f64) -> Self {
-        Self {
-            callback,
-            door,
-            error: None,
-            pressed: false,
-            file: None,
-            stopped: false,
-        }
+        Self { callback, door, error: None, pressed: false, file: None, stopped: false }
     }
 
     /// Returns the watch with a checkpoint.
@@ -105,11 +95,7 @@ impl Watch {
 
     /// Runs `body` on a thread of its own while this thread polls, which may end it. Returns None if it was
     /// ended before it began.
-    pub(super) fn during<T: Send>(
-        &mut self,
-        py: Python<'_>,
-        body: impl Fn(GoOn<'_>) -> T + Sync,
-    ) -> Option<T> {
+    pub(super) fn during<T: Send>(&mut self, py: Python<'_>, body: impl Fn(GoOn<'_>) -> T + Sync) -> Option<T> {
         let clock = Clock::new(Instant::now(), None);
         let go_on = || !clock.expired();
         let made = py.detach(|| pool::run(1, 1, &clock, |_| body(&go_on), |_| self.poll()));
@@ -187,13 +173,8 @@ impl Watch {
             return Control::Continue;
         };
         let answer = Python::attach(|py| {
-            let told = (
-                record.seconds + self.door,
-                record.objective,
-                record.feasibility,
-                record.iterations,
-                x.to_pyarray(py),
-            );
+            let told =
+                (record.seconds + self.door, record.objective, record.feasibility, record.iterations, x.to_pyarray(py));
             callback.call1(py, told)?.is_truthy(py)
         });
         match self.keep(answer) {
@@ -241,9 +222,7 @@ impl Monitor for Watch {
 fn is_own_interrupt(error: &PyErr) -> bool {
     Python::attach(|py| {
         error.is_instance_of::<PyKeyboardInterrupt>(py)
-            && error
-                .traceback(py)
-                .is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
+            && error.traceback(py).is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
     })
 }
 

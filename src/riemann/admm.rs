@@ -94,12 +94,8 @@ mod tests {
         let lipschitz = n as f64;
         let first = FIRST * curvatures(&x, &gradient(&x).unwrap(), lipschitz)[0];
         let kept = |step: f64| move |v: f64| if v * v > 2.0 * step * lambda { v } else { 0.0 };
-        let terms = Terms {
-            gradient: &mut gradient,
-            polar: &polar,
-            proximal: &mut |x, step| x.mapv(kept(step)),
-            inertia: 0.0,
-        };
+        let terms =
+            Terms { gradient: &mut gradient, polar: &polar, proximal: &mut |x, step| x.mapv(kept(step)), inertia: 0.0 };
         let mut done = 0;
         let progress = || {
             done += 1;

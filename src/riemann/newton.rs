@@ -44,19 +44,13 @@ mod tests {
     #[test]
     fn steps_are_halved_until_the_residual_falls() {
         let evaluate = |at: &Array2<f64>| (at[[0, 0]], at[[0, 0]].atan().abs());
-        let direction = |&at: &f64, residual: f64| {
-            (residual > 1e-12).then(|| array![[-at.atan() * (1.0 + at * at)]])
-        };
+        let direction = |&at: &f64, residual: f64| (residual > 1e-12).then(|| array![[-at.atan() * (1.0 + at * at)]]);
         let mut lambda = array![[2.0]];
         let (_, residual) = damped_newton(&mut lambda, (20, 8), evaluate, direction, || false);
         assert!(residual <= 1e-12 && lambda[[0, 0]].abs() <= 1e-12);
         let mut lambda = array![[2.0]];
         let (at, residual) = damped_newton(&mut lambda, (20, 1), evaluate, direction, || false);
-        assert_eq!(
-            (at, residual),
-            (2.0, 2f64.atan()),
-            "no full step is accepted"
-        );
+        assert_eq!((at, residual), (2.0, 2f64.atan()), "no full step is accepted");
         assert_eq!(lambda[[0, 0]], 2.0);
     }
 }

@@ -76,12 +76,7 @@ pub(crate) struct ProximalDescent {
 
 impl ProximalDescent {
     /// Creates a descent from x with f and ∇f there; t is the first step length.
-    pub(crate) fn new(
-        tangent: &Tangent<'_>,
-        x: Array2<f64>,
-        (value, gradient): (f64, Array2<f64>),
-        t: f64,
-    ) -> Self {
+    pub(crate) fn new(tangent: &Tangent<'_>, x: Array2<f64>, (value, gradient): (f64, Array2<f64>), t: f64) -> Self {
         Self {
             value,
             penalty: tangent.penalty.value(x.view()),
@@ -110,12 +105,7 @@ impl ProximalDescent {
         if self.trial.is_none() {
             let direction = tangent.step(&self.x, &self.gradient, self.t, &mut self.lambda);
             let slope = square(&direction) / self.t;
-            self.trial = (slope > least).then_some(DirectionTrial {
-                direction,
-                slope,
-                length: 1.0,
-                count: 0,
-            });
+            self.trial = (slope > least).then_some(DirectionTrial { direction, slope, length: 1.0, count: 0 });
         }
         self.trial.is_some()
     }
@@ -165,12 +155,7 @@ impl ProximalDescent {
     }
 
     /// Updates t after a step to x.
-    fn learn(
-        &mut self,
-        tangent: &Tangent<'_>,
-        (x, gradient): (&Array2<f64>, &Array2<f64>),
-        unit: f64,
-    ) {
+    fn learn(&mut self, tangent: &Tangent<'_>, (x, gradient): (&Array2<f64>, &Array2<f64>), unit: f64) {
         let normal = |x: &Array2<f64>| {
             let normals = normals(x, tangent.manifold.signature);
             product(normals.view(), self.lambda.view())

@@ -73,18 +73,11 @@ impl Tangent<'_> {
         let r = x.ncols();
         let mixed = !self.manifold.signature.is_definite();
         let normals = normals(x, self.manifold.signature);
-        let (newton_steps, gradients) = if mixed {
-            (MIXED_NEWTON_STEPS, 4 * r + 20)
-        } else {
-            (NEWTON_STEPS, r + 10)
-        };
+        let (newton_steps, gradients) = if mixed { (MIXED_NEWTON_STEPS, 4 * r + 20) } else { (NEWTON_STEPS, r + 10) };
         let evaluate = |lambda: &Array2<f64>| {
             // X − t(G − JXΛ)
             let mut target = product(normals.view(), lambda.view());
-            Zip::from(&mut target)
-                .and(gradient)
-                .and(x)
-                .for_each(|v, &g, &x| *v = x + t * (*v - g));
+            Zip::from(&mut target).and(gradient).and(x).for_each(|v, &g, &x| *v = x + t * (*v - g));
             let penalty = self.penalty;
             let mut weight = Array2::zeros(x.dim());
             Zip::indexed(&mut target)
@@ -106,20 +99,12 @@ impl Tangent<'_> {
             if size <= tangent * square(step) || size <= 1e-30 {
                 return None;
             }
-            let damping = if mixed {
-                DAMPING * (size / square(step)).sqrt().min(1.0)
-            } else {
-                0.0
-            };
+            let damping = if mixed { DAMPING * (size / square(step)).sqrt().min(1.0) } else { 0.0 };
             // Rows that the proximal map sets to zero do not contribute.
             let moving = |i: &usize| weight.row(*i).iter().any(|&w| w != 0.0);
             let rows: Vec<usize> = (0..weight.nrows()).filter(moving).collect();
-            let few = (2 * rows.len() < weight.nrows()).then(|| {
-                (
-                    normals.select(Axis(0), &rows),
-                    weight.select(Axis(0), &rows),
-                )
-            });
+            let few = (2 * rows.len() < weight.nrows())
+                .then(|| (normals.select(Axis(0), &rows), weight.select(Axis(0), &rows)));
             let (normals, weights) = match &few {
                 Some((normals, weights)) => (normals, weights),
                 None => (&*normals, weight),
@@ -147,12 +132,7 @@ impl Tangent<'_> {
     }
 
     /// Returns the feasible point with the pattern of `x + length·step`, if there is one nearby.
-    pub(crate) fn retract(
-        &self,
-        x: &Array2<f64>,
-        step: &Array2<f64>,
-        length: f64,
-    ) -> Option<Array2<f64>> {
+    pub(crate) fn retract(&self, x: &Array2<f64>, step: &Array2<f64>, length: f64) -> Option<Array2<f64>> {
         let mut moved = x.clone();
         moved.scaled_add(length, step);
         let nonnegative = self.penalty.nonnegative();

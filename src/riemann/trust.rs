@@ -41,11 +41,7 @@ impl Truncated {
     pub(crate) fn advance(&mut self, product: &Array2<f64>, radius: f64) -> bool {
         let curvature = inner(&self.direction, product);
         let before = square(&self.residual);
-        let [own, cross, ahead] = [
-            square(&self.step),
-            inner(&self.step, &self.direction),
-            square(&self.direction),
-        ];
+        let [own, cross, ahead] = [square(&self.step), inner(&self.step, &self.direction), square(&self.direction)];
         let mut length = before / curvature;
         let reach = own + length * (2.0 * cross + length * ahead);
         self.bounded = !(curvature > 0.0) || !(reach < radius * radius);

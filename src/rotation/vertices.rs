@@ -216,10 +216,8 @@ impl Search<'_> {
         let x = &here.point.x;
         let r = x.ncols();
         let along = product(x.t(), x.mapv(sign).view());
-        let mut multipliers: Vec<f64> = (0..r)
-            .flat_map(|p| (p + 1..r).map(move |q| (p, q)))
-            .map(|(p, q)| along[[q, p]] - along[[p, q]])
-            .collect();
+        let mut multipliers: Vec<f64> =
+            (0..r).flat_map(|p| (p + 1..r).map(move |q| (p, q))).map(|(p, q)| along[[q, p]] - along[[p, q]]).collect();
         here.equations.solve_transposed(&mut multipliers);
         let (given_up, &multiplier) = (multipliers.iter().enumerate())
             .filter(|(k, _)| kept != Some(here.zeros[*k]))
@@ -252,19 +250,11 @@ impl Search<'_> {
         for (place, (&x, &change)) in x.iter().zip(&change).enumerate() {
             let length = -x / change;
             let rise = 2.0 * change.abs();
-            kinks[count] = Kink {
-                length,
-                rise,
-                place,
-            };
+            kinks[count] = Kink { length, rise, place };
             count += usize::from(length > 0.0 && length.is_finite());
         }
         kinks.truncate(count);
-        Edge {
-            given_up,
-            skew,
-            kinks,
-        }
+        Edge { given_up, skew, kinks }
     }
 
     /// Returns the vertex at a kink of an edge.
@@ -300,11 +290,7 @@ impl Search<'_> {
                 zeros.iter().for_each(|&at| x[at] = 0.0);
                 let value = sum_of_magnitudes(&x);
                 let equations = Lu::new(slopes(r, &zeros, |i, k| x[[i, k]]).view());
-                return Some(Vertex {
-                    point: Turned { x, rotation, value },
-                    zeros,
-                    equations,
-                });
+                return Some(Vertex { point: Turned { x, rotation, value }, zeros, equations });
             }
             let turn = linalg::cayley(skew_of(&angles, r).view());
             rotation = polar(&product(rotation.view(), turn.view()));
@@ -315,9 +301,7 @@ impl Search<'_> {
     /// Returns the angles of a Newton step towards the zeros.
     fn angles(&self, equations: &Lu, rotation: &Array2<f64>, zeros: &[Entry]) -> Vec<f64> {
         let values = zeros.iter();
-        let mut angles: Vec<f64> = values
-            .map(|&(i, k)| -self.v.row(i).dot(&rotation.column(k)))
-            .collect();
+        let mut angles: Vec<f64> = values.map(|&(i, k)| -self.v.row(i).dot(&rotation.column(k))).collect();
         equations.solve(&mut angles);
         angles
     }

@@ -23,9 +23,7 @@ use crate::manifold::{CONSTRAINT_ROUNDING, drift};
 use crate::objective::{QuadraticForm, step_work};
 use crate::pool;
 use crate::report::Run;
-use crate::solver::{
-    Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work,
-};
+use crate::solver::{Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
 use crate::support::Axes;
 use crate::threads::Threads;
@@ -53,12 +51,7 @@ const DESCENT: f64 = 0.05;
 
 /// Solves a problem without penalty on the Stiefel manifold or of a definite pencil, or with a known minimiser; returns
 /// whether the solve is over.
-pub(super) fn answer(
-    incumbent: &mut Incumbent<'_>,
-    form: &dyn QuadraticForm,
-    unit: f64,
-    threads: &Threads,
-) -> bool {
+pub(super) fn answer(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: f64, threads: &Threads) -> bool {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
     if is_chosen(incumbent.auto) {
         return false;
@@ -117,12 +110,7 @@ pub(super) fn answer(
 
 /// Solves ½ tr(XᵀCXW) with mixed signs and C ≻ 0 by its eigenvectors. Where these are not exact to rounding, the
 /// J-Jacobi method continues from them.
-fn answer_pencil(
-    incumbent: &mut Incumbent<'_>,
-    form: &dyn QuadraticForm,
-    unit: f64,
-    threads: &Threads,
-) -> bool {
+fn answer_pencil(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: f64, threads: &Threads) -> bool {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
     if !problem.penalty.is_none() {
         return false;
@@ -130,8 +118,7 @@ fn answer_pencil(
     let k = incumbent.k.clone();
     let go_on = || !clock.expired();
     let known = |_: usize| {
-        let (x, drift, spent) =
-            start::pencil_minimiser(form, problem.signature, k.view(), unit, &go_on)?;
+        let (x, drift, spent) = start::pencil_minimiser(form, problem.signature, k.view(), unit, &go_on)?;
         let (values, diagonal) = eigenvalues_of((problem, form), &x, k.view(), threads);
         let weights = form.trace_weights(problem.components)?;
         let value = 0.5 * values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>();
@@ -139,8 +126,7 @@ fn answer_pencil(
         Some((x, spent, (value, drift, exact)))
     };
     let found = pool::run(1, 1, clock, known, |_| incumbent.poll());
-    let Some((x, spent, (value, drift, exact))) = found.into_iter().flatten().flatten().next()
-    else {
+    let Some((x, spent, (value, drift, exact))) = found.into_iter().flatten().flatten().next() else {
         return incumbent.status.is_some();
     };
     let mut candidate = Candidate::valued(x, (value, 0.0, drift), PENCIL.to_owned());
@@ -200,12 +186,7 @@ fn is_chosen(auto: &Auto) -> bool {
 }
 
 /// Reports a feasible point and its work; `exact`: the point is optimal.
-fn take(
-    incumbent: &mut Incumbent<'_>,
-    x: Array2<f64>,
-    (name, work): (&str, f64),
-    exact: bool,
-) -> Control {
+fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (name, work): (&str, f64), exact: bool) -> Control {
     let problem = incumbent.problem;
     let smooth = problem.smooth.value(x.view(), &Threads::serial());
     let penalty = problem.penalty.value(x.view());
@@ -216,11 +197,7 @@ fn take(
 }
 
 /// Reports a point, unless the limit does not allow its work.
-fn report(
-    incumbent: &mut Incumbent<'_>,
-    candidate: &Candidate,
-    (name, work): (&str, f64),
-) -> Control {
+fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&str, f64)) -> Control {
     if !incumbent.charge(work) {
         return Control::Stop;
     }
@@ -256,13 +233,7 @@ fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, th
             ..own.clone()
         };
         let from = incumbent.best.x.clone();
-        let found = minimize(
-            problem,
-            from,
-            &options,
-            threads,
-            &mut Quiet(incumbent.monitor),
-        );
+        let found = minimize(problem, from, &options, threads, &mut Quiet(incumbent.monitor));
         let solution = match found {
             Ok(solution) => solution,
             Err(error) => {

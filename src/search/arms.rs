@@ -40,11 +40,7 @@ fn fitting(rounds: &Rounds<'_>, improve: bool, restricted: bool) -> Vec<Arm> {
         if let Some(prior) = h.fits(rounds.profile(restricted), improve)
             && (chosen(h.name()) || rounds.makers.is_none() && prior.success > 0.0)
         {
-            arms.push(Arm {
-                heuristic,
-                restricted,
-                prior,
-            });
+            arms.push(Arm { heuristic, restricted, prior });
         }
     }
     arms.sort_by(|a, b| b.prior.success.total_cmp(&a.prior.success));

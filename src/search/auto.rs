@@ -87,13 +87,7 @@ pub fn minimize_with(
         return incumbent.finish();
     }
     let work = TaskWork::ending(&clock, f64::INFINITY, incumbent.end());
-    let known = prepared(
-        problem,
-        (&first, x0.as_ref()),
-        threads,
-        &work,
-        &mut incumbent,
-    );
+    let known = prepared(problem, (&first, x0.as_ref()), threads, &work, &mut incumbent);
     let charged = !clock.expired() && incumbent.charge(work.spent());
     match known {
         Some(known) if charged => {
@@ -121,10 +115,8 @@ fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<
     }
     let allowed = |x: ArrayView2<'_, f64>| problem.penalty.infeasibility(x) == 0.0;
     let spread = start::partition_within((n, r), auto.options.seed, allowed);
-    let value =
-        |x: &Array2<f64>| problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view());
-    top.filter(|x| allowed(x.view()) && value(x) < value(&spread))
-        .unwrap_or(spread)
+    let value = |x: &Array2<f64>| problem.smooth.value(x.view(), threads) + problem.penalty.value(x.view());
+    top.filter(|x| allowed(x.view()) && value(x) < value(&spread)).unwrap_or(spread)
 }
 
 /// Returns the data shared by all heuristics; None if the preparation was stopped or its products overflow.
@@ -144,9 +136,7 @@ fn prepared<'a>(
         work.clock,
         |_| match (form, mixed) {
             (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), work),
-            (Some(form), false) => {
-                Known::definite((problem, form), given.clone(), COLUMNS, threads, work)
-            }
+            (Some(form), false) => Known::definite((problem, form), given.clone(), COLUMNS, threads, work),
             (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), work),
         },
         |_| incumbent.poll(),
@@ -161,19 +151,13 @@ fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) 
         return Err(Error::invalid("signature", "must not be all -1 for Auto"));
     }
     if problem.limit.is_some() && auto.makers.is_some() {
-        return Err(Error::invalid(
-            "makers",
-            "must not be given under a limit on nonzeros or rows",
-        ));
+        return Err(Error::invalid("makers", "must not be given under a limit on nonzeros or rows"));
     }
     let known = |name: &str| name == "given" || heuristics.iter().any(|h| h.name() == name);
     let unknown = auto.makers.iter().flatten().find(|name| !known(name));
     if let Some(unknown) = unknown {
         let names: Vec<&str> = heuristics.iter().map(|h| h.name()).collect();
-        return Err(Error::invalid(
-            "makers",
-            format!("must be among {}; got {unknown:?}", names.join(", ")),
-        ));
+        return Err(Error::invalid("makers", format!("must be among {}; got {unknown:?}", names.join(", "))));
     }
     Ok(())
 }

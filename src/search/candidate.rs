@@ -55,11 +55,7 @@ impl Candidate {
     }
 
     /// Creates a point with f, h and its infeasibility.
-    pub(super) fn valued(
-        x: Array2<f64>,
-        (smooth, penalty, feasibility): (f64, f64, f64),
-        name: String,
-    ) -> Self {
+    pub(super) fn valued(x: Array2<f64>, (smooth, penalty, feasibility): (f64, f64, f64), name: String) -> Self {
         Self {
             objective: smooth + penalty,
             smooth,
@@ -136,11 +132,7 @@ pub(super) struct JobResult {
     pub(super) seconds: f64,
 }
 
-stored!(JobResult {
-    candidate,
-    work,
-    seconds
-});
+stored!(JobResult { candidate, work, seconds });
 
 /// The result of a job, if it has one, and its work.
 pub(super) type Ran = (Option<JobResult>, f64);
@@ -153,27 +145,21 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let negative = |x: &Array2<f64>| nonnegative && x.iter().any(|&v| v < 0.0);
     // Nonnegative orthonormal columns share no row; gradient steps leave rounding errors there.
     let shared = |x: &Array2<f64>| {
-        let crowded =
-            |row: ndarray::ArrayView1<'_, f64>| row.iter().filter(|v| **v != 0.0).count() > 1;
+        let crowded = |row: ndarray::ArrayView1<'_, f64>| row.iter().filter(|v| **v != 0.0).count() > 1;
         nonnegative && x.outer_iter().any(crowded)
     };
     if !finite(&x) || manifold.refuses(&x, 2) {
         return None;
     }
     let definite = problem.signature.is_definite();
-    let x = if definite && (negative(&x) || shared(&x)) {
-        start::round_to_partition(x.view())
-    } else {
-        x
-    };
+    let x = if definite && (negative(&x) || shared(&x)) { start::round_to_partition(x.view()) } else { x };
     let gap = |x: &Array2<f64>| drift(x.view(), manifold.signature, manifold.k.view());
     let scale = if definite { 1.0 } else { square(&x).max(1.0) };
     let (x, drifted) = match gap(&x) {
         drifted if drifted <= CORRECTED * scale => (x, drifted),
         drifted => {
-            let corrected = manifold
-                .restore(&x)
-                .unwrap_or_else(|| project_onto_pattern(&x, manifold.signature, manifold.k.view()));
+            let corrected =
+                manifold.restore(&x).unwrap_or_else(|| project_onto_pattern(&x, manifold.signature, manifold.k.view()));
             let after = gap(&corrected);
             if after < drifted && finite(&corrected) && !negative(&corrected) {
                 (corrected, after)
@@ -182,20 +168,16 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
             }
         }
     };
-    let (x, drifted) =
-        match definite && !nonnegative && problem.penalty.infeasibility(x.view()) > 0.0 {
-            true => {
-                let (options, watch) = (
-                    oracle.limited(&Options::default()),
-                    &mut ClockMonitor(oracle.work.clock),
-                );
-                let (x, work) = into_domain(problem, x, &options, &oracle.serial, watch);
-                oracle.work.spend(work);
-                let drifted = gap(&x);
-                (x, drifted)
-            }
-            false => (x, drifted),
-        };
+    let (x, drifted) = match definite && !nonnegative && problem.penalty.infeasibility(x.view()) > 0.0 {
+        true => {
+            let (options, watch) = (oracle.limited(&Options::default()), &mut ClockMonitor(oracle.work.clock));
+            let (x, work) = into_domain(problem, x, &options, &oracle.serial, watch);
+            oracle.work.spend(work);
+            let drifted = gap(&x);
+            (x, drifted)
+        }
+        false => (x, drifted),
+    };
     let feasibility = drifted + problem.penalty.infeasibility(x.view());
     (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
 }
@@ -235,11 +217,8 @@ pub(super) fn polish(
                 best.take_lower(lower);
             }
         }
-        let options = Options {
-            max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)),
-            verify,
-            ..oracle.limited(options)
-        };
+        let options =
+            Options { max_sweeps: sweeps.map(|limit| limit.saturating_sub(done)), verify, ..oracle.limited(options) };
         let serial = Threads::serial();
         let watch = &mut ClockMonitor(oracle.work.clock);
         let solution = match minimize(problem, best.x.clone(), &options, &serial, watch) {
@@ -253,10 +232,7 @@ pub(super) fn polish(
         done += solution.sweeps;
         oracle.work.spend(solution.work);
         best.take(&solution);
-        if matches!(
-            solution.status,
-            Status::Unbounded | Status::Diverged | Status::Contradiction
-        ) {
+        if matches!(solution.status, Status::Unbounded | Status::Diverged | Status::Contradiction) {
             best.failed = Some((solution.status, solution.recession));
         }
         if solution.status == Status::Noise {

@@ -72,9 +72,7 @@ impl Compact {
             // Largest gradient entry of each row.
             false => {
                 let (_, gradient) = oracle.value_and_gradient(x);
-                let largest = |row: ndarray::ArrayView1<'_, f64>| {
-                    row.iter().fold(0.0f64, |m, v| m.max(v.abs()))
-                };
+                let largest = |row: ndarray::ArrayView1<'_, f64>| row.iter().fold(0.0f64, |m, v| m.max(v.abs()));
                 gradient.outer_iter().map(largest).collect()
             }
         };

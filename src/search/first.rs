@@ -74,15 +74,10 @@ fn powers(
 ) -> Option<Array2<f64>> {
     let (n, r) = (form.order(), problem.components);
     let price = problem.penalty.count()?;
-    let sparsity =
-        Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(problem.penalty.nonnegative());
+    let sparsity = Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(problem.penalty.nonnegative());
     let rules = Rules::new(&sparsity, n, r).ok()?;
     let model = ColumnModel::new(form, rules, vec![1.0; r], axes.spectrum, work)?;
     let directions = axes.directions(form, work)?;
-    let powers = Powers {
-        model: &model,
-        work,
-        price,
-    };
+    let powers = Powers { model: &model, work, price };
     Some(powers.point(&directions, stage)?.dense(n))
 }

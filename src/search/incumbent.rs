@@ -71,8 +71,8 @@ impl<'a> Incumbent<'a> {
         let smooth = problem.smooth.value(first.view(), &Threads::serial());
         let penalty = problem.penalty_value(first.view());
         let objective = smooth + penalty;
-        let feasibility = drift(first.view(), problem.signature, k.view())
-            + problem.penalty.infeasibility(first.view());
+        let feasibility =
+            drift(first.view(), problem.signature, k.view()) + problem.penalty.infeasibility(first.view());
         let mut incumbent = Self {
             constant: problem.constant(k.view()),
             k,
@@ -82,19 +82,12 @@ impl<'a> Incumbent<'a> {
             auto,
             clock,
             monitor,
-            best: Candidate::valued(
-                first,
-                (smooth, penalty, feasibility),
-                "first point".to_owned(),
-            ),
+            best: Candidate::valued(first, (smooth, penalty, feasibility), "first point".to_owned()),
             unrecorded: false,
             history: Vec::new(),
             runs: Vec::new(),
             spent: 0.0,
-            limit: auto
-                .options
-                .max_work
-                .map_or(f64::INFINITY, |limit| limit as f64),
+            limit: auto.options.max_work.map_or(f64::INFINITY, |limit| limit as f64),
             gained: 0.0,
             taken: 0,
             known: Vec::new(),
@@ -107,11 +100,7 @@ impl<'a> Incumbent<'a> {
         };
         if incumbent.record() == Control::Stop {
             incumbent.status = Some(Status::Interrupted);
-        } else if auto
-            .options
-            .target
-            .is_some_and(|target| objective <= target)
-        {
+        } else if auto.options.target.is_some_and(|target| objective <= target) {
             incumbent.status = Some(Status::Target);
         }
         incumbent
@@ -147,10 +136,7 @@ impl<'a> Incumbent<'a> {
             return Control::Stop;
         }
         self.taken = index + 1;
-        let sound = ran
-            .0
-            .as_ref()
-            .is_none_or(|found| found.candidate.is_sound());
+        let sound = ran.0.as_ref().is_none_or(|found| found.candidate.is_sound());
         if sound
             && !self.known.get(index).is_some_and(|known| *known)
             && let Some(file) = self.monitor.checkpoint()
@@ -212,8 +198,7 @@ impl<'a> Incumbent<'a> {
 
     /// Returns the magnitude of F at the incumbent.
     pub(super) fn size(&self) -> f64 {
-        self.problem
-            .magnitude(self.best.smooth, self.best.penalty, self.constant)
+        self.problem.magnitude(self.best.smooth, self.best.penalty, self.constant)
     }
 
     /// Polls the monitor, and records the incumbent from time to time.
@@ -336,12 +321,9 @@ impl<'a> Incumbent<'a> {
     /// # Errors
     /// If a descent found an error in the objective.
     pub(super) fn finish(mut self) -> Result<AutoSolution> {
-        let natural =
-            !self.clock.expired() && self.status.is_some_and(|s| s != Status::Interrupted);
+        let natural = !self.clock.expired() && self.status.is_some_and(|s| s != Status::Interrupted);
         let saved = self.monitor.checkpoint();
-        if !natural
-            && let Some(saved) = saved.and_then(|file| file.best::<Candidate>(self.best.objective))
-        {
+        if !natural && let Some(saved) = saved.and_then(|file| file.best::<Candidate>(self.best.objective)) {
             self.best = saved;
         }
         self.save(true);

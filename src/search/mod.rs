@@ -30,9 +30,7 @@ mod rounds;
 mod select;
 mod sequence;
 
-pub use crate::continuation::{
-    PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal,
-};
+pub use crate::continuation::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};
 pub use crate::manifold::varimax;
 pub use crate::objective::default_work;
 pub use crate::report::{AutoSolution, Run};

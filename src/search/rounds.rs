@@ -134,11 +134,7 @@ impl<'a> Rounds<'a> {
             options: &auto.options,
             clock,
             threads,
-            whole: Space {
-                oracle,
-                known,
-                profile,
-            },
+            whole: Space { oracle, known, profile },
             compact: None,
             chosen: None,
             base: f64::INFINITY,
@@ -148,11 +144,7 @@ impl<'a> Rounds<'a> {
     /// Screens the rows at X with F = `value`, unless the screened rows are complete or serve X.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
         let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
-        let least = if nonnegative {
-            NEW_ROWS * incumbent.size()
-        } else {
-            0.0
-        };
+        let least = if nonnegative { NEW_ROWS * incumbent.size() } else { 0.0 };
         let Some(form) = self.problem.smooth.quadratic() else {
             return;
         };
@@ -176,8 +168,7 @@ impl<'a> Rounds<'a> {
                 let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
                 let small = compact.problem(problem.components);
                 let form: &dyn QuadraticForm = compact.form();
-                let (_, known, profile) =
-                    Known::definite((&small, form), None, usize::MAX, self.threads, &work)?;
+                let (_, known, profile) = Known::definite((&small, form), None, usize::MAX, self.threads, &work)?;
                 let basis = known.basis;
                 Some((compact, (profile, basis)))
             },
@@ -224,21 +215,14 @@ impl<'a> Rounds<'a> {
         let before = incumbent.best.objective;
         let least = before + PROMISING * incumbent.size();
         let preparation = TaskWork::new(self.clock, f64::INFINITY);
-        let small = self
-            .compact
-            .as_ref()
-            .map(|c| c.problem(self.problem.components));
+        let small = self.compact.as_ref().map(|c| c.problem(self.problem.components));
         let needed = jobs.iter().any(|job| job.restricted);
         let space = match (&small, &self.compact, &self.chosen) {
             (Some(small), Some(compact), Some((profile, basis))) if needed => {
                 let eye = Array2::eye(self.problem.components);
                 let form: &dyn QuadraticForm = compact.form();
                 let oracle = Oracle::new((small, form), eye, basis.spectrum, &preparation);
-                Some(Space {
-                    known: Known::again(&oracle, basis, profile),
-                    oracle,
-                    profile: profile.clone(),
-                })
+                Some(Space { known: Known::again(&oracle, basis, profile), oracle, profile: profile.clone() })
             }
             _ => None,
         };
@@ -261,15 +245,11 @@ impl<'a> Rounds<'a> {
             |k| {
                 let work = TaskWork::ending(this.clock, slice, end);
                 let spaces = (space.as_ref(), &threads);
-                let candidate =
-                    threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
+                let candidate = threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
                 work.spend(RUN);
                 let spent = work.spent();
-                let found = candidate.map(|candidate| JobResult {
-                    candidate,
-                    work: spent,
-                    seconds: this.clock.seconds(),
-                });
+                let found =
+                    candidate.map(|candidate| JobResult { candidate, work: spent, seconds: this.clock.seconds() });
                 (found, spent)
             },
             |arrival| incumbent.arrive(arrival, report),
@@ -324,11 +304,7 @@ impl<'a> Rounds<'a> {
                 run: job.run,
                 seed: job.seed,
                 sweeps: job.sweeps,
-                limit: oracle.limit(if job.polished || job.restricted {
-                    HEURISTIC
-                } else {
-                    1.0
-                }),
+                limit: oracle.limit(if job.polished || job.restricted { HEURISTIC } else { 1.0 }),
             })?,
         };
         let name = match job.improve && job.heuristic.is_some() {
@@ -336,11 +312,9 @@ impl<'a> Rounds<'a> {
             false => job.name.clone(),
         };
         let candidate = Candidate::new(oracle, x, name)?;
-        Some(
-            match job.plain || job.polished && candidate.objective <= polish_below {
-                true => polish(oracle, self.options, candidate, job.sweeps, job.plain),
-                false => candidate,
-            },
-        )
+        Some(match job.plain || job.polished && candidate.objective <= polish_below {
+            true => polish(oracle, self.options, candidate, job.sweeps, job.plain),
+            false => candidate,
+        })
     }
 }

@@ -34,23 +34,14 @@ impl Select {
         let key = arm.key();
         let at = self.credits.iter().position(|credit| credit.arm == key);
         let at = at.unwrap_or_else(|| {
-            self.credits.push(Credit {
-                arm: key,
-                reward: arm.prior.success,
-                slices: 1.0,
-            });
+            self.credits.push(Credit { arm: key, reward: arm.prior.success, slices: 1.0 });
             self.credits.len() - 1
         });
         &mut self.credits[at]
     }
 
     /// Selects `width` arms: mostly the best, some at random.
-    pub(super) fn choose(
-        &mut self,
-        arms: &[Arm],
-        width: usize,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Vec<usize> {
+    pub(super) fn choose(&mut self, arms: &[Arm], width: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<usize> {
         let rates: Vec<f64> = (arms.iter())
             .map(|arm| {
                 let credit = self.credit(arm);
@@ -71,11 +62,7 @@ impl Select {
 
     /// Records a run that took `slices` times the work per run.
     pub(super) fn note(&mut self, arm: &Arm, gain: f64, slices: f64) {
-        let reward = if gain > 0.0 {
-            gain / (gain + self.typical)
-        } else {
-            0.0
-        };
+        let reward = if gain > 0.0 { gain / (gain + self.typical) } else { 0.0 };
         let credit = self.credit(arm);
         credit.reward = MEMORY * credit.reward + reward;
         credit.slices = MEMORY * credit.slices + slices.max(0.05);

@@ -140,10 +140,7 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Makes the points that need no iterations.
     fn free_points(&mut self) {
         let free = arms::free(&self.rounds).into_iter();
-        let named = |k: usize| Job {
-            heuristic: Some(k),
-            ..Job::taken(self.rounds.heuristics[k].name(), false, false)
-        };
+        let named = |k: usize| Job { heuristic: Some(k), ..Job::taken(self.rounds.heuristics[k].name(), false, false) };
         let jobs: Vec<Job> = free.map(named).collect();
         let from = self.first.clone();
         let froms = vec![&from; jobs.len()];
@@ -159,10 +156,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let mut name = "given";
         while !self.is_over() && !self.incumbent.best.stationary {
             let from = self.incumbent.best.x.clone();
-            let job = Job {
-                sweeps: self.sweeps_left(),
-                ..Job::taken(name, true, name != "given")
-            };
+            let job = Job { sweeps: self.sweeps_left(), ..Job::taken(name, true, name != "given") };
             let found = self.rounds.run(self.incumbent, &[job], &[&from], slice);
             if found.iter().all(Option::is_none) {
                 break;
@@ -181,8 +175,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let needs = arms.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.whole.profile;
         // The seconds of an evaluation of a function are not known: its first results come early.
-        let long =
-            profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
+        let long = profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
         let ample = if long { AMPLE } else { 1.0 };
         let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
         (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
@@ -301,15 +294,9 @@ impl<'s, 'a> Search<'s, 'a> {
         let Some(form) = self.rounds.problem.smooth.quadratic() else {
             return;
         };
-        while self.point.0 < POINTS && POLICY.next_point * self.point.1 <= length && !self.is_over()
-        {
+        while self.point.0 < POINTS && POLICY.next_point * self.point.1 <= length && !self.is_over() {
             let begun = self.incumbent.spent;
-            take_first_point(
-                self.incumbent,
-                (form, axes),
-                self.point.0,
-                self.rounds.threads,
-            );
+            take_first_point(self.incumbent, (form, axes), self.point.0, self.rounds.threads);
             let spent = self.incumbent.spent - begun;
             self.point = (self.point.0 + 1, spent.max(self.point.1));
         }
@@ -371,8 +358,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the profile of the rows on which arms run.
     fn profile(&self, arms: &[Arm]) -> &Profile {
-        self.rounds
-            .profile(arms.first().is_some_and(|arm| arm.restricted))
+        self.rounds.profile(arms.first().is_some_and(|arm| arm.restricted))
     }
 
     /// Returns the least number of arms of an epoch.
@@ -466,8 +452,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 point.objective <= level && !self.polished.iter().any(known)
             })
             .collect();
-        self.polished
-            .extend(points.iter().map(|point| point.objective));
+        self.polished.extend(points.iter().map(|point| point.objective));
         self.polish(&points, work, true);
     }
 
@@ -481,12 +466,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 own.start
             }
             None => {
-                self.reached.push(Reached {
-                    arm,
-                    start: 0,
-                    slice,
-                    objective: f64::INFINITY,
-                });
+                self.reached.push(Reached { arm, start: 0, slice, objective: f64::INFINITY });
                 0
             }
         }
@@ -516,11 +496,7 @@ impl<'s, 'a> Search<'s, 'a> {
             run: start,
             heat: self.rng.random(),
             seed: decorrelated(self.rounds.options.seed, stream),
-            ..Job::taken(
-                self.rounds.heuristics[arm.heuristic].name(),
-                polished,
-                false,
-            )
+            ..Job::taken(self.rounds.heuristics[arm.heuristic].name(), polished, false)
         }
     }
 
@@ -542,11 +518,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 .iter()
                 .map(|&k| {
                     let job = self.job(arms[k], 0, true);
-                    Job {
-                        improve: true,
-                        seed: decorrelated(self.rounds.options.seed, self.jobs),
-                        ..job
-                    }
+                    Job { improve: true, seed: decorrelated(self.rounds.options.seed, self.jobs), ..job }
                 })
                 .collect();
             let froms = vec![&best.x; jobs.len()];
@@ -574,12 +546,8 @@ impl<'s, 'a> Search<'s, 'a> {
             return;
         }
         let restricted = enough && self.rounds.is_complete();
-        let mut jobs: Vec<Job> = (points.iter())
-            .map(|point| Job {
-                restricted,
-                ..Job::taken(&point.name, true, true)
-            })
-            .collect();
+        let mut jobs: Vec<Job> =
+            (points.iter()).map(|point| Job { restricted, ..Job::taken(&point.name, true, true) }).collect();
         self.limit_sweeps(&mut jobs);
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = work / jobs.len() as f64;
@@ -595,8 +563,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
         let limited = self.rounds.makers.is_some() || self.rounds.options.max_sweeps.is_some();
         let mixed = self.rounds.whole.profile.mixed;
-        if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over()
-        {
+        if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over() {
             return;
         }
         self.descended = true;
@@ -610,10 +577,7 @@ impl<'s, 'a> Search<'s, 'a> {
             true => start,
             false => self.first.clone(),
         };
-        let job = Job {
-            plain: true,
-            ..Job::taken("descent", true, false)
-        };
+        let job = Job { plain: true, ..Job::taken("descent", true, false) };
         self.rounds.run(self.incumbent, &[job], &[&from], work);
     }
 

@@ -27,13 +27,7 @@ pub(super) struct BlockVisit {
 impl BlockVisit {
     pub(super) fn new(block: Block) -> Self {
         let scratch = Scratch::new(block.columns());
-        Self {
-            chosen: Visit::default(),
-            block,
-            loaded: None,
-            scratch,
-            outcome: Outcome::default(),
-        }
+        Self { chosen: Visit::default(), block, loaded: None, scratch, outcome: Outcome::default() }
     }
 
     /// Skips a visit of single pairs of zero rows, which cannot move; they count as visited.
@@ -88,12 +82,7 @@ impl BlockSolver {
         }
     }
 
-    pub(super) fn sweep(
-        &self,
-        visit: &mut BlockVisit,
-        problem: &Problem<'_>,
-        options: PairOptions<'_>,
-    ) {
+    pub(super) fn sweep(&self, visit: &mut BlockVisit, problem: &Problem<'_>, options: PairOptions<'_>) {
         visit.outcome = Outcome::default();
         let Some(pairs) = visit.chosen.pairs else {
             return;
@@ -101,8 +90,7 @@ impl BlockSolver {
         let (block, outcome) = (&mut visit.block, &mut visit.outcome);
         // A rotation of all rows is orthogonal, so the rows must have the same sign.
         let (signs, rows) = (problem.signature, &block.rows);
-        let orthogonal =
-            signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
+        let orthogonal = signs.is_definite() || rows.iter().all(|&i| signs.sign(i) == signs.sign(rows[0]));
         let small_block = self.small_block && rows.len() > 2;
         if small_block && problem.penalty.is_none() && orthogonal {
             *outcome = block.turn_all(options);

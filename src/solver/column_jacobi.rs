@@ -84,15 +84,7 @@ impl ColumnJacobi {
         rapidity_bound: Option<f64>,
         scale: f64,
     ) -> Self {
-        Self {
-            scale,
-            xt: x.t().as_standard_layout().into_owned(),
-            b,
-            signs,
-            weights,
-            rapidity_bound,
-            round: 0,
-        }
+        Self { scale, xt: x.t().as_standard_layout().into_owned(), b, signs, weights, rapidity_bound, round: 0 }
     }
 
     /// Returns the index of the next round.
@@ -139,9 +131,7 @@ impl ColumnJacobi {
         if tiles == 1 {
             return (vec![(0, None)], 1);
         }
-        let pairs = tournament::meetings(tiles, self.round)
-            .map(|(a, b)| (a, (b < tiles).then_some(b)))
-            .collect();
+        let pairs = tournament::meetings(tiles, self.round).map(|(a, b)| (a, (b < tiles).then_some(b))).collect();
         (pairs, tournament::rounds(tiles))
     }
 
@@ -180,11 +170,7 @@ impl ColumnJacobi {
     }
 
     /// Visits the pairs of columns of two tiles, up to `most`; also those within a tile if `within`.
-    fn tile_pair(
-        &self,
-        (first, second): (usize, Option<usize>),
-        (within, most): (bool, u64),
-    ) -> Moves {
+    fn tile_pair(&self, (first, second): (usize, Option<usize>), (within, most): (bool, u64)) -> Moves {
         let r = self.b.nrows();
         let span = |t: usize| t * TILE..((t + 1) * TILE).min(r);
         let mut rows: Vec<usize> = span(first).collect();
@@ -233,22 +219,13 @@ impl ColumnJacobi {
                         outcome.updates += 1;
                     }
                     Err(upwards) => {
-                        outcome.recession = Some(Recession {
-                            pair: (p, q),
-                            columns: true,
-                            signs: [1.0, 1.0],
-                            upwards,
-                        });
+                        outcome.recession = Some(Recession { pair: (p, q), columns: true, signs: [1.0, 1.0], upwards });
                         break 'sweep;
                     }
                 }
             }
         }
-        Moves {
-            rows,
-            v: local.v,
-            outcome,
-        }
+        Moves { rows, v: local.v, outcome }
     }
 }
 
@@ -331,8 +308,8 @@ impl TilePair {
         let (bi, bk, o) = self.entries(i, k);
         let is_rounding = self.is_rounding(i, k);
         // The column of larger weight gets the smaller eigenvalue.
-        let swapped = (weights.0 - weights.1) * (bi - bk) > 0.0
-            && (bi - bk).abs() > f64::EPSILON * (bi.abs() + bk.abs());
+        let swapped =
+            (weights.0 - weights.1) * (bi - bk) > 0.0 && (bi - bk).abs() > f64::EPSILON * (bi.abs() + bk.abs());
         if is_rounding {
             if !swapped {
                 return None;
@@ -348,11 +325,7 @@ impl TilePair {
         let shift = t * o;
         let c = 1.0 / t.hypot(1.0);
         let s = t * c;
-        let (matrix, new_i) = if swapped {
-            ([[s, c], [-c, s]], bk + shift)
-        } else {
-            ([[c, -s], [s, c]], bi - shift)
-        };
+        let (matrix, new_i) = if swapped { ([[s, c], [-c, s]], bk + shift) } else { ([[c, -s], [s, c]], bi - shift) };
         self.turn(i, k, matrix);
         let new_k = bi + bk - new_i;
         (self.b[[i, i]], self.b[[k, k]]) = (new_i, new_k);

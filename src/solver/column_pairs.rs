@@ -30,14 +30,7 @@ pub(super) struct ColumnPairs {
 
 impl ColumnPairs {
     pub(super) fn new(penalty: Penalty, signs: Vec<f64>, rapidity_bound: Option<f64>) -> Self {
-        Self {
-            penalty,
-            signs,
-            rapidity_bound,
-            proximal: 0.0,
-            frozen: false,
-            sweep: None,
-        }
+        Self { penalty, signs, rapidity_bound, proximal: 0.0, frozen: false, sweep: None }
     }
 }
 
@@ -68,9 +61,7 @@ impl PairSweep {
             block,
             linear,
             scale: form.diagonal_size(),
-            pairs: (0..r)
-                .flat_map(|i| (i + 1..r).map(move |j| (i, j)))
-                .collect(),
+            pairs: (0..r).flat_map(|i| (i + 1..r).map(move |j| (i, j))).collect(),
             done: 0,
         }
     }
@@ -82,13 +73,7 @@ impl PairSweep {
     }
 
     /// Solves up to `count` more pairs under the penalty of Xᵀ; if `frozen`, they do not move.
-    pub(crate) fn advance(
-        &mut self,
-        count: usize,
-        penalty: &Penalty,
-        proximal: f64,
-        frozen: bool,
-    ) -> Outcome {
+    pub(crate) fn advance(&mut self, count: usize, penalty: &Penalty, proximal: f64, frozen: bool) -> Outcome {
         let from = self.done;
         self.done = from.saturating_add(count).min(self.pairs.len());
         self.block.freeze(frozen);
@@ -129,10 +114,7 @@ fn column_block(
     threads: &Threads,
 ) -> (Block, Vec<f64>) {
     let (n, r) = x.dim();
-    let signs: Vec<i8> = signs
-        .iter()
-        .map(|&s| if s > 0.0 { 1 } else { -1 })
-        .collect();
+    let signs: Vec<i8> = signs.iter().map(|&s| if s > 0.0 { 1 } else { -1 }).collect();
     let mut block = Block::new(n);
     if let Ok(signature) = Signature::new(&signs) {
         block.set_signature(&signature, rapidity_bound);
@@ -142,11 +124,7 @@ fn column_block(
     if signs.iter().any(|&s| s != signs[0]) {
         let y = form.apply(x.view(), threads);
         for k in 0..r {
-            block
-                .gradient_row_mut(k)
-                .iter_mut()
-                .zip(y.column(k))
-                .for_each(|(t, &v)| *t = v);
+            block.gradient_row_mut(k).iter_mut().zip(y.column(k)).for_each(|(t, &v)| *t = v);
         }
     }
     let stride = block.stride();
@@ -169,9 +147,7 @@ impl Mover for ColumnPairs {
             let bound = self.rapidity_bound;
             let sweep = PairSweep::new(form, &point.x, bound, &self.signs, point.threads);
             let mut sweep = sweep.rotate_only(point.problem.rotations);
-            sweep
-                .block
-                .set_growth_limit(point.domain.growth_limit(&point.x));
+            sweep.block.set_growth_limit(point.domain.growth_limit(&point.x));
             sweep
         });
         let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);

@@ -47,10 +47,8 @@ pub(crate) fn column_method(
         return Ok((ColumnMethod::Trace(weights), signs));
     }
     if form.metric().is_some() {
-        return Err(
-            "moves only rows here: columns move with D = I, or without a penalty and linear term \
-             for a diagonal D ≥ 0",
-        );
+        return Err("moves only rows here: columns move with D = I, or without a penalty and linear term \
+             for a diagonal D ≥ 0");
     }
     Ok((ColumnMethod::Pairs(problem.penalty.transposed()), signs))
 }
@@ -81,17 +79,9 @@ impl ColumnMover {
         let bound = options.rapidity_bound;
         Ok(match method {
             // Rotations do not change the objective.
-            ColumnMethod::Trace(weights)
-                if side == Side::Both && alike(&weights) && alike(&signs) =>
-            {
-                None
-            }
-            ColumnMethod::Trace(weights) => {
-                Some(Self::Trace(Box::new(Trace::new(weights, signs, bound))))
-            }
-            ColumnMethod::Pairs(penalty) => Some(Self::Pairs(Box::new(ColumnPairs::new(
-                penalty, signs, bound,
-            )))),
+            ColumnMethod::Trace(weights) if side == Side::Both && alike(&weights) && alike(&signs) => None,
+            ColumnMethod::Trace(weights) => Some(Self::Trace(Box::new(Trace::new(weights, signs, bound)))),
+            ColumnMethod::Pairs(penalty) => Some(Self::Pairs(Box::new(ColumnPairs::new(penalty, signs, bound)))),
         })
     }
 
@@ -130,14 +120,7 @@ pub(super) struct Trace {
 
 impl Trace {
     fn new(weights: Vec<f64>, signs: Vec<f64>, rapidity_bound: Option<f64>) -> Self {
-        Self {
-            weights,
-            signs,
-            rapidity_bound,
-            sweep: None,
-            off: 0.0,
-            polished: 0,
-        }
+        Self { weights, signs, rapidity_bound, sweep: None, off: 0.0, polished: 0 }
     }
 }
 
@@ -209,28 +192,22 @@ pub(crate) fn eigenvalues_of(
     let image = form.apply(x.view(), threads);
     let b = manifold::symmetric_product(x.view(), image.view());
     let values = b.diag().to_owned();
-    let diagonal = b
-        .indexed_iter()
-        .all(|((i, j), &v)| i == j || v.abs() <= DIAGONAL * (b[[i, i]] * b[[j, j]]).abs().sqrt());
+    let diagonal =
+        b.indexed_iter().all(|((i, j), &v)| i == j || v.abs() <= DIAGONAL * (b[[i, i]] * b[[j, j]]).abs().sqrt());
     if !diagonal || x.is_square() {
         return (values, diagonal);
     }
     let signed = manifold::signed(x.view(), problem.signature);
     let rest = &image - &(signed * &(&values * &k.diag()));
     let pairs = rest.columns().into_iter().zip(image.columns());
-    let small = |(rest, image): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| {
-        rest.dot(&rest) <= DIAGONAL * image.dot(&image)
-    };
+    let small =
+        |(rest, image): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| rest.dot(&rest) <= DIAGONAL * image.dot(&image);
     let found = pairs.into_iter().all(small);
     (values, found)
 }
 
 /// Returns XᵀCX.
-pub(crate) fn trace_matrix(
-    form: &dyn QuadraticForm,
-    x: &Array2<f64>,
-    threads: &Threads,
-) -> Array2<f64> {
+pub(crate) fn trace_matrix(form: &dyn QuadraticForm, x: &Array2<f64>, threads: &Threads) -> Array2<f64> {
     let b = x.t().dot(&form.apply(x.view(), threads));
     (&b + &b.t()) * 0.5
 }

@@ -73,11 +73,7 @@ fn separates(problem: &Problem<'_>) -> bool {
 
 /// Returns a start in every other component, near the point where a descent has converged; none if it has not, or if
 /// the other components have the same minima.
-pub(crate) fn others(
-    problem: &Problem<'_>,
-    found: &Solution,
-    threads: &Threads,
-) -> Vec<Array2<f64>> {
+pub(crate) fn others(problem: &Problem<'_>, found: &Solution, threads: &Threads) -> Vec<Array2<f64>> {
     if !has_ended(found) || !separates(problem) {
         return Vec::new();
     }
@@ -88,8 +84,7 @@ pub(crate) fn others(
     let slopes = symmetric(&problem.smooth.gradient(x.view(), threads).dot(&x.t()));
     let sides = [1.0, -1.0].map(|sign| {
         let rows = 0..x.nrows();
-        rows.filter(|&i| problem.signature.sign(i) == sign)
-            .collect::<Vec<usize>>()
+        rows.filter(|&i| problem.signature.sign(i) == sign).collect::<Vec<usize>>()
     });
     let mut points = vec![x.clone()];
     for rows in sides.iter().filter(|rows| !rows.is_empty()) {

@@ -43,24 +43,18 @@ impl First {
 
 impl Descent {
     pub(super) fn new(point: &Point<'_>, options: &Options) -> Self {
-        Self {
-            first: First::new(point, options),
-            pairs: Majorised::new(point, options),
-        }
+        Self { first: First::new(point, options), pairs: Majorised::new(point, options) }
     }
 
     /// Makes a step of the first moves; None if they have converged.
     fn before_pairs(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
         match &mut self.first {
-            First::Single(single) if !single.converged => {
-                Some(single.step(&mut self.pairs, point, ledger))
-            }
+            First::Single(single) if !single.converged => Some(single.step(&mut self.pairs, point, ledger)),
             First::Smooth(smooth) if !smooth.gradient.converged => {
                 let step = smooth.advance(point, ledger);
                 let gradient = &smooth.gradient;
                 if gradient.converged {
-                    self.pairs
-                        .learn(gradient.secants.largest, gradient.steepest);
+                    self.pairs.learn(gradient.secants.largest, gradient.steepest);
                     let blind = gradient.norm() > gradient.goal(ledger);
                     self.pairs.verify(point, ledger, blind);
                 }

@@ -76,14 +76,8 @@ impl<'a> Domain<'a> {
     /// Returns X without its drift; zeros stay zero if there is a penalty.
     pub(crate) fn repaired(&self, x: &Array2<f64>) -> Array2<f64> {
         let k = self.k.view();
-        let dense = !self.signature.is_definite()
-            && self.penalty.is_none()
-            && manifold::signs_of(k).is_some();
-        let project = if dense {
-            project_dense
-        } else {
-            project_onto_pattern
-        };
+        let dense = !self.signature.is_definite() && self.penalty.is_none() && manifold::signs_of(k).is_some();
+        let project = if dense { project_dense } else { project_onto_pattern };
         let mut repaired = project(x, self.signature, k);
         for row in repaired.outer_iter_mut() {
             change(row, |row| self.penalty.tidy(row));

@@ -44,12 +44,7 @@ pub fn evaluate(problem: &Problem<'_>, x: Array2<f64>, threads: &Threads) -> Res
     let smooth_value = problem.smooth.value(x.view(), threads);
     let penalty_value = problem.penalty_value(x.view());
     let off = drift(x.view(), problem.signature, k.view()) + problem.infeasibility(x.view());
-    let record = Record {
-        seconds: 0.0,
-        objective: smooth_value + penalty_value,
-        feasibility: off,
-        iterations: 0,
-    };
+    let record = Record { seconds: 0.0, objective: smooth_value + penalty_value, feasibility: off, iterations: 0 };
     let seconds = started.elapsed().as_secs_f64();
     Ok(Solution {
         x,

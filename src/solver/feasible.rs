@@ -40,9 +40,7 @@ pub(crate) fn into_domain(
     }
     if problem.penalty.infeasibility(x.view()) <= ROUNDING {
         for mut row in x.outer_iter_mut() {
-            problem
-                .penalty
-                .tidy(row.as_slice_mut().expect("rows have no gaps"));
+            problem.penalty.tidy(row.as_slice_mut().expect("rows have no gaps"));
         }
     }
     (x, work)
@@ -81,11 +79,5 @@ fn nearest(
         max_sweeps: Some(SWEEPS),
         ..Options::default()
     };
-    minimize(
-        &problem,
-        x.to_owned(),
-        &options,
-        threads,
-        &mut Quiet(monitor),
-    )
+    minimize(&problem, x.to_owned(), &options, threads, &mut Quiet(monitor))
 }

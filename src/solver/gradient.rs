@@ -7,9 +7,7 @@
 use ndarray::Array2;
 
 use super::ledger::Ledger;
-use super::measure::{
-    RESOLVED, Secants, critical, evaluation_work, manifold, rounding, tangent_part,
-};
+use super::measure::{RESOLVED, Secants, critical, evaluation_work, manifold, rounding, tangent_part};
 use super::mover::Step;
 use super::point::Point;
 use crate::linalg::square;
@@ -52,15 +50,8 @@ pub(super) struct GradientSteps {
 }
 
 /// Returns the feasible point of a step to `trial`, and f and ∇f there.
-pub(super) fn evaluated(
-    point: &Point<'_>,
-    trial: &Array2<f64>,
-) -> Option<(Array2<f64>, f64, Array2<f64>)> {
-    let x = if point.problem.signature.is_definite() {
-        polar(trial)
-    } else {
-        manifold(point).restore_dense(trial)?
-    };
+pub(super) fn evaluated(point: &Point<'_>, trial: &Array2<f64>) -> Option<(Array2<f64>, f64, Array2<f64>)> {
+    let x = if point.problem.signature.is_definite() { polar(trial) } else { manifold(point).restore_dense(trial)? };
     let (value, gradient) = point.try_evaluate(&x)?;
     Some((x, value, gradient))
 }
@@ -164,13 +155,7 @@ impl GradientSteps {
 
     /// Reduces the step length after a trial that changed F by `change`, to the minimiser of the parabola
     /// through F, its slope and `change`.
-    fn shorten(
-        &mut self,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-        change: f64,
-        noise: f64,
-    ) -> Step {
+    fn shorten(&mut self, point: &mut Point<'_>, ledger: &mut Ledger, change: f64, noise: f64) -> Step {
         let predicted = self.steps.length * self.steps.norm2;
         let share = 0.5 * predicted / (change + predicted);
         self.steps.length *= share.clamp(SHORTER.0, SHORTER.1);

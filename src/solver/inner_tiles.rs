@@ -50,12 +50,7 @@ pub(super) struct Tile {
 impl Tile {
     /// A tile of no rows, made like `block`.
     fn new(block: Block) -> Self {
-        Self {
-            visit: BlockVisit::new(block),
-            lead: 0..0,
-            rest: 0..0,
-            rounds: None,
-        }
+        Self { visit: BlockVisit::new(block), lead: 0..0, rest: 0..0, rounds: None }
     }
 
     /// Copies the rows from the block as it is now, and sweeps them.
@@ -75,16 +70,9 @@ impl Tile {
         *outcome = Outcome::default();
         let new = || Box::new(InnerSweep::new(block.clone()));
         let rounds = self.rounds.get_or_insert_with(new);
-        let tiles = InnerTiles {
-            half: k.div_ceil(2),
-            together: usize::MAX,
-        };
+        let tiles = InnerTiles { half: k.div_ceil(2), together: usize::MAX };
         let threads = Threads::serial();
-        let context = Context {
-            jacobi: None,
-            threads: &threads,
-            ..context
-        };
+        let context = Context { jacobi: None, threads: &threads, ..context };
         rounds.begin(block.lead, block.len() - block.lead, tiles);
         while !rounds.is_done() {
             let (parts, undone) = rounds.step(block, context);
@@ -143,12 +131,7 @@ fn alone(tile: &mut Tile, block: &mut Block, context: Context<'_, '_>) {
     tile.sweep(block, block.growth_limit(), context);
     block.set_growth_limit(tile.visit.block.growth_limit());
     if !context.solver.frozen {
-        follow(
-            slice::from_ref(tile),
-            block,
-            context.options,
-            context.threads,
-        );
+        follow(slice::from_ref(tile), block, context.options, context.threads);
     }
 }
 
@@ -200,11 +183,7 @@ pub(super) struct InnerSweep {
 impl InnerSweep {
     /// A sweep that is done; tiles are made like `block`.
     pub(super) fn new(block: Block) -> Self {
-        Self {
-            tiles: vec![Tile::new(block)],
-            remaining: Vec::new(),
-            together: usize::MAX,
-        }
+        Self { tiles: vec![Tile::new(block)], remaining: Vec::new(), together: usize::MAX }
     }
 
     /// Returns whether all tiles have been swept.
@@ -220,13 +199,8 @@ impl InnerSweep {
     /// Begins the sweep of a block whose lead has `lead` rows, with `rest` other rows.
     pub(super) fn begin(&mut self, lead: usize, rest: usize, tiles: InnerTiles) {
         let (InnerTiles { half, together }, rows) = (tiles, lead + rest);
-        let groups = |from: usize, to: usize| {
-            (from..to)
-                .step_by(half)
-                .map(move |start| start..to.min(start + half))
-        };
-        let (leads, rests): (Vec<_>, Vec<_>) =
-            (groups(0, lead).collect(), groups(lead, rows).collect());
+        let groups = |from: usize, to: usize| (from..to).step_by(half).map(move |start| start..to.min(start + half));
+        let (leads, rests): (Vec<_>, Vec<_>) = (groups(0, lead).collect(), groups(lead, rows).collect());
         let others = if rests.is_empty() { &leads } else { &rests };
         let met = |&(first, second): &(usize, usize)| {
             let alone = rests.is_empty() && first == second;
@@ -241,11 +215,7 @@ impl InnerSweep {
 
     /// Sweeps the next tiles, side by side if F falls as they promise, and moves the rows of the block. Returns the tiles,
     /// and whether they come again, as nothing moved.
-    pub(super) fn step(
-        &mut self,
-        block: &mut Block,
-        context: Context<'_, '_>,
-    ) -> (&mut [Tile], bool) {
+    pub(super) fn step(&mut self, block: &mut Block, context: Context<'_, '_>) -> (&mut [Tile], bool) {
         let mut round = self.remaining.pop().unwrap_or_default();
         let next = round.split_off(round.len().saturating_sub(self.together));
         while self.tiles.len() < next.len() {
@@ -253,11 +223,7 @@ impl InnerSweep {
         }
         let tiles = &mut self.tiles[..next.len()];
         for (tile, [lead, rest]) in tiles.iter_mut().zip(next.iter().rev().cloned()) {
-            let pairs = if rest.is_empty() {
-                Pairs::All
-            } else {
-                Pairs::Cross
-            };
+            let pairs = if rest.is_empty() { Pairs::All } else { Pairs::Cross };
             tile.visit.chosen.pairs = Some(pairs);
             (tile.lead, tile.rest) = (lead, rest);
         }

@@ -55,15 +55,7 @@ pub(super) struct Counts {
     history: Vec<Record>,
 }
 
-stored!(Counts {
-    segment,
-    visited,
-    updates,
-    credit,
-    work,
-    seconds,
-    history
-});
+stored!(Counts { segment, visited, updates, credit, work, seconds, history });
 
 impl Ledger {
     /// The ledger of a solve that begins now, with sweeps of `sweep` pairs.
@@ -199,9 +191,7 @@ impl Ledger {
     ) -> Solution {
         let objective = smooth_value + penalty_value;
         let seconds = self.seconds();
-        if self.history.len() > 1
-            && (self.history.last()).is_some_and(|r| r.iterations == self.visited)
-        {
+        if self.history.len() > 1 && (self.history.last()).is_some_and(|r| r.iterations == self.visited) {
             self.history.pop();
         }
         // Tracked values agree with fresh ones to rounding. Values below the final one are raised to it, so
@@ -209,12 +199,7 @@ impl Ledger {
         for record in &mut self.history {
             record.objective = record.objective.max(objective);
         }
-        self.history.push(Record {
-            seconds,
-            objective,
-            feasibility,
-            iterations: self.visited,
-        });
+        self.history.push(Record { seconds, objective, feasibility, iterations: self.visited });
         Solution {
             objective,
             smooth_value,

@@ -81,8 +81,7 @@ impl Majorised {
             raises: 0,
             secants: Secants::default(),
             order: (0..dim.0).collect(),
-            matchings: Matchings::new(dim, signature, options.rapidity_bound)
-                .rotate_only(point.problem.rotations),
+            matchings: Matchings::new(dim, signature, options.rapidity_bound).rotate_only(point.problem.rotations),
             trial: None,
             steepest,
             verified: false,
@@ -113,9 +112,7 @@ impl Majorised {
         let pairs = tournament::matching(&self.order, trial.rounds);
         let (penalty, exact) = (point.problem.penalty, PairOptions::default());
         let x = trial.moving.view();
-        let outcome = self
-            .matchings
-            .solve(x, &pairs, &model, penalty, exact, point.threads);
+        let outcome = self.matchings.solve(x, &pairs, &model, penalty, exact, point.threads);
         let work = outcome.visited as f64 * (pair_work(point) + VISIT_WORK);
         ledger.visit(outcome.visited, work);
         if self.matchings.recession().is_some() {
@@ -127,8 +124,7 @@ impl Majorised {
         trial.total.absorb(outcome);
         trial.rounds += 1;
         let cost = trial.rounds as f64 + evaluation_work(point) / work.max(1.0);
-        let worth = outcome.change * cost <= WORTH * trial.total.change
-            || -trial.total.change <= ledger.threshold();
+        let worth = outcome.change * cost <= WORTH * trial.total.change || -trial.total.change <= ledger.threshold();
         if worth && trial.rounds < tournament::rounds(self.order.len()) {
             self.trial = Some(trial);
             return Step::Within;
@@ -137,12 +133,7 @@ impl Majorised {
     }
 
     /// Moves to the end of a tournament if F falls enough there.
-    fn judge(
-        &mut self,
-        trial: TournamentTrial,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    fn judge(&mut self, trial: TournamentTrial, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let small = -trial.total.change <= rounding(point, ledger).max(ledger.threshold());
         let verdict = match trial.total.updates {
             0 => Verdict::Taken,
@@ -171,17 +162,14 @@ impl Majorised {
         let penalty = point.problem.penalty;
         let (smooth, before_penalty) = point.values();
         let evaluated = point.try_evaluate(&moving);
-        let change = evaluated.as_ref().map_or(f64::INFINITY, |(value, _)| {
-            (value - smooth) + (penalty.value(moving.view()) - before_penalty)
-        });
+        let change = evaluated
+            .as_ref()
+            .map_or(f64::INFINITY, |(value, _)| (value - smooth) + (penalty.value(moving.view()) - before_penalty));
         if let Some((value, there)) = &evaluated {
             let moved = &moving - &point.x;
             let noise = rounding(point, ledger);
             let rise = value - smooth;
-            if self
-                .secants
-                .contradict(&moved, rise, (gradient, there), noise)
-            {
+            if self.secants.contradict(&moved, rise, (gradient, there), noise) {
                 return Verdict::Contradiction;
             }
         }
@@ -243,9 +231,7 @@ impl Majorised {
         } else {
             let model = Majoriser::new(point.x.view(), gradient.view(), self.bound);
             let penalty = point.problem.penalty;
-            let found = self
-                .matchings
-                .largest_decrease(point.x.view(), &model, penalty);
+            let found = self.matchings.largest_decrease(point.x.view(), &model, penalty);
             found.largest
         };
         self.verified = gap <= threshold;
@@ -266,12 +252,8 @@ fn largest_turn(point: &Point<'_>, gradient: &Array2<f64>, curvature: f64, enoug
     let mut largest = 0.0f64;
     for from in (0..n).step_by(PIECE) {
         let to = (from + PIECE).min(n);
-        let ahead = pull
-            .slice(s![from..to, ..])
-            .dot(&x.slice(s![from.., ..]).t());
-        let back = x
-            .slice(s![from..to, ..])
-            .dot(&pull.slice(s![from.., ..]).t());
+        let ahead = pull.slice(s![from..to, ..]).dot(&x.slice(s![from.., ..]).t());
+        let back = x.slice(s![from..to, ..]).dot(&pull.slice(s![from.., ..]).t());
         for i in from..to {
             for j in i + 1..n {
                 let at = (i - from, j - from);

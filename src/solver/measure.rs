@@ -48,11 +48,7 @@ pub(super) fn manifold<'a>(point: &Point<'a>) -> Manifold<'a> {
 }
 
 /// Returns the tangent part of a gradient.
-pub(super) fn tangent_part(
-    point: &Point<'_>,
-    x: &Array2<f64>,
-    gradient: &Array2<f64>,
-) -> Array2<f64> {
+pub(super) fn tangent_part(point: &Point<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Array2<f64> {
     let lambda = manifold(point).multiplier(x, gradient);
     gradient - &normals(x, point.problem.signature).dot(&lambda)
 }

@@ -167,9 +167,7 @@ pub fn minimize_by(
 ) -> Result<Solution> {
     let (mut point, mut ledger) = prepare(problem, x0, options, threads)?;
     loop {
-        let ended = descend(&mut point, &mut ledger, options, monitor, |_| {
-            MoverStages::of(mover, options)
-        })?;
+        let ended = descend(&mut point, &mut ledger, options, monitor, |_| MoverStages::of(mover, options))?;
         if let Some(status) = ended {
             return Ok(finish(point, ledger, status));
         }
@@ -188,27 +186,15 @@ fn prepare<'a>(
     options.check(problem.smooth.rows())?;
     problem.check_unlimited()?;
     let x0 = problem.given_start(x0)?;
-    if !problem.signature.is_definite()
-        && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr)
-    {
-        return Err(Error::invalid(
-            "working_set",
-            "must be random, cyclic or tiled for a mixed signature",
-        ));
+    if !problem.signature.is_definite() && matches!(options.working_set, WorkingSet::WssSv | WorkingSet::WssOr) {
+        return Err(Error::invalid("working_set", "must be random, cyclic or tiled for a mixed signature"));
     }
     if options.block_size != 2 && problem.smooth.quadratic().is_none() {
-        let reason = format!(
-            "must be 2 where f is not quadratic, got {}",
-            options.block_size
-        );
+        let reason = format!("must be 2 where f is not quadratic, got {}", options.block_size);
         return Err(Error::invalid("block_size", reason));
     }
     let precision = problem.smooth.precision();
-    let least = if precision > f64::EPSILON {
-        precision
-    } else {
-        0.0
-    };
+    let least = if precision > f64::EPSILON { precision } else { 0.0 };
     let sweep = options.pairs_of_sweep(problem.smooth);
     let mut ledger = Ledger::new(sweep, options.tol.max(least));
     let point = Point::new(problem, x0, options.seed, threads)?;
@@ -219,11 +205,7 @@ fn prepare<'a>(
 /// Returns the moves between checkpoints: at most the number of pairs, if a sweep is longer than that.
 fn checkpoint_updates(problem: &Problem<'_>, ledger: &Ledger) -> u64 {
     let pairs = Options::default().pairs_of_sweep(problem.smooth);
-    if ledger.sweep > pairs {
-        CHECKPOINT_UPDATES.min(pairs)
-    } else {
-        CHECKPOINT_UPDATES
-    }
+    if ledger.sweep > pairs { CHECKPOINT_UPDATES.min(pairs) } else { CHECKPOINT_UPDATES }
 }
 
 /// The loop of a segment of a solve; returns the status if the solve ends there. `begin`, which may need the
@@ -318,11 +300,7 @@ fn probe(point: &mut Point<'_>) -> Option<(Recession, u64)> {
 }
 
 /// Returns a pair of rows along which F is unbounded below at `x`, if f is quadratic and a probe finds one.
-pub(crate) fn recession_at(
-    problem: &Problem<'_>,
-    x: &Array2<f64>,
-    threads: &Threads,
-) -> Option<Recession> {
+pub(crate) fn recession_at(problem: &Problem<'_>, x: &Array2<f64>, threads: &Threads) -> Option<Recession> {
     let mut point = Point::new(problem, x.clone(), 0, threads).ok()?;
     probe(&mut point).map(|(recession, _)| recession)
 }

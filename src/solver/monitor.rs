@@ -77,12 +77,7 @@ pub(crate) struct PacedMonitor<'m> {
 impl<'m> PacedMonitor<'m> {
     pub(crate) fn new(monitor: &'m mut dyn Monitor) -> Self {
         let now = Instant::now();
-        Self {
-            monitor,
-            polled: now,
-            recorded: now,
-            cost: Duration::ZERO,
-        }
+        Self { monitor, polled: now, recorded: now, cost: Duration::ZERO }
     }
 
     /// Polls and records if it is time.
@@ -120,12 +115,7 @@ impl<'m> PacedMonitor<'m> {
     }
 
     /// Appends a row to the history.
-    pub(crate) fn record(
-        &mut self,
-        domain: &Domain<'_>,
-        x: ArrayView2<'_, f64>,
-        ledger: &mut Ledger,
-    ) -> Control {
+    pub(crate) fn record(&mut self, domain: &Domain<'_>, x: ArrayView2<'_, f64>, ledger: &mut Ledger) -> Control {
         self.recorded = Instant::now();
         // Fresh evaluations may differ from tracked values in the last digits; the history never rises.
         let ceiling = ledger.history.last().map_or(f64::INFINITY, |r| r.objective);

@@ -60,11 +60,7 @@ impl SlowWindow {
     /// Returns whether the window that ends here was slow.
     fn is_slow(&mut self, norm2: f64) -> bool {
         let before = *self.before.get_or_insert(norm2);
-        self.least = if self.steps == 0 {
-            norm2
-        } else {
-            self.least.min(norm2)
-        };
+        self.least = if self.steps == 0 { norm2 } else { self.least.min(norm2) };
         self.steps += 1;
         if self.steps < WINDOW {
             return false;
@@ -91,12 +87,7 @@ impl Newton {
 
     /// Computes a product with the Hessian, or makes the step after the last product. None if f provides no
     /// finite product, or if the method has become slow or rejected too many steps.
-    pub(super) fn step(
-        &mut self,
-        at: &mut GradientSteps,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-    ) -> Option<Step> {
+    pub(super) fn step(&mut self, at: &mut GradientSteps, point: &mut Point<'_>, ledger: &mut Ledger) -> Option<Step> {
         let mut model = match self.model.take() {
             Some(model) => model,
             None if !(at.norm() > at.goal(ledger)) => {

@@ -168,11 +168,7 @@ setters!(Options {
 impl Options {
     /// Limits the work and the time to those that a task has left.
     pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
-        Self {
-            max_time: work.clock.left(),
-            max_work: Some(work.left() as u64),
-            ..self
-        }
+        Self { max_time: work.clock.left(), max_work: Some(work.left() as u64), ..self }
     }
 
     /// Returns whether the cyclic rule uses sets of more than two rows.
@@ -186,11 +182,8 @@ impl Options {
     pub(crate) fn pairs_of_sweep(&self, smooth: &dyn Objective) -> u64 {
         let pairs = |k: usize| (k * (k - 1) / 2) as u64;
         let n = smooth.rows();
-        let blocks = if self.cycles() && smooth.quadratic().is_some() {
-            working_set::blocks(n, self.block_size)
-        } else {
-            None
-        };
+        let blocks =
+            if self.cycles() && smooth.quadratic().is_some() { working_set::blocks(n, self.block_size) } else { None };
         blocks.map_or(pairs(n), |blocks| blocks * pairs(self.block_size))
     }
 
@@ -208,10 +201,7 @@ impl Options {
         if self.ends_by_itself() || self.max_time.is_some() || self.max_work.is_some() {
             return Ok(());
         }
-        Err(Error::invalid(
-            "effort",
-            "must be finite without max_time and max_work, as nothing would end the search",
-        ))
+        Err(Error::invalid("effort", "must be finite without max_time and max_work, as nothing would end the search"))
     }
 
     /// Checks the values against a problem with n rows.
@@ -223,10 +213,7 @@ impl Options {
             if value.is_finite() && value >= 0.0 {
                 Ok(())
             } else {
-                Err(Error::invalid(
-                    name,
-                    format!("must be finite and nonnegative, got {value}"),
-                ))
+                Err(Error::invalid(name, format!("must be finite and nonnegative, got {value}")))
             }
         };
         nonnegative("proximal", self.proximal)?;
@@ -241,10 +228,7 @@ impl Options {
         if let Some(bound) = self.rapidity_bound
             && !(bound.is_finite() && bound > 0.0)
         {
-            return Err(Error::invalid(
-                "rapidity_bound",
-                format!("must be finite and positive, got {bound}"),
-            ));
+            return Err(Error::invalid("rapidity_bound", format!("must be finite and positive, got {bound}")));
         }
         if self.scored_pairs == Some(0) {
             return Err(Error::invalid("scored_pairs", "must be at least 1, got 0"));
@@ -266,10 +250,7 @@ impl Options {
             ));
         }
         if self.tile < 2 {
-            return Err(Error::invalid(
-                "tile",
-                format!("must be at least 2, got {}", self.tile),
-            ));
+            return Err(Error::invalid("tile", format!("must be at least 2, got {}", self.tile)));
         }
         Ok(())
     }

@@ -129,21 +129,11 @@ impl Stored for Recession {
 
     fn load(from: &mut &[u8]) -> Option<Self> {
         let (pair, columns, (first, second), upwards) = Stored::load(from)?;
-        Some(Self {
-            pair,
-            columns,
-            signs: [first, second],
-            upwards,
-        })
+        Some(Self { pair, columns, signs: [first, second], upwards })
     }
 }
 
-stored!(Record {
-    seconds,
-    objective,
-    feasibility,
-    iterations
-});
+stored!(Record { seconds, objective, feasibility, iterations });
 
 stored!(Solution {
     x,
@@ -170,12 +160,7 @@ mod tests {
         for status in STATUSES {
             assert_eq!(Status::load(&mut status.bytes().as_slice()), Some(status));
         }
-        let recession = Recession {
-            pair: (3, 1),
-            columns: true,
-            signs: [1.0, -1.0],
-            upwards: false,
-        };
+        let recession = Recession { pair: (3, 1), columns: true, signs: [1.0, -1.0], upwards: false };
         let read = Recession::load(&mut recession.bytes().as_slice());
         assert_eq!(read, Some(recession));
     }

@@ -52,19 +52,12 @@ impl Pairwise {
         let x = point.x.view();
         let mut scores = PointScores::new(x, &*point.tracker, point.problem.penalty);
         let (visit, rng, proximal) = (&mut self.visit, &mut point.rng, self.proximal * bound);
-        let found = self
-            .schedule
-            .next(visit, x, rng, &mut scores, bound, proximal);
+        let found = self.schedule.next(visit, x, rng, &mut scores, bound, proximal);
         found.then(|| [visit.lead[0], visit.rest[0]])
     }
 
     /// Visits a pair.
-    pub(super) fn step(
-        &mut self,
-        model: &mut Majorised,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-    ) -> Step {
+    pub(super) fn step(&mut self, model: &mut Majorised, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let matrix = point.problem.smooth.curvature_matrix();
         if model.safe.is_finite() && (matrix.is_some() || self.curvature == Curvature::Scalar) {
             model.bound = model.safe;
@@ -73,19 +66,11 @@ impl Pairwise {
         let Some(pair) = self.choose(model.bound, point) else {
             return Step::Ended;
         };
-        let majoriser = Majoriser {
-            matrix,
-            ..Majoriser::new(point.x.view(), gradient.view(), model.bound)
-        };
-        let options = PairOptions {
-            curvature: self.curvature,
-            shift: 0.0,
-            proximal: self.proximal * model.bound,
-            metric: None,
-        };
+        let majoriser = Majoriser { matrix, ..Majoriser::new(point.x.view(), gradient.view(), model.bound) };
+        let options =
+            PairOptions { curvature: self.curvature, shift: 0.0, proximal: self.proximal * model.bound, metric: None };
         let (x, penalty) = (point.x.view(), point.problem.penalty);
-        let outcome =
-            (model.matchings).solve(x, &[pair], &majoriser, penalty, options, point.threads);
+        let outcome = (model.matchings).solve(x, &[pair], &majoriser, penalty, options, point.threads);
         ledger.visit(1, pair_work(point) + VISIT_WORK);
         if model.matchings.recession().is_some() {
             model.raise_at(point);

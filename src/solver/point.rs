@@ -57,12 +57,7 @@ pub struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    pub(super) fn new(
-        problem: &'a Problem<'a>,
-        x0: Array2<f64>,
-        seed: u64,
-        threads: &'a Threads,
-    ) -> Result<Self> {
+    pub(super) fn new(problem: &'a Problem<'a>, x0: Array2<f64>, seed: u64, threads: &'a Threads) -> Result<Self> {
         let begun = Instant::now();
         let x = x0.as_standard_layout().into_owned();
         let domain = Domain::new(problem, &x);
@@ -152,34 +147,18 @@ impl<'a> Point<'a> {
 
     /// Moves along a direction in which F falls without bound, to the first of the rapidities 1, 2, 4, … that
     /// lowers F; returns the direction from there.
-    pub(super) fn follow_recession(
-        &mut self,
-        recession: Recession,
-        ledger: &mut Ledger,
-    ) -> Recession {
-        let Recession {
-            pair: (i, j),
-            columns,
-            signs,
-            upwards,
-        } = recession;
+    pub(super) fn follow_recession(&mut self, recession: Recession, ledger: &mut Ledger) -> Recession {
+        let Recession { pair: (i, j), columns, signs, upwards } = recession;
         for doublings in 0..DOUBLINGS {
             let rapidity = f64::from(1u32 << doublings);
             let u = if upwards { rapidity } else { -rapidity }.exp();
             let mut x = self.x.clone();
-            let mut rows = if columns {
-                x.view_mut().reversed_axes()
-            } else {
-                x.view_mut()
-            };
+            let mut rows = if columns { x.view_mut().reversed_axes() } else { x.view_mut() };
             let [first, second] = [i, j].map(|k| rows.row(k).to_vec());
             let (mut new_first, mut new_second) = (first.clone(), second.clone());
             Boost { u, signs }.apply(&first, &second, &mut new_first, &mut new_second);
             for (k, new) in [(i, new_first), (j, new_second)] {
-                rows.row_mut(k)
-                    .iter_mut()
-                    .zip(new)
-                    .for_each(|(x, new)| *x = new);
+                rows.row_mut(k).iter_mut().zip(new).for_each(|(x, new)| *x = new);
             }
             let allowed = self.problem.penalty.infeasibility(x.view()) == 0.0;
             if !self.domain.is_bounded(&x) {
@@ -187,11 +166,7 @@ impl<'a> Point<'a> {
             }
             if allowed && self.try_move(x, ledger) {
                 // From D H(μ)X, D H(ν) D continues in the same direction.
-                return Recession {
-                    signs: [1.0; 2],
-                    upwards: upwards == (signs[0] == signs[1]),
-                    ..recession
-                };
+                return Recession { signs: [1.0; 2], upwards: upwards == (signs[0] == signs[1]), ..recession };
             }
         }
         recession
@@ -347,8 +322,7 @@ impl<'a> Point<'a> {
         };
         let (smooth, penalty) = self.values();
         let reported = ledger.history.last();
-        let ceiling = reported.map_or(ledger.objective, |r| r.objective)
-            + drift * (smooth.abs() + penalty.abs());
+        let ceiling = reported.map_or(ledger.objective, |r| r.objective) + drift * (smooth.abs() + penalty.abs());
         let repaired = self.domain.repaired(&self.x);
         let tracker = self.problem.tracker(repaired.view(), self.threads);
         let value = tracker.value(repaired.view()) + self.problem.penalty.value(repaired.view());

@@ -44,8 +44,7 @@ impl Proximal {
         let penalty = point.problem.penalty;
         let (low, high) = penalty.subdifferential(0, 0, 0.0);
         let continuous = low.is_finite() && high.is_finite();
-        let stiefel =
-            point.problem.signature.is_definite() && signs_of(point.domain.k.view()).is_some();
+        let stiefel = point.problem.signature.is_definite() && signs_of(point.domain.k.view()).is_some();
         (penalty.sparsifies() && continuous && stiefel).then(Self::default)
     }
 
@@ -107,11 +106,7 @@ impl Proximal {
         }
         // A step onto a vertex may leave the rotations.
         next = next.filter(|(x, _)| point.problem.holds(x.view()));
-        let bounds = Bounds {
-            unit: 1.0 / self.secants.largest,
-            noise,
-            idle: small,
-        };
+        let bounds = Bounds { unit: 1.0 / self.secants.largest, noise, idle: small };
         match descent.judge(&tangent, next, &bounds) {
             TrialOutcome::Accepted(change) => {
                 self.converged = descent.is_idle();

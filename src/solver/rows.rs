@@ -65,12 +65,7 @@ struct Tally {
 
 impl Tally {
     /// Counts what the sweep of a block did. Returns a step that ends the pass, if there is one.
-    fn record(
-        &mut self,
-        visit: &mut BlockVisit,
-        frozen: bool,
-        ledger: &mut Ledger,
-    ) -> Option<Step> {
+    fn record(&mut self, visit: &mut BlockVisit, frozen: bool, ledger: &mut Ledger) -> Option<Step> {
         let (block, outcome) = (&visit.block, visit.outcome);
         let mut visited = visit.chosen.skipped;
         if visit.chosen.pairs.is_none() {
@@ -141,11 +136,7 @@ impl RowMover {
         Self {
             solver,
             lipschitz,
-            pairs_per_step: if single && chosen_freely {
-                PAIRS_PER_STEP
-            } else {
-                1
-            },
+            pairs_per_step: if single && chosen_freely { PAIRS_PER_STEP } else { 1 },
             jacobi: jacobi.then_some(options.block_size),
             ..Self::with_rule(point, options, rule, false)
         }
@@ -181,21 +172,13 @@ impl RowMover {
         block.freeze(frozen);
         Self {
             tiled: rule == WorkingSet::Tiled,
-            tally: Tally {
-                pair_work: pair_work(point),
-                cyclic: rule == WorkingSet::Cyclic,
-                gained: 0.0,
-            },
-            schedule: Schedule::new(rule, n, options.block_size, tile)
-                .scoring(options.scored_pairs),
+            tally: Tally { pair_work: pair_work(point), cyclic: rule == WorkingSet::Cyclic, gained: 0.0 },
+            schedule: Schedule::new(rule, n, options.block_size, tile).scoring(options.scored_pairs),
             visit: BlockVisit::new(block.clone()),
             inner: InnerSweep::new(block),
             jacobi: None,
             pairs_per_step: 1,
-            solver: BlockSolver {
-                frozen,
-                ..BlockSolver::default()
-            },
+            solver: BlockSolver { frozen, ..BlockSolver::default() },
             lipschitz: 0.0,
             support: Support::default(),
         }
@@ -213,8 +196,7 @@ impl RowMover {
             let visit = &mut self.visit;
             visit.chosen = Visit::of_pair(i, j);
             visit.fill(point);
-            self.solver
-                .sweep(visit, point.problem, self.solver.options(point));
+            self.solver.sweep(visit, point.problem, self.solver.options(point));
             visit.block.recession().map(|found| (found, k as u64 + 1))
         })
     }
@@ -240,21 +222,17 @@ impl RowMover {
                 return Step::Ended;
             }
             let chosen = &self.visit.chosen;
-            let tiles = chosen
-                .inner
-                .or(self.jacobi.map(|_| self.schedule.one_tile()));
+            let tiles = chosen.inner.or(self.jacobi.map(|_| self.schedule.one_tile()));
             if let Some(tiles) = tiles.filter(|_| chosen.pairs.is_some()) {
                 self.visit.fill(point);
                 let block = &mut self.visit.block;
                 block.set_growth_limit(point.growth_limit);
-                self.inner
-                    .begin(block.lead, block.len() - block.lead, tiles);
+                self.inner.begin(block.lead, block.len() - block.lead, tiles);
             }
         }
         let step = if self.inner.is_done() {
             self.sweep(point);
-            self.tally
-                .record(&mut self.visit, self.solver.frozen, ledger)
+            self.tally.record(&mut self.visit, self.solver.frozen, ledger)
         } else {
             self.sweep_inner_tiles(point, ledger)
         };
@@ -267,8 +245,7 @@ impl RowMover {
         visit.skip_zeros(point.x.view());
         visit.fill(point);
         visit.block.set_growth_limit(point.growth_limit);
-        self.solver
-            .sweep(visit, point.problem, self.solver.options(point));
+        self.solver.sweep(visit, point.problem, self.solver.options(point));
         point.growth_limit = visit.block.growth_limit();
         if !self.solver.frozen && visit.outcome.updates > 0 {
             point.commit(visit.block.moved());
@@ -319,11 +296,7 @@ impl RowMover {
     /// Returns whether the last visit ended a pass.
     fn end_of_pass(&mut self, ledger: &Ledger) -> Step {
         if !self.tiled {
-            return if ledger.has_swept() {
-                Step::Pass
-            } else {
-                Step::Done
-            };
+            return if ledger.has_swept() { Step::Pass } else { Step::Done };
         }
         match self.schedule.ended() {
             None => Step::Done,
@@ -359,10 +332,7 @@ impl Mover for RowMover {
 
     fn again(&mut self, decrease: f64, threshold: f64) {
         if self.tiled && 2 * self.schedule.support() < self.schedule.rows() {
-            self.support = Support {
-                goal: (SUPPORT_SHARE * decrease).max(threshold),
-                ..Support::default()
-            };
+            self.support = Support { goal: (SUPPORT_SHARE * decrease).max(threshold), ..Support::default() };
             self.tally.gained = 0.0;
             self.schedule.restrict_to_support();
         }
@@ -389,18 +359,8 @@ pub(super) struct PointScores<'a> {
 }
 
 impl<'a> PointScores<'a> {
-    pub(super) fn new(
-        x: ArrayView2<'a, f64>,
-        tracker: &'a dyn Tracker,
-        penalty: &'a Penalty,
-    ) -> Self {
-        Self {
-            x,
-            tracker,
-            penalty,
-            rows: [Vec::new(), Vec::new()],
-            all: None,
-        }
+    pub(super) fn new(x: ArrayView2<'a, f64>, tracker: &'a dyn Tracker, penalty: &'a Penalty) -> Self {
+        Self { x, tracker, penalty, rows: [Vec::new(), Vec::new()], all: None }
     }
 
     /// Computes row `row` of Γ.
@@ -431,25 +391,15 @@ impl Scores for PointScores<'_> {
         for (target, row) in rows.iter_mut().zip([i, j]) {
             target.resize(self.x.ncols(), 0.0);
             match &self.all {
-                Some(all) => target
-                    .iter_mut()
-                    .zip(all.row(row))
-                    .for_each(|(t, &g)| *t = g),
+                Some(all) => target.iter_mut().zip(all.row(row)).for_each(|(t, &g)| *t = g),
                 None => self.subgradient(row, target),
             }
         }
         self.rows = rows;
         let (xi, xj) = (self.x.row(i), self.x.row(j));
-        let dot = |g: &[f64], x: ArrayView1<'_, f64>| -> f64 {
-            g.iter().zip(x).map(|(g, x)| g * x).sum()
-        };
+        let dot = |g: &[f64], x: ArrayView1<'_, f64>| -> f64 { g.iter().zip(x).map(|(g, x)| g * x).sum() };
         (
-            [
-                dot(&self.rows[0], xi),
-                dot(&self.rows[0], xj),
-                dot(&self.rows[1], xi),
-                dot(&self.rows[1], xj),
-            ],
+            [dot(&self.rows[0], xi), dot(&self.rows[0], xj), dot(&self.rows[1], xi), dot(&self.rows[1], xj)],
             [xi.dot(&xi), xi.dot(&xj), xj.dot(&xj)],
         )
     }

@@ -22,17 +22,8 @@ pub(super) struct Smooth {
 impl Smooth {
     /// Steps from the current X; None with a penalty, or if XᵀJX is not diag(±1).
     pub(super) fn new(point: &Point<'_>) -> Option<Self> {
-        let gradient = point
-            .problem
-            .penalty
-            .is_none()
-            .then(|| GradientSteps::new(point))
-            .flatten()?;
-        Some(Self {
-            gradient,
-            newton: Some(Newton::default()),
-            moved: false,
-        })
+        let gradient = point.problem.penalty.is_none().then(|| GradientSteps::new(point)).flatten()?;
+        Some(Self { gradient, newton: Some(Newton::default()), moved: false })
     }
 
     /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for

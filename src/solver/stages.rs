@@ -83,21 +83,14 @@ impl<'m> MoverStages<'m> {
     ) -> Self {
         let Some(form) = point.form else {
             let own = &mut **slot.insert(Box::new(Descent::new(point, options)));
-            return Self {
-                verifies: true,
-                ..Self::of(own, options)
-            };
+            return Self { verifies: true, ..Self::of(own, options) };
         };
         if columns.is_none()
             && let Some(smooth) = Smooth::of_form(point, options)
         {
             return Self::of(&mut **slot.insert(Box::new(smooth)), options);
         }
-        let proximal = if options.proximal > 0.0 {
-            options.proximal * form.spread()
-        } else {
-            0.0
-        };
+        let proximal = if options.proximal > 0.0 { options.proximal * form.spread() } else { 0.0 };
         if let Some(pairs) = columns.as_mut().and_then(ColumnMover::pairs) {
             pairs.proximal = proximal;
         }
@@ -106,8 +99,7 @@ impl<'m> MoverStages<'m> {
         Self {
             own: &mut **slot.insert(own),
             verifies: false,
-            tiled: columns.is_none()
-                && (options.update == Update::Jacobi || options.working_set == WorkingSet::Tiled),
+            tiled: columns.is_none() && (options.update == Update::Jacobi || options.working_set == WorkingSet::Tiled),
             side_schedule: SideSchedule::new(options.side, columns.as_ref(), point.x.nrows()),
             columns,
             stage: Stage::Own,
@@ -182,12 +174,7 @@ impl<'m> MoverStages<'m> {
 
     /// Processes the end of a pass that lowered F by `decrease`, `moved` telling whether anything moved;
     /// returns whether the solve has converged.
-    pub(super) fn has_converged(
-        &mut self,
-        (decrease, moved): (f64, bool),
-        ledger: &Ledger,
-        point: &Point<'_>,
-    ) -> bool {
+    pub(super) fn has_converged(&mut self, (decrease, moved): (f64, bool), ledger: &Ledger, point: &Point<'_>) -> bool {
         let threshold = ledger.threshold();
         let converged = self.conclude((decrease, moved), ledger, point);
         if !converged && matches!(self.stage, Stage::Own) && !self.side_schedule.columns {
@@ -196,12 +183,7 @@ impl<'m> MoverStages<'m> {
         converged
     }
 
-    fn conclude(
-        &mut self,
-        (decrease, moved): (f64, bool),
-        ledger: &Ledger,
-        point: &Point<'_>,
-    ) -> bool {
+    fn conclude(&mut self, (decrease, moved): (f64, bool), ledger: &Ledger, point: &Point<'_>) -> bool {
         let threshold = ledger.threshold();
         let pairs = self.moves_column_pairs();
         match &self.stage {

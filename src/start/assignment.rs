@@ -114,9 +114,7 @@ mod tests {
                         assert!(sorted.into_iter().eq(0..n));
                         let totals = permutations(n).into_iter().map(|p| total(&costs, &p));
                         let expected = totals.fold(f64::INFINITY, f64::min);
-                        assert!(
-                            (total(&costs, &chosen) - expected).abs() <= 1e-14 * n as f64 * scale
-                        );
+                        assert!((total(&costs, &chosen) - expected).abs() <= 1e-14 * n as f64 * scale);
                     }
                 }
             }

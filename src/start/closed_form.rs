@@ -13,9 +13,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use super::spectral::DENSE;
 use super::{lanczos, random};
-use crate::linalg::{
-    self, extreme_eigen, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
-};
+use crate::linalg::{self, extreme_eigen, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric};
 use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
 use crate::threads::Threads;
@@ -125,11 +123,7 @@ fn eigenvectors(
     };
     if let Some((scale, at)) = form.factor().filter(|(_, at)| at.ncols() < n) {
         let m = at.ncols();
-        let (wanted, null) = if scale < 0.0 {
-            (low, high)
-        } else {
-            (high, low)
-        };
+        let (wanted, null) = if scale < 0.0 { (low, high) } else { (high, low) };
         if let Some(cost) = dense(m, (n * m * m) as f64)
             && null <= n - m
             && m <= SMALL
@@ -139,10 +133,7 @@ fn eigenvectors(
             let zero = wanted.max(leading.ncols());
             let basis = completed(leading, zero + null);
             let (first, second) = if scale < 0.0 { (0, zero) } else { (zero, 0) };
-            let parts = [
-                basis.slice(s![.., first..first + low]),
-                basis.slice(s![.., second..second + high]),
-            ];
+            let parts = [basis.slice(s![.., first..first + low]), basis.slice(s![.., second..second + high])];
             return Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost));
         }
     }
@@ -188,11 +179,7 @@ fn by_samples(
     let (n, m) = (form.order(), form.samples());
     let scale = form.data_scale()?;
     let cost = DECOMPOSITION * (m as f64).powi(3) + m as f64 * form.product_work();
-    let (count, none) = if scale < 0.0 {
-        (low, high)
-    } else {
-        (high, low)
-    };
+    let (count, none) = if scale < 0.0 { (low, high) } else { (high, low) };
     if m >= n || m > SMALL || none > 0 || count > m || cost > work {
         return None;
     }
@@ -239,9 +226,7 @@ fn by_products(
     }
     // The ends of a spectrum of few eigenvalues can overlap.
     let gram = product(found.t(), found.view());
-    let apart = (&gram - &Array2::<f64>::eye(low + high))
-        .iter()
-        .all(|v| v.abs() <= OVERLAP);
+    let apart = (&gram - &Array2::<f64>::eye(low + high)).iter().all(|v| v.abs() <= OVERLAP);
     apart.then(|| (polar(&found), spent))
 }
 
@@ -334,22 +319,13 @@ mod tests {
             for shift in [-5.0, 0.0, 5.0] {
                 let c = symmetric(n, 1) + Array2::<f64>::eye(n) * shift;
                 let zero = Array2::from_shape_fn((r, r), |(i, j)| f64::from(i == j && i > r / 2));
-                for d in [
-                    Array2::eye(r),
-                    symmetric(r, 2),
-                    symmetric(r, 3) * 1e-3,
-                    zero,
-                ] {
+                for d in [Array2::eye(r), symmetric(r, 2), symmetric(r, 3) * 1e-3, zero] {
                     let form = Quadratic::new(c.clone(), None, Some(d.clone())).unwrap();
                     for rotations in [false, r == n] {
-                        let (x, _) =
-                            closed_form(&form, r, rotations, f64::INFINITY, &|| true).unwrap();
+                        let (x, _) = closed_form(&form, r, rotations, f64::INFINITY, &|| true).unwrap();
                         let found = value(&form, &x);
                         let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-                        assert!(
-                            (found - least(&c, &d)).abs() <= 1e-13 * size * n as f64,
-                            "{n} {r}"
-                        );
+                        assert!((found - least(&c, &d)).abs() <= 1e-13 * size * n as f64, "{n} {r}");
                         assert!(!rotations || linalg::determinant(x.view()) > 0.0);
                     }
                 }
@@ -362,19 +338,14 @@ mod tests {
         for (m, n, r) in [(1, 3, 2), (4, 9, 3), (4, 9, 7), (20, 33, 12), (9, 4, 3)] {
             for (scale, rank) in [(-1.0, m), (2.0, m), (-1.0, usize::div_ceil(m, 2))] {
                 let rank = rank.min(n);
-                let left =
-                    Array2::from_shape_fn((m, rank), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 2.5);
+                let left = Array2::from_shape_fn((m, rank), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 2.5);
                 let a = left.dot(&random(n, rank, 4).t());
-                let form =
-                    GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
+                let form = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
                 let (x, _) = closed_form(&form, r, false, f64::INFINITY, &|| true).unwrap();
                 let c = a.t().dot(&a) * scale;
                 let (found, expected) = (value(&form, &x), least(&c, &Array2::eye(r)));
                 let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-                assert!(
-                    (found - expected).abs() <= 1e-12 * size * n as f64,
-                    "{m} {n} {r} {found} {expected}"
-                );
+                assert!((found - expected).abs() <= 1e-12 * size * n as f64, "{m} {n} {r} {found} {expected}");
             }
         }
     }
@@ -383,18 +354,10 @@ mod tests {
     fn a_constant_quadratic_part_leaves_the_polar_factor() {
         for (n, r) in [(5, 2), (4, 4)] {
             let linear = random(n, n, 5).slice(s![.., ..r]).to_owned() * 2.0;
-            let c = if r == n {
-                symmetric(n, 6)
-            } else {
-                Array2::eye(n) * 3.0
-            };
+            let c = if r == n { symmetric(n, 6) } else { Array2::eye(n) * 3.0 };
             let form = Quadratic::new(c.clone(), Some(linear.clone()), None).unwrap();
             let (x, _) = closed_form(&form, r, false, 0.0, &|| true).unwrap();
-            let trace = if r == n {
-                c.diag().sum()
-            } else {
-                3.0 * r as f64
-            };
+            let trace = if r == n { c.diag().sum() } else { 3.0 * r as f64 };
             let expected = 0.5 * trace - linalg::svd(linear.view()).1.sum();
             assert!((value(&form, &x) - expected).abs() < 1e-12);
             let other = Quadratic::new(symmetric(n, 7), Some(linear), None).unwrap();

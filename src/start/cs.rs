@@ -45,16 +45,10 @@ impl HyperbolicCs {
         let (p, q) = (self.u1.nrows(), self.u2.nrows());
         let order = signature.order();
         if order.len() != p + q || signature.counts().0 != p {
-            return Err(Error::invalid(
-                "signature",
-                format!("must have {p} positive and {q} negative signs"),
-            ));
+            return Err(Error::invalid("signature", format!("must have {p} positive and {q} negative signs")));
         }
         let square = [(&self.u1, p), (&self.v1, p), (&self.u2, q), (&self.v2, q)];
-        if square.iter().any(|(a, n)| a.dim() != (*n, *n))
-            || self.c.len() != p.min(q)
-            || self.s.len() != p.min(q)
-        {
+        if square.iter().any(|(a, n)| a.dim() != (*n, *n)) || self.c.len() != p.min(q) || self.s.len() != p.min(q) {
             return Err(Error::invalid(
                 "factors",
                 format!("must be {p}×{p} and {q}×{q}, with {} of c and s", p.min(q)),
@@ -69,14 +63,8 @@ impl HyperbolicCs {
             inner.dot(&v.t())
         };
         let blocks = [
-            [
-                head(&self.u1, &self.v1),
-                scaled(&self.u1, &self.s).dot(&self.v2.slice(s![.., ..k]).t()),
-            ],
-            [
-                scaled(&self.u2, &self.s).dot(&self.v1.slice(s![.., ..k]).t()),
-                head(&self.u2, &self.v2),
-            ],
+            [head(&self.u1, &self.v1), scaled(&self.u1, &self.s).dot(&self.v2.slice(s![.., ..k]).t())],
+            [scaled(&self.u2, &self.s).dot(&self.v1.slice(s![.., ..k]).t()), head(&self.u2, &self.v2)],
         ];
         let mut x = Array2::zeros((p + q, p + q));
         for (i, &row) in order.iter().enumerate() {
@@ -97,10 +85,7 @@ impl HyperbolicCs {
 pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<HyperbolicCs> {
     let n = signature.len();
     if x.dim() != (n, n) {
-        return Err(Error::invalid(
-            "X",
-            format!("must have shape ({n}, {n}), got {:?}", x.dim()),
-        ));
+        return Err(Error::invalid("X", format!("must have shape ({n}, {n}), got {:?}", x.dim())));
     }
     if x.iter().any(|v| !v.is_finite()) {
         return Err(Error::invalid("X", "must be finite"));
@@ -114,20 +99,10 @@ pub fn hyperbolic_cs(x: ArrayView2<'_, f64>, signature: &Signature) -> Result<Hy
         })
     };
     if p >= q {
-        return Ok(decompose(
-            &block(0..p, 0..p),
-            &block(p..n, 0..p),
-            &block(p..n, p..n),
-        ));
+        return Ok(decompose(&block(0..p, 0..p), &block(p..n, 0..p), &block(p..n, p..n)));
     }
     let swapped = decompose(&block(p..n, p..n), &block(0..p, p..n), &block(0..p, 0..p));
-    Ok(HyperbolicCs {
-        u1: swapped.u2,
-        u2: swapped.u1,
-        v1: swapped.v2,
-        v2: swapped.v1,
-        ..swapped
-    })
+    Ok(HyperbolicCs { u1: swapped.u2, u2: swapped.u1, v1: swapped.v2, v2: swapped.v1, ..swapped })
 }
 
 /// Decomposes the blocks X₁₁ (p×p), X₂₁ (q×p), X₂₂ (q×q), p ≥ q.
@@ -151,14 +126,7 @@ fn decompose(x11: &Array2<f64>, x21: &Array2<f64>, x22: &Array2<f64>) -> Hyperbo
     let u1 = linalg::orthonormal_factor(x11.dot(&v1).view());
     let v2 = linalg::orthonormal_factor(x22.t().dot(&u2).view());
     let c = sines.mapv(|s| s.hypot(1.0));
-    HyperbolicCs {
-        u1,
-        u2,
-        c,
-        s: sines,
-        v1,
-        v2,
-    }
+    HyperbolicCs { u1, u2, c, s: sines, v1, v2 }
 }
 
 /// Largest rapidity of a random J-orthogonal matrix. At 12 the entries reach 8e4, and XᵀJX = J holds to 1e-5.
@@ -171,10 +139,7 @@ const LARGEST_RAPIDITY: f64 = 12.0;
 /// If `scale` is not finite and nonnegative, or a rapidity exceeds 12.
 pub fn random_j_orthogonal(signature: &Signature, scale: f64, seed: u64) -> Result<Array2<f64>> {
     if !(scale.is_finite() && scale >= 0.0) {
-        return Err(Error::invalid(
-            "scale",
-            format!("must be finite and nonnegative, got {scale}"),
-        ));
+        return Err(Error::invalid("scale", format!("must be finite and nonnegative, got {scale}")));
     }
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (p, q) = signature.counts();
@@ -197,13 +162,5 @@ pub fn random_j_orthogonal(signature: &Signature, scale: f64, seed: u64) -> Resu
             ),
         ));
     }
-    HyperbolicCs {
-        u1,
-        u2,
-        c: t.mapv(f64::cosh),
-        s: t.mapv(f64::sinh),
-        v1,
-        v2,
-    }
-    .compose(signature)
+    HyperbolicCs { u1, u2, c: t.mapv(f64::cosh), s: t.mapv(f64::sinh), v1, v2 }.compose(signature)
 }

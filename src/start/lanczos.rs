@@ -94,9 +94,7 @@ pub(super) fn smallest(
             let kept = product(vectors.slice(s![.., ..held]).t(), space);
             basis.slice_mut(s![..held, ..]).assign(&kept);
             t.fill(0.0);
-            t.diag_mut()
-                .slice_mut(s![..held])
-                .assign(&values.slice(s![..held]));
+            t.diag_mut().slice_mut(s![..held]).assign(&values.slice(s![..held]));
         }
     }
     None
@@ -113,12 +111,7 @@ fn remove(space: ArrayView2<'_, f64>, rest: &mut Array2<f64>) -> Array2<f64> {
 
 /// Returns an orthonormal block Q of rows, orthogonal to the space, and B with rest = QᵀB; B is zero for directions
 /// that vanish, which random ones replace.
-fn continued(
-    space: ArrayView2<'_, f64>,
-    rest: Array2<f64>,
-    size: f64,
-    seed: u64,
-) -> (Array2<f64>, Array2<f64>) {
+fn continued(space: ArrayView2<'_, f64>, rest: Array2<f64>, size: f64, seed: u64) -> (Array2<f64>, Array2<f64>) {
     let (n, block) = rest.dim();
     let gram = product(rest.t(), rest.view());
     let (squares, vectors) = symmetric_eigen(gram.view());
@@ -199,21 +192,14 @@ mod tests {
             let mut sorted = diagonal.to_vec();
             sorted.sort_by(f64::total_cmp);
             let size = sorted[0].abs().max(sorted[n - 1].abs());
-            let apply =
-                |x: ArrayView2<'_, f64>| Some(&x * &diagonal.view().insert_axis(ndarray::Axis(1)));
+            let apply = |x: ArrayView2<'_, f64>| Some(&x * &diagonal.view().insert_axis(ndarray::Axis(1)));
             for count in [1, 3, 6] {
                 let (values, x) = smallest(n, count, 400, &apply, &|| true).unwrap();
                 for (found, wanted) in values.iter().zip(&sorted) {
-                    assert!(
-                        (found - wanted).abs() <= 1e-13 * size,
-                        "{case} {count} {found}"
-                    );
+                    assert!((found - wanted).abs() <= 1e-13 * size, "{case} {count} {found}");
                 }
                 let residual = apply(x.view()).unwrap() - &x * &values;
-                assert!(
-                    residual.iter().all(|v| v.abs() <= 1e-8 * size),
-                    "{case} {count}"
-                );
+                assert!(residual.iter().all(|v| v.abs() <= 1e-8 * size), "{case} {count}");
                 let gram = x.t().dot(&x) - Array2::<f64>::eye(count);
                 assert!(gram.iter().all(|v| v.abs() <= 1e-12), "{case} {count}");
             }

@@ -23,9 +23,7 @@ pub(crate) use closed_form::{closed_form, matched, top_rows};
 pub use cs::{HyperbolicCs, hyperbolic_cs, random_j_orthogonal};
 pub(crate) use pencil::pencil_minimiser;
 pub use spectral::spectral;
-pub(crate) use spectral::{
-    DENSE, is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within,
-};
+pub(crate) use spectral::{DENSE, is_spectrum_exact, rough_spectral, rough_work, spectral_while, spectral_within};
 
 /// Returns the first r columns of the identity; columns beyond the n-th are zero.
 pub fn identity(n: usize, r: usize) -> Array2<f64> {
@@ -66,12 +64,7 @@ pub(crate) fn partition_within(
 }
 
 /// Assigns the t-th row of a random order to the group `label(t)`.
-fn labelled(
-    n: usize,
-    r: usize,
-    seed: u64,
-    label: impl Fn(usize, &mut Xoshiro256PlusPlus) -> usize,
-) -> Array2<f64> {
+fn labelled(n: usize, r: usize, seed: u64, label: impl Fn(usize, &mut Xoshiro256PlusPlus) -> usize) -> Array2<f64> {
     let mut x = Array2::zeros((n, r));
     if r == 0 {
         return x;
@@ -124,10 +117,8 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
         if x.column(k).iter().any(|&v| v > 0.0) {
             continue;
         }
-        let sizes: Vec<usize> = x
-            .axis_iter(Axis(1))
-            .map(|column| column.iter().filter(|v| **v > 0.0).count())
-            .collect();
+        let sizes: Vec<usize> =
+            x.axis_iter(Axis(1)).map(|column| column.iter().filter(|v| **v > 0.0).count()).collect();
         let candidate = (0..n)
             .filter(|&i| (0..r).all(|l| x[[i, l]] == 0.0 || sizes[l] > 1))
             .max_by(|&a, &b| weight(a, k).total_cmp(&weight(b, k)));
@@ -164,10 +155,7 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
     if r == 0 || r > x0.nrows() {
         return Err(Error::invalid(
             "x0",
-            format!(
-                "must have at least one column and as many rows, got shape {:?}",
-                x0.dim()
-            ),
+            format!("must have at least one column and as many rows, got shape {:?}", x0.dim()),
         ));
     }
     if x0.iter().any(|v| !v.is_finite()) {
@@ -188,8 +176,7 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
         return Err(Error::invalid(
             "x0",
             if negative {
-                "must be nonnegative; pass project_x0=True to round it to a feasible point"
-                    .to_owned()
+                "must be nonnegative; pass project_x0=True to round it to a feasible point".to_owned()
             } else {
                 format!(
                     "must have orthonormal columns, ‖XᵀX − I‖_F is {gap:.3e}; pass project_x0=True \
@@ -203,10 +190,7 @@ pub fn given(x0: &Array2<f64>, nonnegative: bool, project: bool) -> Result<Array
     }
     let (_, singular, _) = linalg::svd(x0.view());
     if !(singular[r - 1] > f64::EPSILON * singular[0]) {
-        return Err(Error::invalid(
-            "x0",
-            "must have full column rank to be projected",
-        ));
+        return Err(Error::invalid("x0", "must have full column rank to be projected"));
     }
     Ok(linalg::polar_factor(x0.view()))
 }

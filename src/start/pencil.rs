@@ -91,60 +91,38 @@ mod tests {
         let threads = Threads::serial();
         for condition in [1.0f64, 1e3, 1e8] {
             let q = random(n, n, 3);
-            let spectrum =
-                Array1::from_shape_fn(n, |k| condition.powf(-(k as f64) / (n - 1) as f64));
+            let spectrum = Array1::from_shape_fn(n, |k| condition.powf(-(k as f64) / (n - 1) as f64));
             let c = symmetric(&(&q * &spectrum).dot(&q.t()));
-            for signs in [
-                [1, -1, 1, -1, 1, 1, -1, 1, 1],
-                [-1, -1, -1, -1, -1, -1, -1, 1, -1],
-            ] {
+            for signs in [[1, -1, 1, -1, 1, 1, -1, 1, 1], [-1, -1, -1, -1, -1, -1, -1, 1, -1]] {
                 let signature = Signature::new(&signs).unwrap();
                 let jc = signed(c.view(), &signature);
                 let root = Cholesky::new(c.view()).unwrap().factor();
                 let pencil = root.t().dot(&signed(root.view(), &signature));
                 let (values, _) = symmetric_eigen(symmetric(&pencil).view());
                 for r in [1, 4, n] {
-                    for metric in [
-                        None,
-                        Some(Array1::from_shape_fn(r, |k| {
-                            (k / 2 % 3) as f64 + f64::from(u8::from(r == 1))
-                        })),
-                    ] {
+                    for metric in
+                        [None, Some(Array1::from_shape_fn(r, |k| (k / 2 % 3) as f64 + f64::from(u8::from(r == 1))))]
+                    {
                         let w = metric.clone().unwrap_or_else(|| Array1::ones(r));
                         let metric = metric.map(|w| Array2::from_diag(&w));
                         let Ok(f) = Quadratic::new(c.clone(), None, metric) else {
                             continue;
                         };
                         let k = signature.matrix().slice(s![..r, ..r]).to_owned();
-                        let (x, _, _) =
-                            pencil_minimiser(&f, &signature, k.view(), f64::INFINITY, &|| true)
-                                .unwrap();
+                        let (x, _, _) = pencil_minimiser(&f, &signature, k.view(), f64::INFINITY, &|| true).unwrap();
                         let size = square(&x);
                         assert!(drift(x.view(), &signature, k.view()) <= 1e-13 * size.max(1.0));
                         let mut best = 0.0;
                         for sign in [1.0, -1.0] {
-                            let mut of_sign: Vec<f64> = values
-                                .iter()
-                                .map(|v| v * sign)
-                                .filter(|v| *v > 0.0)
-                                .collect();
+                            let mut of_sign: Vec<f64> = values.iter().map(|v| v * sign).filter(|v| *v > 0.0).collect();
                             of_sign.sort_by(f64::total_cmp);
-                            let mut weights: Vec<f64> = (0..r)
-                                .filter(|&k| f64::from(signs[k]) == sign)
-                                .map(|k| w[k])
-                                .collect();
+                            let mut weights: Vec<f64> =
+                                (0..r).filter(|&k| f64::from(signs[k]) == sign).map(|k| w[k]).collect();
                             weights.sort_by(|a, b| b.total_cmp(a));
-                            best += of_sign
-                                .iter()
-                                .zip(&weights)
-                                .map(|(v, w)| v * w)
-                                .sum::<f64>();
+                            best += of_sign.iter().zip(&weights).map(|(v, w)| v * w).sum::<f64>();
                         }
                         let value = 2.0 * f.value(x.view(), &threads);
-                        assert!(
-                            (value - best).abs() <= 1e-9 * best.max(1e-9),
-                            "{r} {value} {best}"
-                        );
+                        assert!((value - best).abs() <= 1e-9 * best.max(1e-9), "{r} {value} {best}");
                         // Eigenvectors: JCx = xΛ.
                         let lambda = x.t().dot(&c.dot(&x)).dot(&k);
                         let off = jc.dot(&x) - x.dot(&lambda);

@@ -61,8 +61,7 @@ pub(crate) fn spectral_while(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
-    let each =
-        (r + MORE) as f64 * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
+    let each = (r + MORE) as f64 * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
     let products = ((WORK / each) as usize).clamp(2 * PRODUCTS, MANY_PRODUCTS);
     Some(krylov(form, r, (r + MORE, products), threads, go_on)?.0)
 }
@@ -92,11 +91,7 @@ pub(crate) fn spectral_within(
     let each = block_work(form, width);
     let products = ((work / each) as usize).clamp(least, MANY_PRODUCTS);
     let (x, spectrum, done) = krylov(form, r, (width, products), threads, go_on)?;
-    let spent = if done == 0 {
-        rough_work(form, r)
-    } else {
-        done as f64 * each
-    };
+    let spent = if done == 0 { rough_work(form, r) } else { done as f64 * each };
     Some((x, spectrum, spent))
 }
 
@@ -132,10 +127,7 @@ fn block_work(form: &dyn QuadraticForm, width: usize) -> f64 {
 
 /// Returns the number of blocks in the Krylov space between restarts.
 fn blocks_between_restarts(n: usize, width: usize) -> usize {
-    (COLUMNS / width)
-        .min(ENTRIES / (n * width))
-        .clamp(2, PRODUCTS)
-        .min(n / width)
+    (COLUMNS / width).min(ENTRIES / (n * width)).clamp(2, PRODUCTS).min(n / width)
 }
 
 /// Returns whether [`rough_spectral`] finds eigenvectors of C to rounding at this n.
@@ -226,11 +218,7 @@ impl Space {
         threads: &Threads,
         go_on: GoOn<'_>,
     ) -> Option<Self> {
-        let mut space = Self {
-            basis: vec![first],
-            images: Vec::with_capacity(blocks),
-            is_invariant: false,
-        };
+        let mut space = Self { basis: vec![first], images: Vec::with_capacity(blocks), is_invariant: false };
         loop {
             let last = space.basis[space.basis.len() - 1].view();
             let image = form.apply_while(last, threads, go_on)?;
@@ -274,15 +262,11 @@ fn beside(basis: &[Array2<f64>], image: Array2<f64>, go_on: GoOn<'_>) -> Option<
         }
         let (values, vectors) = linalg::symmetric_eigen(rest.t().dot(&rest).view());
         let kept: Vec<usize> = (0..values.len())
-            .filter(|&k| {
-                values[k] > DEPENDENT * sizes && values[k] > f64::EPSILON * values[values.len() - 1]
-            })
+            .filter(|&k| values[k] > DEPENDENT * sizes && values[k] > f64::EPSILON * values[values.len() - 1])
             .collect();
         let mut scaled = Array2::zeros((values.len(), kept.len()));
         for (to, &k) in kept.iter().enumerate() {
-            scaled
-                .column_mut(to)
-                .assign(&(&vectors.column(k) / values[k].sqrt()));
+            scaled.column_mut(to).assign(&(&vectors.column(k) / values[k].sqrt()));
         }
         rest = rest.dot(&scaled);
         if kept.is_empty() {
@@ -298,11 +282,7 @@ fn largest_square(a: ArrayView2<'_, f64>) -> f64 {
 }
 
 /// Returns QᵀCQ from the blocks of Q and C Q.
-fn compression(
-    basis: &[Array2<f64>],
-    images: &[Array2<f64>],
-    go_on: GoOn<'_>,
-) -> Option<Array2<f64>> {
+fn compression(basis: &[Array2<f64>], images: &[Array2<f64>], go_on: GoOn<'_>) -> Option<Array2<f64>> {
     let size = basis.iter().map(Array2::ncols).sum();
     let mut small = Array2::<f64>::zeros((size, size));
     let mut row = 0;
@@ -313,9 +293,7 @@ fn compression(
                 return None;
             }
             let (height, width) = (part.ncols(), image.ncols());
-            small
-                .slice_mut(s![row..row + height, column..column + width])
-                .assign(&part.t().dot(image));
+            small.slice_mut(s![row..row + height, column..column + width]).assign(&part.t().dot(image));
             column += width;
         }
         row += part.ncols();

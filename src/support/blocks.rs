@@ -56,11 +56,7 @@ impl Merger<'_> {
 
     fn block(&self, rows: Vec<usize>, columns: Vec<usize>) -> Block {
         let values = self.axes(&rows).0;
-        Block {
-            value: 0.5 * values.iter().take(columns.len()).sum::<f64>(),
-            rows,
-            columns,
-        }
+        Block { value: 0.5 * values.iter().take(columns.len()).sum::<f64>(), rows, columns }
     }
 
     /// Returns the merge of blocks `first` and `second`; None if the rules do not admit it.
@@ -75,21 +71,14 @@ impl Merger<'_> {
         let merged = self.block(rows, columns);
         let more = merged.entries() - a.entries() - b.entries();
         let rate = (a.value + b.value - merged.value) / more as f64;
-        (rate > 0.0).then_some(Merge {
-            pair: (first, second),
-            merged,
-            more,
-            rate,
-        })
+        (rate > 0.0).then_some(Merge { pair: (first, second), merged, more, rate })
     }
 
     /// Returns whether the limits of single columns admit a block of this number of rows.
     fn holds(&self, rows: usize, columns: &[usize]) -> bool {
         match &self.rules.cardinality {
             Cardinality::Total(_) => true,
-            Cardinality::Columns(_) => {
-                rows_within(self.rules, &ordered(self.rules, columns), true) >= rows
-            }
+            Cardinality::Columns(_) => rows_within(self.rules, &ordered(self.rules, columns), true) >= rows,
         }
     }
 }
@@ -107,11 +96,7 @@ fn union(point: &SparsePoint, columns: &[usize]) -> Vec<usize> {
 /// rows. The merge with the largest decrease of f per nonzero comes first. Returns X with the principal axes
 /// of every block. None if there are rules for single entries, f ≠ ½ tr(XᵀCX), C would exceed [`FORMED`]
 /// rows, or the task expires before all pairs of the first blocks are compared.
-pub(crate) fn merged(
-    model: &ColumnModel<'_>,
-    point: &SparsePoint,
-    work: &TaskWork<'_>,
-) -> Option<Array2<f64>> {
+pub(crate) fn merged(model: &ColumnModel<'_>, point: &SparsePoint, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     let (rules, n) = (&model.rules, model.order());
     if rules.binds() || !model.form.is_trace_form() {
         return None;
@@ -122,16 +107,9 @@ pub(crate) fn merged(
         return None;
     }
     let mut places = vec![0; n];
-    used.iter()
-        .enumerate()
-        .for_each(|(place, &i)| places[i] = place);
+    used.iter().enumerate().for_each(|(place, &i)| places[i] = place);
     let c = model.form.principal(&used, &|| !work.expired())?;
-    let merger = Merger {
-        rules,
-        c,
-        places,
-        work,
-    };
+    let merger = Merger { rules, c, places, work };
     let mut blocks: Vec<Option<Block>> = Vec::new();
     for t in 0..point.parts.len() {
         let columns = point.group(t);
@@ -161,9 +139,7 @@ pub(crate) fn merged(
         let Some(best) = fitting.max_by(|&a, &b| merges[a].rate.total_cmp(&merges[b].rate)) else {
             break;
         };
-        let Merge {
-            pair, merged, more, ..
-        } = merges.swap_remove(best);
+        let Merge { pair, merged, more, .. } = merges.swap_remove(best);
         total += more;
         (blocks[pair.0], blocks[pair.1]) = (None, None);
         merges.retain(|merge| {
@@ -206,10 +182,9 @@ pub(super) fn rows_within(rules: &Rules, order: &[usize], free: bool) -> usize {
     let zeros = usize::from(free);
     match &rules.cardinality {
         Cardinality::Total(total) => (total + zeros * (r * (r - 1) / 2)) / r,
-        Cardinality::Columns(counts) => (order.iter().enumerate())
-            .map(|(place, &t)| counts[t] + zeros * place)
-            .min()
-            .unwrap_or(0),
+        Cardinality::Columns(counts) => {
+            (order.iter().enumerate()).map(|(place, &t)| counts[t] + zeros * place).min().unwrap_or(0)
+        }
     }
 }
 

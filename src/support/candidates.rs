@@ -47,11 +47,7 @@ pub(crate) struct CandidateMove {
 
 impl CandidateMove {
     fn new(estimate: f64, drop: (usize, usize), add: (usize, usize)) -> Self {
-        Self {
-            estimate,
-            drops: [Some(drop), None],
-            adds: [Some(add), None],
-        }
+        Self { estimate, drops: [Some(drop), None], adds: [Some(add), None] }
     }
 
     /// Appends the candidate to a move, unless they have rows in common; returns whether it was appended.
@@ -107,10 +103,7 @@ pub(crate) struct SupportMover<'a> {
 
 impl SupportMover<'_> {
     pub(crate) fn state(&self, point: SparsePoint) -> State {
-        State {
-            gradients: self.model.gradients(&point, self.work),
-            point,
-        }
+        State { gradients: self.model.gradients(&point, self.work), point }
     }
 
     /// Returns whether the work or the time is used up.
@@ -124,12 +117,7 @@ impl SupportMover<'_> {
         let most = (2 * state.point.parts[t].rows.len() + 10).min(gradient.len());
         let mut rows: Vec<usize> = (0..gradient.len()).collect();
         self.work.spend(SCALAR * (4 * rows.len()) as f64);
-        rows.select_nth_unstable_by(most - 1, |&a, &b| {
-            gradient[b]
-                .abs()
-                .total_cmp(&gradient[a].abs())
-                .then(a.cmp(&b))
-        });
+        rows.select_nth_unstable_by(most - 1, |&a, &b| gradient[b].abs().total_cmp(&gradient[a].abs()).then(a.cmp(&b)));
         rows.truncate(most);
         rows.sort_unstable();
         rows
@@ -226,13 +214,7 @@ impl SupportMover<'_> {
             })
             .collect();
         drops.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        ColumnEstimates {
-            lambda,
-            image,
-            drops,
-            adds,
-            swaps: HashMap::new(),
-        }
+        ColumnEstimates { lambda, image, drops, adds, swaps: HashMap::new() }
     }
 
     /// Returns the initial value of an added entry.
@@ -244,17 +226,11 @@ impl SupportMover<'_> {
     }
 
     /// Appends the swaps within the columns.
-    fn swaps(
-        &self,
-        state: &State,
-        columns: &mut [ColumnEstimates],
-        moves: &mut Vec<CandidateMove>,
-    ) {
+    fn swaps(&self, state: &State, columns: &mut [ColumnEstimates], moves: &mut Vec<CandidateMove>) {
         for t in 0..columns.len() {
             let part = &state.point.parts[t];
             let swaps = part.rows.len() * columns[t].adds.len();
-            self.work
-                .spend(SCALAR * (10 * swaps) as f64 + self.model.entries_work(swaps));
+            self.work.spend(SCALAR * (10 * swaps) as f64 + self.model.entries_work(swaps));
             for &a in part.rows.iter().filter(|&&a| !self.model.rules.holds(a, t)) {
                 let mut best = None;
                 for &(_, j) in &columns[t].adds {
@@ -274,18 +250,12 @@ impl SupportMover<'_> {
 
     /// Appends the transfers of a row from column s to a column t that shares no rows with s; both keep their
     /// number of nonzeros.
-    fn row_transfers(
-        &self,
-        state: &State,
-        columns: &[ColumnEstimates],
-        moves: &mut Vec<CandidateMove>,
-    ) {
+    fn row_transfers(&self, state: &State, columns: &[ColumnEstimates], moves: &mut Vec<CandidateMove>) {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
                 let pairs = CHEAPEST * parts[s].rows.len();
-                self.work
-                    .spend(SCALAR * (20 * pairs) as f64 + self.model.entries_work(pairs));
+                self.work.spend(SCALAR * (20 * pairs) as f64 + self.model.entries_work(pairs));
                 for &j in &parts[s].rows {
                     if rules.holds(j, s) || !rules.admits(j, t) {
                         continue;
@@ -298,9 +268,8 @@ impl SupportMover<'_> {
                     for &(_, a) in out.iter().take(CHEAPEST) {
                         let shared = self.model.entry(j, a);
                         let here = self.swap_decrease(state, columns, t, (a, j, shared));
-                        let swap = rules
-                            .admits(a, s)
-                            .then(|| (self.swap_decrease(state, columns, s, (j, a, shared)), a));
+                        let swap =
+                            rules.admits(a, s).then(|| (self.swap_decrease(state, columns, s, (j, a, shared)), a));
                         let there = [columns[s].swaps.get(&j).copied(), swap];
                         moves.extend(there.into_iter().flatten().map(|(gain, b)| CandidateMove {
                             estimate: here + gain,
@@ -314,28 +283,17 @@ impl SupportMover<'_> {
     }
 
     /// Appends the transfers that take an entry from one column and add one to another.
-    fn transfers(
-        &self,
-        state: &State,
-        columns: &[ColumnEstimates],
-        moves: &mut Vec<CandidateMove>,
-    ) {
+    fn transfers(&self, state: &State, columns: &[ColumnEstimates], moves: &mut Vec<CandidateMove>) {
         for (s, from) in columns.iter().enumerate() {
             for (t, to) in columns.iter().enumerate().filter(|&(t, _)| t != s) {
                 for &(loss, a) in from.drops.iter().take(TRANSFERS) {
                     let adds = to.adds.iter().take(TRANSFERS);
-                    moves.extend(
-                        adds.map(|&(gain, j)| CandidateMove::new(gain - loss, (a, s), (j, t))),
-                    );
+                    moves.extend(adds.map(|&(gain, j)| CandidateMove::new(gain - loss, (a, s), (j, t))));
                 }
                 if state.point.meet(s, t) {
                     continue;
                 }
-                for &(loss, a) in from
-                    .drops
-                    .iter()
-                    .filter(|&&(_, a)| self.model.rules.admits(a, t))
-                {
+                for &(loss, a) in from.drops.iter().filter(|&&(_, a)| self.model.rules.admits(a, t)) {
                     let entry = self.model.weights[t] * self.model.diagonal[a];
                     let nonnegative = self.model.rules.nonnegative;
                     let gain = add_gain(to.lambda, to.image[a], entry, nonnegative);
@@ -346,22 +304,14 @@ impl SupportMover<'_> {
     }
 
     /// Returns all moves, the largest estimate first.
-    pub(crate) fn moves(
-        &self,
-        columns: &mut [ColumnEstimates],
-        state: &State,
-    ) -> Vec<CandidateMove> {
+    pub(crate) fn moves(&self, columns: &mut [ColumnEstimates], state: &State) -> Vec<CandidateMove> {
         let mut moves = Vec::new();
         self.swaps(state, columns, &mut moves);
         self.row_transfers(state, columns, &mut moves);
         if matches!(self.model.rules.cardinality, Cardinality::Total(_)) {
             self.transfers(state, columns, &mut moves);
         }
-        let mut order: Vec<(f64, usize)> = moves
-            .iter()
-            .enumerate()
-            .map(|(k, one)| (one.estimate, k))
-            .collect();
+        let mut order: Vec<(f64, usize)> = moves.iter().enumerate().map(|(k, one)| (one.estimate, k)).collect();
         pattern::keep_best(&mut order, KEPT);
         order.into_iter().map(|(_, k)| moves[k]).collect()
     }

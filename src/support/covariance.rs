@@ -11,21 +11,13 @@ pub(crate) struct Covariance<'a> {
 impl<'a> Covariance<'a> {
     /// Creates P with `bytes` bytes for cached columns of a C that is not stored; None if f is not ½
     /// tr(XᵀCX), or the time is up.
-    pub(crate) fn within(
-        form: &'a dyn QuadraticForm,
-        shift: f64,
-        bytes: usize,
-        go_on: GoOn<'_>,
-    ) -> Option<Self> {
+    pub(crate) fn within(form: &'a dyn QuadraticForm, shift: f64, bytes: usize, go_on: GoOn<'_>) -> Option<Self> {
         if !form.is_trace_form() {
             return None;
         }
         let columns = Columns::new(form, bytes, go_on)?;
         let diagonal = columns.diagonal();
-        Some(Self {
-            diagonal: diagonal.iter().map(|v| -v + shift).collect(),
-            columns,
-        })
+        Some(Self { diagonal: diagonal.iter().map(|v| -v + shift).collect(), columns })
     }
 
     pub(crate) fn order(&self) -> usize {
@@ -57,10 +49,7 @@ impl<'a> Covariance<'a> {
     pub(crate) fn add(&self, j: usize, factor: f64, target: &mut [f64]) {
         let own = target[j];
         let column = self.columns.column(j);
-        target
-            .iter_mut()
-            .zip(&*column)
-            .for_each(|(t, &c)| *t -= factor * c);
+        target.iter_mut().zip(&*column).for_each(|(t, &c)| *t -= factor * c);
         target[j] = own + factor * self.diagonal[j];
     }
 }
@@ -86,12 +75,7 @@ mod tests {
             self.0.order()
         }
 
-        fn apply_while(
-            &self,
-            x: ArrayView2<'_, f64>,
-            threads: &Threads,
-            go_on: GoOn<'_>,
-        ) -> Option<Array2<f64>> {
+        fn apply_while(&self, x: ArrayView2<'_, f64>, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
             self.0.apply_while(x, threads, go_on)
         }
 

@@ -48,11 +48,7 @@ impl Cut<'_> {
             .collect();
         let size = |i: usize, t: usize| {
             let v = x[[i, t]];
-            if rules.nonnegative {
-                (sign[t] * v).max(0.0)
-            } else {
-                v.abs()
-            }
+            if rules.nonnegative { (sign[t] * v).max(0.0) } else { v.abs() }
         };
         let mut owned = vec![false; n];
         let mut parts = vec![Part::default(); r];
@@ -65,16 +61,10 @@ impl Cut<'_> {
             }
         };
         let value = |i: usize, t: usize| {
-            if rules.nonnegative {
-                size(i, t)
-            } else {
-                x[[i, t]]
-            }
+            if rules.nonnegative { size(i, t) } else { x[[i, t]] }
         };
         for t in 0..r {
-            rules.included[t]
-                .iter()
-                .for_each(|&i| take(i, t, value(i, t), &mut counts));
+            rules.included[t].iter().for_each(|&i| take(i, t, value(i, t), &mut counts));
         }
         for t in 0..r {
             // Each column gets its largest entry before the rest is shared.
@@ -89,9 +79,7 @@ impl Cut<'_> {
             .flat_map(|i| (0..r).map(move |t| (i, t)))
             .filter(|&(i, t)| size(i, t) > 0.0 && rules.admits(i, t))
             .collect();
-        let larger = |a: &(usize, usize), b: &(usize, usize)| {
-            size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(b))
-        };
+        let larger = |a: &(usize, usize), b: &(usize, usize)| size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(b));
         // Few entries are taken, so the largest ones are sorted first, and more only if needed.
         let (mut rest, mut some) = (order.as_mut_slice(), SORTED * rules.cardinality.total());
         while !rest.is_empty() && (0..r).any(|t| rules.remaining(&counts, t) > 0) {
@@ -122,9 +110,7 @@ impl Cut<'_> {
     pub(crate) fn optimised(&self, point: SparsePoint) -> SparsePoint {
         let all: Vec<usize> = (0..point.parts.len()).collect();
         let optimised = self.model.optimised(point.clone(), &all, None, self.work);
-        optimised
-            .filter(|optimised| optimised.value() < point.value())
-            .unwrap_or(point)
+        optimised.filter(|optimised| optimised.value() < point.value()).unwrap_or(point)
     }
 
     /// Returns orthonormal columns near some entries; `work` bounds the work of the projections.
@@ -134,10 +120,7 @@ impl Cut<'_> {
         if parts.iter().any(empty) {
             return None;
         }
-        let mut rows: Vec<usize> = parts
-            .iter()
-            .flat_map(|part| part.rows.iter().copied())
-            .collect();
+        let mut rows: Vec<usize> = parts.iter().flat_map(|part| part.rows.iter().copied()).collect();
         rows.sort_unstable();
         rows.dedup();
         let place = |i: usize| rows.partition_point(|&j| j < i);
@@ -153,17 +136,8 @@ impl Cut<'_> {
     }
 
     /// Returns a feasible point from [annealed ADMM](Self::annealed).
-    pub(crate) fn by_admm(
-        &self,
-        from: impl FnOnce() -> Array2<f64>,
-        raise: f64,
-        most: f64,
-    ) -> Option<SparsePoint> {
-        let work = if self.model.is_dense() {
-            DENSE_WORK
-        } else {
-            WORK
-        };
+    pub(crate) fn by_admm(&self, from: impl FnOnce() -> Array2<f64>, raise: f64, most: f64) -> Option<SparsePoint> {
+        let work = if self.model.is_dense() { DENSE_WORK } else { WORK };
         self.feasible(self.annealed(from, raise, (most, work))?)
     }
 
@@ -238,10 +212,7 @@ mod tests {
         let sparsity = Sparsity::new(Cardinality::Columns(counts.to_vec()));
         let (rules, _) = Rules::checked(&sparsity, &Array2::ones((3, n))).unwrap();
         let model = ColumnModel::new(&smooth, rules, vec![1.0; 3], (1.0, 1.0), &work).unwrap();
-        let cut = Cut {
-            model: &model,
-            work: &work,
-        };
+        let cut = Cut { model: &model, work: &work };
         // The entries of the last column are smaller than all others.
         let mut x = start::random(n, 3, 0);
         x.column_mut(2).mapv_inplace(|v| 1e-6 * v);

@@ -132,13 +132,7 @@ impl<'a> Disjoint<'a> {
         limit: MethodLimit<'a>,
     ) -> Self {
         let n = p.order();
-        let column = Column {
-            image: vec![0.0; n],
-            norm2: 0.0,
-            quotient: 0.0,
-            size: 0,
-            refined: 0,
-        };
+        let column = Column { image: vec![0.0; n], norm2: 0.0, quotient: 0.0, size: 0, refined: 0 };
         Self {
             p,
             shift,
@@ -174,9 +168,8 @@ impl<'a> Disjoint<'a> {
         for k in 0..r {
             if self.columns[k].size == 0 {
                 let spare = |i: usize| self.owner[i] == r || self.columns[self.owner[i]].size > 1;
-                let candidate = (0..n)
-                    .filter(|&i| spare(i))
-                    .max_by(|&a, &b| self.p.diagonal()[a].total_cmp(&self.p.diagonal()[b]));
+                let candidate =
+                    (0..n).filter(|&i| spare(i)).max_by(|&a, &b| self.p.diagonal()[a].total_cmp(&self.p.diagonal()[b]));
                 if let Some(i) = candidate {
                     if self.owner[i] < r {
                         self.columns[self.owner[i]].size -= 1;
@@ -221,11 +214,7 @@ impl<'a> Disjoint<'a> {
         self.work += ENTRY * self.order() * self.order();
         for k in 0..self.columns.len() {
             let mut entries = self.entries(k);
-            let norm = entries
-                .iter()
-                .map(|entry| entry.1 * entry.1)
-                .sum::<f64>()
-                .sqrt();
+            let norm = entries.iter().map(|entry| entry.1 * entry.1).sum::<f64>().sqrt();
             entries.iter_mut().for_each(|entry| entry.1 /= norm);
             self.imaged(k, &entries);
         }
@@ -248,12 +237,7 @@ impl<'a> Disjoint<'a> {
 
     /// Returns F of a column.
     fn cost(&self, k: usize) -> f64 {
-        let Column {
-            quotient,
-            norm2,
-            size,
-            ..
-        } = self.columns[k];
+        let Column { quotient, norm2, size, .. } = self.columns[k];
         self.price * size as f64 - 0.5 * quotient / norm2
     }
 
@@ -306,13 +290,7 @@ impl<'a> Disjoint<'a> {
                 change -= pattern::gain(-mu, -b, -d);
             }
         }
-        Some(RowMove {
-            row: i,
-            from,
-            to,
-            entry,
-            change,
-        })
+        Some(RowMove { row: i, from, to, entry, change })
     }
 
     fn accept(&mut self, step: &RowMove) {
@@ -479,8 +457,7 @@ impl<'a> Disjoint<'a> {
         self.charge_columns(s);
         let rows: Vec<usize> = entries.iter().map(|entry| entry.0).collect();
         let mut local = Vec::with_capacity(s * s);
-        rows.iter()
-            .for_each(|&i| self.p.gather(i, &rows, &mut local));
+        rows.iter().for_each(|&i| self.p.gather(i, &rows, &mut local));
         let norm = self.columns[k].norm2.sqrt();
         let mut vector: Vec<f64> = entries.iter().map(|entry| entry.1 / norm).collect();
         for _ in 0..iterations {
@@ -532,10 +509,7 @@ impl<'a> Disjoint<'a> {
     }
 
     fn kept(&self, k: usize) -> Kept {
-        Kept {
-            column: self.columns[k].clone(),
-            entries: self.entries(k),
-        }
+        Kept { column: self.columns[k].clone(), entries: self.entries(k) }
     }
 
     fn restore(&mut self, k: usize, kept: Kept) {
@@ -671,11 +645,7 @@ impl<'a> Disjoint<'a> {
         let r = self.columns.len();
         let order = self.by_diagonal();
         (0..r).for_each(|k| self.clear(k));
-        order
-            .iter()
-            .take(r)
-            .enumerate()
-            .for_each(|(k, &row)| self.seed(k, row));
+        order.iter().take(r).enumerate().for_each(|(k, &row)| self.seed(k, row));
         let mut adds: Vec<Option<RowMove>> = (0..r).map(|k| self.best_add(k)).collect();
         while !self.is_late() {
             let all = adds.iter().flatten();
@@ -744,9 +714,7 @@ impl<'a> Disjoint<'a> {
         let grown = emptied.iter().all(|&k| {
             let free: Vec<usize> = (0..self.order()).filter(|&i| self.owner[i] == r).collect();
             self.work += free.len();
-            let seeds: Vec<usize> = (0..SEEDS.min(free.len()))
-                .map(|_| free[rng.random_range(0..free.len())])
-                .collect();
+            let seeds: Vec<usize> = (0..SEEDS.min(free.len())).map(|_| free[rng.random_range(0..free.len())]).collect();
             self.best_from(k, &seeds)
         });
         let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();

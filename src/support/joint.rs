@@ -69,9 +69,7 @@ impl ColumnForm {
     /// Returns ½vᵀBv + lᵀv.
     pub(crate) fn value(&self, v: &[f64]) -> f64 {
         let k = v.len();
-        let quadratic: f64 = (0..k)
-            .map(|a| v[a] * dot(&self.matrix[a * k..(a + 1) * k], v))
-            .sum();
+        let quadratic: f64 = (0..k).map(|a| v[a] * dot(&self.matrix[a * k..(a + 1) * k], v)).sum();
         0.5 * quadratic + dot(&self.linear, v)
     }
 
@@ -127,24 +125,14 @@ impl<'a> Joint<'a> {
                 ends.push((s, t));
             }
         }
-        Self {
-            blocks,
-            work,
-            size: offsets[r],
-            offsets,
-            from,
-            ends,
-            places,
-            scale,
-        }
+        Self { blocks, work, size: offsets[r], offsets, from, ends, places, scale }
     }
 
     /// Charges the assembly and factorization of the normal equations.
     fn spend_normal(&self) {
         let (c, r) = (self.constraints(), self.blocks.len());
         let meeting = self.places.len() * (2 * c).div_ceil(r);
-        self.work
-            .spend(STEP + DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
+        self.work.spend(STEP + DOT * (c * c * c / 6) as f64 + SCALAR * (meeting + self.size) as f64);
     }
 
     /// Charges a product with every B_t and a projection.
@@ -152,8 +140,7 @@ impl<'a> Joint<'a> {
         let products: usize = self.blocks.iter().map(|b| b.matrix.len()).sum();
         let c = self.constraints();
         let scalar = 4 * self.places.len() + 8 * self.size;
-        self.work
-            .spend(STEP + DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
+        self.work.spend(STEP + DOT * (products + c * c) as f64 + SCALAR * scalar as f64);
     }
 
     fn constraints(&self) -> usize {
@@ -162,17 +149,12 @@ impl<'a> Joint<'a> {
 
     /// Returns the index pairs of constraint a, and whether it is a norm constraint.
     fn constraint(&self, a: usize) -> (&[(usize, usize)], bool) {
-        (
-            &self.places[self.from[a]..self.from[a + 1]],
-            a < self.blocks.len(),
-        )
+        (&self.places[self.from[a]..self.from[a + 1]], a < self.blocks.len())
     }
 
     fn value(&self, x: &[f64]) -> f64 {
         let part = |t: usize| &x[self.offsets[t]..self.offsets[t + 1]];
-        (0..self.blocks.len())
-            .map(|t| self.blocks[t].value(part(t)))
-            .sum()
+        (0..self.blocks.len()).map(|t| self.blocks[t].value(part(t))).sum()
     }
 
     /// Computes Bx, all columns.
@@ -214,11 +196,7 @@ impl<'a> Joint<'a> {
         let mut values = Vec::with_capacity(self.places.len());
         for a in 0..c {
             let (places, norm) = self.constraint(a);
-            values.extend(
-                places
-                    .iter()
-                    .map(|&(i, j)| (if norm { 0.0 } else { x[j] }, x[i])),
-            );
+            values.extend(places.iter().map(|&(i, j)| (if norm { 0.0 } else { x[j] }, x[i])));
         }
         let mut factor = vec![0.0; c * c];
         let mut dense = vec![0.0; self.size];
@@ -258,9 +236,7 @@ impl<'a> Joint<'a> {
         for a in 0..self.constraints() {
             let range = self.from[a]..self.from[a + 1];
             let pairs = self.places[range.clone()].iter().zip(&normal.values[range]);
-            normal.multipliers[a] = pairs
-                .map(|(&(i, j), &(v, w))| v * vector[i] + w * vector[j])
-                .sum();
+            normal.multipliers[a] = pairs.map(|(&(i, j), &(v, w))| v * vector[i] + w * vector[j]).sum();
         }
         normal.factor.solve(&mut normal.multipliers);
         for (a, &lambda) in normal.multipliers.iter().enumerate() {
@@ -304,9 +280,7 @@ impl<'a> Joint<'a> {
             self.product(&x, &mut gradient);
             for (t, block) in self.blocks.iter().enumerate() {
                 let part = &mut gradient[self.offsets[t]..self.offsets[t + 1]];
-                part.iter_mut()
-                    .zip(&block.linear)
-                    .for_each(|(g, l)| *g += l);
+                part.iter_mut().zip(&block.linear).for_each(|(g, l)| *g += l);
             }
             self.project(&mut normal, &mut gradient);
             let norm = dot(&gradient, &gradient).sqrt();
@@ -317,9 +291,7 @@ impl<'a> Joint<'a> {
             let model = direction.decrease(&as_column(&gradient)?);
             let moved = direction.step.iter().zip(&x).map(|(m, x)| m + x).collect();
             let trial = self.retracted(moved).map(|next| (self.value(&next), next));
-            let gain = trial
-                .as_ref()
-                .map_or(f64::NEG_INFINITY, |trial| value - trial.0);
+            let gain = trial.as_ref().map_or(f64::NEG_INFINITY, |trial| value - trial.0);
             let ratio = gain / model.max(f64::MIN_POSITIVE);
             radius = direction.radius(radius, ratio, RADIUS.1);
             if let (true, Some((lower, next))) = (gain > 0.0, trial) {
@@ -335,12 +307,7 @@ impl<'a> Joint<'a> {
     }
 
     /// Returns the model of f after conjugate gradients within the radius.
-    fn direction(
-        &self,
-        normal: &mut Normal,
-        gradient: &[f64],
-        radius: f64,
-    ) -> Option<trust::Truncated> {
+    fn direction(&self, normal: &mut Normal, gradient: &[f64], radius: f64) -> Option<trust::Truncated> {
         let multipliers = normal.multipliers.clone();
         let start = dot(gradient, gradient).sqrt();
         // The tolerance gives quadratic convergence.
@@ -370,10 +337,7 @@ fn as_column(v: &[f64]) -> Option<Array2<f64>> {
 }
 
 /// Returns the positions of common entries of two ascending lists.
-pub(crate) fn common<'r>(
-    a: &'r [usize],
-    b: &'r [usize],
-) -> impl Iterator<Item = (usize, usize)> + 'r {
+pub(crate) fn common<'r>(a: &'r [usize], b: &'r [usize]) -> impl Iterator<Item = (usize, usize)> + 'r {
     let (mut i, mut j) = (0, 0);
     std::iter::from_fn(move || {
         while i < a.len() && j < b.len() {

@@ -77,9 +77,7 @@ impl SparsePoint {
     /// Returns the indices t·n + i of the entries of the supports, column by column.
     pub(crate) fn places(&self, n: usize) -> Vec<usize> {
         let parts = self.parts.iter().enumerate();
-        parts
-            .flat_map(|(t, part)| part.rows.iter().map(move |&i| t * n + i))
-            .collect()
+        parts.flat_map(|(t, part)| part.rows.iter().map(move |&i| t * n + i)).collect()
     }
 
     pub(crate) fn dense(&self, n: usize) -> Array2<f64> {
@@ -88,9 +86,7 @@ impl SparsePoint {
 
     /// Returns whether columns s and t share rows.
     pub(crate) fn meet(&self, s: usize, t: usize) -> bool {
-        common(&self.parts[s].rows, &self.parts[t].rows)
-            .next()
-            .is_some()
+        common(&self.parts[s].rows, &self.parts[t].rows).next().is_some()
     }
 
     /// Returns the columns connected to column t by shared rows, t included, ascending.
@@ -116,10 +112,7 @@ pub(crate) fn weights(form: &dyn QuadraticForm, r: usize) -> Result<Vec<f64>> {
         return Ok(vec![1.0; r]);
     };
     if metric.indexed_iter().any(|((i, j), &v)| i != j && v != 0.0) {
-        return Err(Error::invalid(
-            "D",
-            "must be diagonal where nonzeros are counted",
-        ));
+        return Err(Error::invalid("D", "must be diagonal where nonzeros are counted"));
     }
     Ok(metric.diag().to_vec())
 }
@@ -152,9 +145,7 @@ impl<'a> ColumnModel<'a> {
     ) -> Option<Self> {
         let columns = Columns::cheapest(form, BYTES, &|| !work.expired())?;
         let (n, linear) = (form.order(), form.linear().map(|l| l.to_owned()));
-        let slope = linear
-            .as_ref()
-            .map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
+        let slope = linear.as_ref().map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
         let largest = weights.iter().fold(0.0f64, |m, d| m.max(d.abs()));
         let diagonal = columns.diagonal();
         let nothing = NOTHING * diagonal.iter().fold(0.0f64, |m, d| m.max(d.abs()));
@@ -248,12 +239,7 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Appends C_ij for the given j to `target`.
-    pub(crate) fn gathered(
-        &self,
-        i: usize,
-        rows: impl Iterator<Item = usize>,
-        target: &mut Vec<f64>,
-    ) {
+    pub(crate) fn gathered(&self, i: usize, rows: impl Iterator<Item = usize>, target: &mut Vec<f64>) {
         let column = self.columns.column(i);
         target.extend(rows.map(|j| column[j]));
     }
@@ -265,21 +251,16 @@ impl<'a> ColumnModel<'a> {
     /// Returns the point with the entries of X and those that the rules include; None if the task expired.
     pub(crate) fn point_of(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<SparsePoint> {
         let image = self.image(x, work)?;
-        let parts =
-            (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
-                let linear = |i: usize| self.slope(i, t);
-                let mut part = Part::of(x);
-                part.value = (part.entries()).fold(0.0, |sum, (i, v)| {
-                    sum + v * (0.5 * self.weights[t] * y[i] + linear(i))
-                });
-                for &i in &self.rules.included[t] {
-                    part.insert(i, 0.0);
-                }
-                part
-            });
-        Some(SparsePoint {
-            parts: parts.collect(),
-        })
+        let parts = (x.columns().into_iter().zip(image.columns()).enumerate()).map(|(t, (x, y))| {
+            let linear = |i: usize| self.slope(i, t);
+            let mut part = Part::of(x);
+            part.value = (part.entries()).fold(0.0, |sum, (i, v)| sum + v * (0.5 * self.weights[t] * y[i] + linear(i)));
+            for &i in &self.rules.included[t] {
+                part.insert(i, 0.0);
+            }
+            part
+        });
+        Some(SparsePoint { parts: parts.collect() })
     }
 
     /// Returns C X; None if the task expired.
@@ -294,15 +275,13 @@ impl<'a> ColumnModel<'a> {
         let n = self.order();
         let counts = point.counts();
         let single: f64 = counts.iter().map(|&count| self.product_work(count)).sum();
-        let dense = (single > gradient_work(self.form, point.parts.len()))
-            .then(|| self.image(&point.dense(n), work))
-            .flatten();
+        let dense =
+            (single > gradient_work(self.form, point.parts.len())).then(|| self.image(&point.dense(n), work)).flatten();
         match dense {
             Some(image) => (image.columns().into_iter().enumerate())
                 .map(|(t, y)| {
                     let rows = y.iter().enumerate();
-                    rows.map(|(i, y)| self.weights[t] * y + self.slope(i, t))
-                        .collect()
+                    rows.map(|(i, y)| self.weights[t] * y + self.slope(i, t)).collect()
                 })
                 .collect(),
             None => {
@@ -340,19 +319,12 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Returns the gradients of some columns, all rows.
-    pub(crate) fn gradients_of(
-        &self,
-        parts: &[(usize, &Part)],
-        work: &TaskWork<'_>,
-    ) -> Vec<Vec<f64>> {
+    pub(crate) fn gradients_of(&self, parts: &[(usize, &Part)], work: &TaskWork<'_>) -> Vec<Vec<f64>> {
         let n = self.order();
-        let spent = parts
-            .iter()
-            .map(|(_, part)| self.product_work(part.rows.len()));
+        let spent = parts.iter().map(|(_, part)| self.product_work(part.rows.len()));
         work.spend(spent.sum());
-        let vectors: Vec<SparseVector<'_>> = (parts.iter())
-            .map(|(_, part)| (&part.rows[..], &part.values[..]))
-            .collect();
+        let vectors: Vec<SparseVector<'_>> =
+            (parts.iter()).map(|(_, part)| (&part.rows[..], &part.values[..])).collect();
         let mut images = vec![vec![0.0; n]; parts.len()];
         let mut targets: Vec<&mut [f64]> = images.iter_mut().map(|y| &mut y[..]).collect();
         self.columns.add_products(&vectors, &mut targets);
@@ -468,16 +440,9 @@ impl<'a> ColumnModel<'a> {
     }
 
     /// Solves for the columns of one group.
-    fn solve(
-        &self,
-        point: &mut SparsePoint,
-        group: &[usize],
-        goal: Option<f64>,
-        work: &TaskWork<'_>,
-    ) -> Option<()> {
-        let blocks: Vec<ColumnForm> = (group.iter())
-            .map(|&t| self.block(&point.parts[t], t, work))
-            .collect::<Option<_>>()?;
+    fn solve(&self, point: &mut SparsePoint, group: &[usize], goal: Option<f64>, work: &TaskWork<'_>) -> Option<()> {
+        let blocks: Vec<ColumnForm> =
+            (group.iter()).map(|&t| self.block(&point.parts[t], t, work)).collect::<Option<_>>()?;
         if let [t] = *group {
             let part = &mut point.parts[t];
             let k = part.rows.len();
@@ -492,12 +457,7 @@ impl<'a> ColumnModel<'a> {
             return None;
         }
         let joint = Joint::new(&blocks, self.scale, work);
-        let start = |parts: &[Part]| {
-            group
-                .iter()
-                .flat_map(|&t| parts[t].values.clone())
-                .collect()
-        };
+        let start = |parts: &[Part]| group.iter().flat_map(|&t| parts[t].values.clone()).collect();
         let solved = joint.minimised(start(&point.parts), goal).or_else(|| {
             let near = self.projected(&blocks, &start(&point.parts), work)?;
             joint.minimised(near, goal)
@@ -533,21 +493,14 @@ impl<'a> ColumnModel<'a> {
         let manifold = Manifold::new(&signature, Array2::eye(shape.1), Some(work));
         let near = project_on_support(&manifold, &dense, &support)?;
         let parts = blocks.iter().enumerate();
-        Some(
-            parts
-                .flat_map(|(t, b)| b.rows.iter().map(move |&i| (i, t)))
-                .map(|(i, t)| near[[place(i), t]])
-                .collect(),
-        )
+        Some(parts.flat_map(|(t, b)| b.rows.iter().map(move |&i| (i, t))).map(|(i, t)| near[[place(i), t]]).collect())
     }
 
     /// Minimises ½vᵀBv + lᵀv over unit v ≥ 0 by v ← (σv − Bv − l)₊, normalised, which never raises the value
     /// while σ bounds B.
     fn nonnegative(&self, block: &ColumnForm, part: &mut Part, work: &TaskWork<'_>) -> Option<()> {
         let k = part.rows.len();
-        let sigma = (block.matrix.chunks(k))
-            .map(|row| row.iter().map(|v| v.abs()).sum::<f64>())
-            .fold(0.0, f64::max);
+        let sigma = (block.matrix.chunks(k)).map(|row| row.iter().map(|v| v.abs()).sum::<f64>()).fold(0.0, f64::max);
         let mut starts = vec![part.values.clone()];
         if k <= DECOMPOSED {
             work.spend(eigen_work(k));
@@ -562,18 +515,12 @@ impl<'a> ColumnModel<'a> {
             normalise(&mut v)?;
             for step in 0..POWER_STEPS {
                 block.product(&v, &mut image);
-                let mut next: Vec<f64> = (0..k)
-                    .map(|a| (sigma * v[a] - image[a] - block.linear[a]).max(0.0))
-                    .collect();
+                let mut next: Vec<f64> = (0..k).map(|a| (sigma * v[a] - image[a] - block.linear[a]).max(0.0)).collect();
                 work.spend(SCALAR * (k * k) as f64);
                 if normalise(&mut next).is_none() {
                     break;
                 }
-                let moved = v
-                    .iter()
-                    .zip(&next)
-                    .map(|(a, b)| (a - b).powi(2))
-                    .sum::<f64>();
+                let moved = v.iter().zip(&next).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
                 v = next;
                 if moved.sqrt() <= POWER_CHANGE && step > 0 {
                     break;
@@ -590,9 +537,7 @@ impl<'a> ColumnModel<'a> {
 
     /// Solves for column t alone; sets its values and its part of f.
     pub(crate) fn solo(&self, part: &mut Part, t: usize, work: &TaskWork<'_>) -> Option<()> {
-        let mut point = SparsePoint {
-            parts: vec![Part::default(); self.weights.len()],
-        };
+        let mut point = SparsePoint { parts: vec![Part::default(); self.weights.len()] };
         point.parts[t] = std::mem::take(part);
         let solved = self.solve(&mut point, &[t], None, work);
         *part = std::mem::take(&mut point.parts[t]);
@@ -615,11 +560,7 @@ fn leading(block: &ColumnForm, part: &mut Part) -> Option<()> {
     let (_, vectors) = symmetric_eigen(matrix);
     let mut vector: Vec<f64> = vectors.column(0).to_vec();
     let norm = dot(&vector, &vector).sqrt();
-    let sign = if dot(&vector, &part.values) < 0.0 {
-        -norm
-    } else {
-        norm
-    };
+    let sign = if dot(&vector, &part.values) < 0.0 { -norm } else { norm };
     vector.iter_mut().for_each(|v| *v /= sign);
     part.values = vector;
     part.value = block.value(&part.values);

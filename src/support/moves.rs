@@ -66,11 +66,7 @@ impl SupportMover<'_> {
             let mut many = Move::default();
             let mut after = counts.clone();
             let total = matches!(rules.cardinality, Cardinality::Total(_));
-            let spread = if total {
-                rules.remaining(&counts, 0).div_ceil(AT_ONCE)
-            } else {
-                usize::MAX
-            };
+            let spread = if total { rules.remaining(&counts, 0).div_ceil(AT_ONCE) } else { usize::MAX };
             for &(_, j, t) in &adds {
                 let most = rules.remaining(&counts, t).div_ceil(AT_ONCE);
                 let fits = after[t] - counts[t] < most && many.adds.len() < spread;
@@ -79,10 +75,7 @@ impl SupportMover<'_> {
                     after[t] += 1;
                 }
             }
-            let single = |&(_, j, t): &(f64, usize, usize)| Move {
-                adds: vec![(j, t)],
-                ..Move::default()
-            };
+            let single = |&(_, j, t): &(f64, usize, usize)| Move { adds: vec![(j, t)], ..Move::default() };
             let value = state.point.value();
             let least = GAIN * self.model.scale;
             let better = |change: &Move| {
@@ -90,12 +83,7 @@ impl SupportMover<'_> {
                 let more = next.counts().iter().sum::<usize>() > counts.iter().sum();
                 (more && next.value() < value - least).then_some(next)
             };
-            let next = better(&many).or_else(|| {
-                adds.iter()
-                    .take(TRANSFERS)
-                    .map(single)
-                    .find_map(|m| better(&m))
-            });
+            let next = better(&many).or_else(|| adds.iter().take(TRANSFERS).map(single).find_map(|m| better(&m)));
             match next {
                 Some(next) => self.replace(state, next),
                 None => return,
@@ -121,23 +109,14 @@ impl SupportMover<'_> {
             let mut drops: Vec<(f64, usize, usize)> = Vec::new();
             for (t, column) in columns.iter().enumerate() {
                 let most = surplus(t).div_ceil(AT_ONCE).min(counts[t] - 1);
-                drops.extend(
-                    column
-                        .drops
-                        .iter()
-                        .take(most)
-                        .map(|&(loss, i)| (loss, i, t)),
-                );
+                drops.extend(column.drops.iter().take(most).map(|&(loss, i)| (loss, i, t)));
             }
             drops.sort_by(|a, b| a.0.total_cmp(&b.0));
             if matches!(rules.cardinality, Cardinality::Total(_)) {
                 drops.truncate(surplus(0).div_ceil(AT_ONCE));
             }
             let next = loop {
-                let change = Move {
-                    drops: drops.iter().map(|&(_, i, t)| (i, t)).collect(),
-                    ..Move::default()
-                };
+                let change = Move { drops: drops.iter().map(|&(_, i, t)| (i, t)).collect(), ..Move::default() };
                 match self.trial(&columns, &state.point, &change, None) {
                     Some(next) => break next,
                     None if drops.len() <= 1 || self.is_late() => return None,
@@ -199,11 +178,7 @@ fn keeps(change: &Move, rules: &Rules, counts: &[usize]) -> bool {
     change.adds.iter().for_each(|add| more[add.1] += 1);
     change.drops.iter().for_each(|drop| fewer[drop.1] += 1);
     match rules.cardinality {
-        Cardinality::Total(_) => {
-            change.adds.len() <= change.drops.len() + rules.remaining(counts, 0)
-        }
-        Cardinality::Columns(_) => {
-            (0..counts.len()).all(|t| more[t] <= fewer[t] + rules.remaining(counts, t))
-        }
+        Cardinality::Total(_) => change.adds.len() <= change.drops.len() + rules.remaining(counts, 0),
+        Cardinality::Columns(_) => (0..counts.len()).all(|t| more[t] <= fewer[t] + rules.remaining(counts, t)),
     }
 }

@@ -54,11 +54,7 @@ const KRYLOV: f64 = 60.0;
 
 /// Returns the r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task
 /// expired.
-pub(crate) fn axes(
-    form: &dyn QuadraticForm,
-    r: usize,
-    work: &TaskWork<'_>,
-) -> Option<(Vec<f64>, Array2<f64>)> {
+pub(crate) fn axes(form: &dyn QuadraticForm, r: usize, work: &TaskWork<'_>) -> Option<(Vec<f64>, Array2<f64>)> {
     let (n, serial, go_on) = (form.order(), Threads::serial(), || !work.expired());
     if let (true, Some(c)) = (n <= DENSE, form.dense()) {
         work.spend(eigen_work(n));
@@ -120,14 +116,9 @@ impl Opening<'_> {
             LARGEST => self.near(self.cut().largest(self.rotated), PRODUCTS),
             _ if !model.is_dense() => None,
             MERGED => {
-                let powers = Powers {
-                    model: &model.disjoint()?,
-                    work: self.work,
-                    price: 0.0,
-                };
+                let powers = Powers { model: &model.disjoint()?, work: self.work, price: 0.0 };
                 let point = powers.point(self.directions, STAGES[0])?;
-                self.work
-                    .part(MERGE_WORK, |work| merged(model, &point, work))
+                self.work.part(MERGE_WORK, |work| merged(model, &point, work))
             }
             _ if !model.outnumbers_equations() => None,
             _ => {
@@ -160,10 +151,7 @@ impl Opening<'_> {
     }
 
     fn cut(&self) -> Cut<'_> {
-        Cut {
-            model: self.model,
-            work: self.work,
-        }
+        Cut { model: self.model, work: self.work }
     }
 
     /// Returns orthonormal columns on supports, with bounded work.
@@ -190,15 +178,12 @@ pub(crate) fn largest_of(
     let included = &rules.included[t];
     let most = count.saturating_sub(included.len());
     if most < rows.len() {
-        let larger =
-            |&a: &usize, &b: &usize| value(b).abs().total_cmp(&value(a).abs()).then(a.cmp(&b));
+        let larger = |&a: &usize, &b: &usize| value(b).abs().total_cmp(&value(a).abs()).then(a.cmp(&b));
         rows.select_nth_unstable_by(most, larger);
         rows.truncate(most);
     }
     let mut part = Part::default();
-    rows.iter()
-        .chain(included)
-        .for_each(|&i| part.insert(i, value(i)));
+    rows.iter().chain(included).for_each(|&i| part.insert(i, value(i)));
     part
 }
 
@@ -236,11 +221,7 @@ mod tests {
             let turned = triangular(&axes);
             let count = turned.iter().filter(|v| **v != 0.0).count();
             assert!(count <= n * r - r * (r - 1) / 2);
-            assert!(
-                (turned.t().dot(&turned) - Array2::<f64>::eye(r))
-                    .iter()
-                    .all(|v| v.abs() < 1e-13)
-            );
+            assert!((turned.t().dot(&turned) - Array2::<f64>::eye(r)).iter().all(|v| v.abs() < 1e-13));
             let difference = turned.dot(&turned.t()) - axes.dot(&axes.t());
             assert!(difference.iter().all(|v| v.abs() < 1e-13));
         }

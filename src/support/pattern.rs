@@ -20,30 +20,18 @@ pub(crate) struct Part {
     pub(crate) value: f64,
 }
 
-stored!(Part {
-    rows,
-    values,
-    value
-});
+stored!(Part { rows, values, value });
 
 impl Part {
     /// Creates a part from the nonzeros of a column.
     pub(crate) fn of(column: ArrayView1<'_, f64>) -> Self {
         let nonzeros = column.iter().enumerate().filter(|(_, v)| **v != 0.0);
         let (rows, values) = nonzeros.map(|(i, &v)| (i, v)).unzip();
-        Self {
-            rows,
-            values,
-            value: 0.0,
-        }
+        Self { rows, values, value: 0.0 }
     }
 
     pub(crate) fn unit(row: usize) -> Self {
-        Self {
-            rows: vec![row],
-            values: vec![1.0],
-            value: 0.0,
-        }
+        Self { rows: vec![row], values: vec![1.0], value: 0.0 }
     }
 
     /// Returns the rows of the support with their values.
@@ -106,9 +94,7 @@ pub(crate) fn on_rows(n: usize, rows: &[usize], values: ArrayView2<'_, f64>) -> 
 /// Returns the indices of the nonzero rows.
 pub(crate) fn nonzero_rows(x: ArrayView2<'_, f64>) -> Vec<usize> {
     let rows = x.outer_iter().enumerate();
-    rows.filter(|(_, row)| row.iter().any(|&v| v != 0.0))
-        .map(|(i, _)| i)
-        .collect()
+    rows.filter(|(_, row)| row.iter().any(|&v| v != 0.0)).map(|(i, _)| i).collect()
 }
 
 /// Returns the squared norms of the rows.
@@ -135,11 +121,7 @@ pub(crate) fn keep_largest(rows: &mut Vec<usize>, weights: &[f64], most: usize) 
 
 /// Returns the `most` indices below n of largest positive size with their sizes, largest first; ties in their order.
 /// `size(i, least)` may return anything that is not above `least` for a size that is not above it.
-pub(crate) fn largest(
-    n: usize,
-    most: usize,
-    size: impl Fn(usize, f64) -> f64,
-) -> Vec<(f64, usize)> {
+pub(crate) fn largest(n: usize, most: usize, size: impl Fn(usize, f64) -> f64) -> Vec<(f64, usize)> {
     let (mut kept, mut least): (Vec<(f64, usize)>, f64) = (Vec::new(), 0.0);
     let capacity = 2 * most + 64;
     for i in 0..n {
@@ -177,11 +159,7 @@ pub(crate) fn gain(lambda: f64, rho: f64, d: f64) -> f64 {
     let half = 0.5 * (d - lambda);
     let square = rho * rho;
     let root = (square + half * half).sqrt();
-    if half > 0.0 {
-        0.5 * square / (root + half)
-    } else {
-        0.5 * (root - half)
-    }
+    if half > 0.0 { 0.5 * square / (root + half) } else { 0.5 * (root - half) }
 }
 
 /// Returns the entry of e, relative to v, at the minimum after e is added.

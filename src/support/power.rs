@@ -95,11 +95,7 @@ impl<'a> Directions<'a> {
 
     fn new(f: Cow<'a, [f64]>, p: usize, scale: f64, work: &TaskWork<'_>) -> Self {
         work.spend((f.len() * p) as f64);
-        let mut directions = Self {
-            gram: Array2::zeros((p, p)),
-            scale,
-            f,
-        };
+        let mut directions = Self { gram: Array2::zeros((p, p)), scale, f };
         let f = directions.factor();
         directions.gram = f.t().dot(&f);
         directions
@@ -196,37 +192,22 @@ impl<'a> Axes<'a> {
         let n = form.order();
         let many = DIRECTIONS.clamp(r, n.max(r));
         let exact = Directions::of_data(form, work);
-        if let Some((vectors, spectrum)) =
-            (exact.as_ref()).and_then(|exact| exact.axes(r..many, work))
-        {
-            return Some(Self {
-                vectors,
-                spectrum,
-                exact,
-            });
+        if let Some((vectors, spectrum)) = (exact.as_ref()).and_then(|exact| exact.axes(r..many, work)) {
+            return Some(Self { vectors, spectrum, exact });
         }
         let count = match AXES * gradient_work(form, many) <= AXES_WORK {
             true => many,
             false => r,
         };
         let go_on = || !work.expired();
-        let (vectors, spectrum, spent) =
-            start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
+        let (vectors, spectrum, spent) = start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
         work.spend(spent);
-        Some(Self {
-            vectors,
-            spectrum,
-            exact,
-        })
+        Some(Self { vectors, spectrum, exact })
     }
 
     /// Returns the directions, from the axes scaled by the roots of their curvatures if they are not exact; None if the
     /// task expired.
-    pub(crate) fn directions(
-        &self,
-        form: &dyn QuadraticForm,
-        work: &TaskWork<'_>,
-    ) -> Option<Directions<'a>> {
+    pub(crate) fn directions(&self, form: &dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Directions<'a>> {
         if self.exact.is_some() {
             return self.exact.clone();
         }
@@ -290,22 +271,10 @@ impl Powers<'_> {
 
     /// Returns the best column t with at most `count` nonzeros on free rows, from each direction y; None if
     /// there is none.
-    pub(crate) fn column(
-        &self,
-        t: usize,
-        count: usize,
-        free: &[bool],
-        directions: Vec<Vec<f64>>,
-    ) -> Option<Part> {
+    pub(crate) fn column(&self, t: usize, count: usize, free: &[bool], directions: Vec<Vec<f64>>) -> Option<Part> {
         let (model, n) = (self.model, free.len());
-        let mut runs: Vec<Run> = directions
-            .into_iter()
-            .map(|y| Run {
-                y,
-                part: Part::default(),
-                cost: f64::INFINITY,
-            })
-            .collect();
+        let mut runs: Vec<Run> =
+            directions.into_iter().map(|y| Run { y, part: Part::default(), cost: f64::INFINITY }).collect();
         let mut best: Option<Part> = None;
         for _ in 0..STEPS {
             let mut rising = Vec::new();
@@ -406,21 +375,13 @@ impl Powers<'_> {
             true => 0.0,
             false => f64::NEG_INFINITY,
         };
-        let mut part = Part {
-            values: rows.iter().map(|&i| y[i].max(least)).collect(),
-            rows,
-            value: 0.0,
-        };
+        let mut part = Part { values: rows.iter().map(|&i| y[i].max(least)).collect(), rows, value: 0.0 };
         part.normalise().then_some(part)
     }
 
     /// Returns a point with disjoint supports, one column after the other from leading directions; later
     /// passes begin each column also at its present values. None if there is no such point.
-    pub(crate) fn point(
-        &self,
-        directions: &Directions<'_>,
-        (passes, count): (usize, usize),
-    ) -> Option<SparsePoint> {
+    pub(crate) fn point(&self, directions: &Directions<'_>, (passes, count): (usize, usize)) -> Option<SparsePoint> {
         let rules = &self.model.rules;
         let r = rules.included.len();
         let mut parts = vec![Part::default(); r];

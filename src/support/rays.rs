@@ -16,11 +16,7 @@ const ENOUGH: f64 = 1e-4;
 
 /// Returns the best X ≥ 0 with orthonormal columns of some products from Y (n×r), for f = ½ tr(XᵀCX) with C
 /// negative semidefinite; None if there is none.
-pub(crate) fn rays(
-    form: &dyn QuadraticForm,
-    mut y: Array2<f64>,
-    work: &TaskWork<'_>,
-) -> Option<Array2<f64>> {
+pub(crate) fn rays(form: &dyn QuadraticForm, mut y: Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
     let (serial, go_on) = (Threads::serial(), || !work.expired());
     let mut best: Option<(f64, Array2<f64>)> = None;
     let mut before = 0.0;
@@ -32,9 +28,7 @@ pub(crate) fn rays(
         let Some(image) = form.apply_while(x.view(), &serial, &go_on) else {
             break;
         };
-        let squares: Vec<f64> = (x.columns().into_iter().zip(image.columns()))
-            .map(|(x, y)| -x.dot(&y))
-            .collect();
+        let squares: Vec<f64> = (x.columns().into_iter().zip(image.columns())).map(|(x, y)| -x.dot(&y)).collect();
         let value = -0.5 * squares.iter().sum::<f64>();
         if best.as_ref().is_none_or(|best| value < best.0) {
             best = Some((value, x));
@@ -58,10 +52,7 @@ fn owned(y: &Array2<f64>) -> Option<Array2<f64>> {
     let mut x = Array2::zeros(y.dim());
     for (row, mut target) in y.outer_iter().zip(x.outer_iter_mut()) {
         let (owner, largest) =
-            (row.iter().enumerate()).fold(
-                (0, 0.0),
-                |best, (t, &v)| if v > best.1 { (t, v) } else { best },
-            );
+            (row.iter().enumerate()).fold((0, 0.0), |best, (t, &v)| if v > best.1 { (t, v) } else { best });
         target[owner] = largest;
     }
     for mut column in x.axis_iter_mut(Axis(1)) {

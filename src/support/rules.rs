@@ -35,9 +35,7 @@ impl Rules {
         let rules = Self::new(sparsity, n, r)?;
         let own = |t: usize, i: usize| rules.included[t].binary_search(&i).is_ok();
         let cost = Array2::from_shape_fn((r, n), |(t, i)| {
-            let full = rules
-                .column_limit(t)
-                .is_some_and(|k| rules.included[t].len() >= k);
+            let full = rules.column_limit(t).is_some_and(|k| rules.included[t].len() >= k);
             match own(t, i) {
                 true => -gain[[t, i]],
                 false if !rules.allows(i, t) || full => FORBIDDEN,
@@ -54,15 +52,11 @@ impl Rules {
             ));
         }
         if let Cardinality::Total(total) = rules.cardinality {
-            let least: usize = (0..r)
-                .map(|t| rules.included[t].len() + usize::from(!own(t, rows[t])))
-                .sum();
+            let least: usize = (0..r).map(|t| rules.included[t].len() + usize::from(!own(t, rows[t]))).sum();
             if total < least {
                 return Err(Error::invalid(
                     "cardinality",
-                    format!(
-                        "must be at least {least} for what is included and r = {r} columns, got {total}"
-                    ),
+                    format!("must be at least {least} for what is included and r = {r} columns, got {total}"),
                 ));
             }
         }
@@ -74,22 +68,14 @@ impl Rules {
         let invalid = |message: String| Err(Error::invalid("cardinality", message));
         match &sparsity.cardinality {
             Cardinality::Total(total) if !(r..=n * r).contains(total) => {
-                return invalid(format!(
-                    "must be between r = {r} and {}, got {total}",
-                    n * r
-                ));
+                return invalid(format!("must be between r = {r} and {}, got {total}", n * r));
             }
             Cardinality::Columns(counts) if counts.len() != r => {
-                return invalid(format!(
-                    "must be one number for each of {r} columns, got {}",
-                    counts.len()
-                ));
+                return invalid(format!("must be one number for each of {r} columns, got {}", counts.len()));
             }
             Cardinality::Columns(counts) => {
                 if let Some(bad) = counts.iter().find(|&k| !(1..=n).contains(k)) {
-                    return invalid(format!(
-                        "must be between 1 and n = {n} in every column, got {bad}"
-                    ));
+                    return invalid(format!("must be between 1 and n = {n} in every column, got {bad}"));
                 }
             }
             Cardinality::Total(_) => {}
@@ -106,16 +92,10 @@ impl Rules {
         for (k, &(i, t)) in entries.iter().enumerate() {
             check_entry("include", (i, t), (n, r))?;
             if excluded.as_ref().is_some_and(|zero| zero[[i, t]]) {
-                return Err(Error::invalid(
-                    "include",
-                    format!("must not hold what exclude holds: ({i}, {t})"),
-                ));
+                return Err(Error::invalid("include", format!("must not hold what exclude holds: ({i}, {t})")));
             }
             if sparsity.nonnegative && k > 0 && entries[k - 1].0 == i {
-                return Err(Error::invalid(
-                    "include",
-                    format!("must not hold row {i} twice where X ≥ 0"),
-                ));
+                return Err(Error::invalid("include", format!("must not hold row {i} twice where X ≥ 0")));
             }
             included[t].push(i);
         }
@@ -124,11 +104,7 @@ impl Rules {
         {
             return Err(Error::invalid(
                 "include",
-                format!(
-                    "must hold at most {} rows of column {t}, got {}",
-                    counts[t],
-                    included[t].len()
-                ),
+                format!("must hold at most {} rows of column {t}, got {}", counts[t], included[t].len()),
             ));
         }
         Ok(Self {
@@ -169,19 +145,14 @@ impl Rules {
     pub(crate) fn reduced(&self, reduce: impl Fn(usize) -> usize) -> Option<Self> {
         let cardinality = match &self.cardinality {
             Cardinality::Total(total) => Cardinality::Total(reduce(*total)),
-            Cardinality::Columns(counts) => {
-                Cardinality::Columns(counts.iter().map(|&count| reduce(count)).collect())
-            }
+            Cardinality::Columns(counts) => Cardinality::Columns(counts.iter().map(|&count| reduce(count)).collect()),
         };
         let least = match &cardinality {
             Cardinality::Total(total) => *total / self.included.len(),
             Cardinality::Columns(counts) => counts.iter().copied().min().unwrap_or(0),
         };
         let free = self.included.iter().all(Vec::is_empty);
-        (free && least > 0).then(|| Self {
-            cardinality,
-            ..self.clone()
-        })
+        (free && least > 0).then(|| Self { cardinality, ..self.clone() })
     }
 
     /// Returns whether a matrix satisfies the cardinality, the sign and the zeros.
@@ -189,13 +160,10 @@ impl Rules {
         let counts = self.used(x);
         let within = match &self.cardinality {
             Cardinality::Total(total) => counts.iter().sum::<usize>() <= *total,
-            Cardinality::Columns(most) => {
-                counts.iter().zip(most).all(|(count, most)| count <= most)
-            }
+            Cardinality::Columns(most) => counts.iter().zip(most).all(|(count, most)| count <= most),
         };
-        let allowed = |((i, t), &v): ((usize, usize), &f64)| {
-            v == 0.0 || (v > 0.0 || !self.nonnegative) && self.admits(i, t)
-        };
+        let allowed =
+            |((i, t), &v): ((usize, usize), &f64)| v == 0.0 || (v > 0.0 || !self.nonnegative) && self.admits(i, t);
         within && x.indexed_iter().all(allowed)
     }
 
@@ -206,9 +174,7 @@ impl Rules {
 
     /// Returns whether X ≥ 0 and row i is included in another column than t.
     fn belongs(&self, i: usize, t: usize) -> bool {
-        self.nonnegative
-            && (0..self.included.len())
-                .any(|s| s != t && self.included[s].binary_search(&i).is_ok())
+        self.nonnegative && (0..self.included.len()).any(|s| s != t && self.included[s].binary_search(&i).is_ok())
     }
 
     /// Returns whether row i may be added to column t.
@@ -225,10 +191,7 @@ impl Rules {
     pub(crate) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
         let mut taken = vec![false; n];
         let rows = self.included.iter().flatten();
-        rows.fold(true, |own, &i| {
-            own & !std::mem::replace(&mut taken[i], true)
-        })
-        .then_some(taken)
+        rows.fold(true, |own, &i| own & !std::mem::replace(&mut taken[i], true)).then_some(taken)
     }
 
     /// Returns the limit of column t, if each column has its own.
@@ -252,10 +215,7 @@ fn check_entry(name: &'static str, (i, t): (usize, usize), (n, r): (usize, usize
     if i < n && t < r {
         return Ok(());
     }
-    Err(Error::invalid(
-        name,
-        format!("must hold entries of a matrix of shape ({n}, {r}), got ({i}, {t})"),
-    ))
+    Err(Error::invalid(name, format!("must hold entries of a matrix of shape ({n}, {r}), got ({i}, {t})")))
 }
 
 /// Returns a different column for every row of an r×n cost matrix, r ≤ n, with the least total cost: the

@@ -88,22 +88,14 @@ impl Queries<'_> {
             }
         }
         let queries = factors.dot(&self.points);
-        Piece {
-            factors,
-            queries,
-            offsets,
-            biases,
-            loss,
-        }
+        Piece { factors, queries, offsets, biases, loss }
     }
 
     /// Computes loss and derivatives.
     pub(super) fn derivatives(&self, threads: &Threads) -> Derivatives {
         let (count, n) = self.vectors.dim();
         let candidates = self.points.nrows();
-        let pieces = threads.map(count.div_ceil(CHUNK_QUERIES), |k| {
-            self.piece(k * CHUNK_QUERIES)
-        });
+        let pieces = threads.map(count.div_ceil(CHUNK_QUERIES), |k| self.piece(k * CHUNK_QUERIES));
         let mut out = Derivatives {
             loss: pieces.iter().map(|piece| piece.loss).sum(),
             queries: Rows::zeros((count, n)),
@@ -112,10 +104,7 @@ impl Queries<'_> {
             biases: vec![0.0; candidates],
         };
         let mut queries = out.queries.view_mut();
-        for (piece, mut rows) in pieces
-            .iter()
-            .zip(queries.axis_chunks_iter_mut(Axis(0), CHUNK_QUERIES))
-        {
+        for (piece, mut rows) in pieces.iter().zip(queries.axis_chunks_iter_mut(Axis(0), CHUNK_QUERIES)) {
             rows.assign(&piece.queries);
             out.offsets.extend(&piece.offsets);
             for (sum, &d) in out.biases.iter_mut().zip(&piece.biases) {
@@ -129,13 +118,7 @@ impl Queries<'_> {
             let columns = s![.., k * CHUNK_CANDIDATES..k * CHUNK_CANDIDATES + sum.nrows()];
             let vectors = self.vectors.axis_chunks_iter(Axis(0), CHUNK_QUERIES);
             for (piece, vectors) in pieces.iter().zip(vectors) {
-                general_mat_mul(
-                    1.0,
-                    &piece.factors.slice(columns).t(),
-                    &vectors,
-                    1.0,
-                    &mut sum,
-                );
+                general_mat_mul(1.0, &piece.factors.slice(columns).t(), &vectors, 1.0, &mut sum);
             }
         });
         out

@@ -84,15 +84,9 @@ impl Factors {
             block
         };
         let along = Array1::from_shape_fn(c.len(), |i| {
-            (image[[i, i]] + image[[p + i, p + i]]) * s[i]
-                + (image[[i, p + i]] + image[[p + i, i]]) * c[i]
+            (image[[i, i]] + image[[p + i, p + i]]) * s[i] + (image[[i, p + i]] + image[[p + i, i]]) * c[i]
         });
-        let outer = [
-            block(&left, 0..p),
-            block(&left, p..n),
-            block(&right, 0..p),
-            block(&right, p..n),
-        ];
+        let outer = [block(&left, 0..p), block(&left, p..n), block(&right, 0..p), block(&right, p..n)];
         (outer, along)
     }
 
@@ -108,11 +102,8 @@ impl Factors {
             turn.zip_mut_with(sums, |slope, &sum| *slope = scaled(*slope, sum));
             *factor = factor.dot(&cayley(turn.view()));
         }
-        self.sum_rapidity
-            .zip_mut_with(along, |sum, &slope| *sum += slope * slope);
-        for ((rapidity, &slope), &sum) in
-            (self.rapidity.iter_mut().zip(along)).zip(&self.sum_rapidity)
-        {
+        self.sum_rapidity.zip_mut_with(along, |sum, &slope| *sum += slope * slope);
+        for ((rapidity, &slope), &sum) in (self.rapidity.iter_mut().zip(along)).zip(&self.sum_rapidity) {
             *rapidity += scaled(slope, sum);
         }
     }
@@ -133,14 +124,8 @@ pub(super) fn step(
     let slopes = factors.slopes(&sorted, givens);
     factors.descend(&slopes, step);
     let [u1, u2, v1, v2] = factors.outer.clone();
-    let composed = HyperbolicCs {
-        c: factors.rapidity.mapv(f64::cosh),
-        s: factors.rapidity.mapv(f64::sinh),
-        u1,
-        u2,
-        v1,
-        v2,
-    };
+    let composed =
+        HyperbolicCs { c: factors.rapidity.mapv(f64::cosh), s: factors.rapidity.mapv(f64::sinh), u1, u2, v1, v2 };
     let moved = composed.compose(signature).ok()?;
     moved.iter().all(|v| v.is_finite()).then(|| {
         factors.write(memory);

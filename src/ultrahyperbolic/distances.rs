@@ -58,11 +58,7 @@ fn logarithm_1p(y: f64) -> f64 {
 fn arctangent(t: f64) -> f64 {
     let upper = t > 0.66;
     let x = if upper { (t - 1.0) / (t + 1.0) } else { t };
-    let base = if upper {
-        std::f64::consts::FRAC_PI_4
-    } else {
-        0.0
-    };
+    let base = if upper { std::f64::consts::FRAC_PI_4 } else { 0.0 };
     let z = x * x;
     let above = [
         -8.750_608_600_031_904e-1,
@@ -136,17 +132,10 @@ fn square_and_slope(inner: f64) -> (f64, f64) {
     let near = 2.0 * arctangent(if outside { 0.0 } else { root / (1.0 + z) });
     let u = if outside { far } else { near };
     let slope = 2.0 * u / root;
-    let slope = if outside == (inner > 0.0) {
-        slope
-    } else {
-        -slope
-    };
+    let slope = if outside == (inner > 0.0) { slope } else { -slope };
     let coincide = above.abs() <= DISTANCE_EPSILON;
     let flat = coincide | (z <= DISTANCE_EPSILON);
-    (
-        if coincide { 0.0 } else { u * u },
-        if flat { 0.0 } else { slope },
-    )
+    (if coincide { 0.0 } else { u * u }, if flat { 0.0 } else { slope })
 }
 
 /// Kernel that replaces inner products by bias − d²: scores without their common terms.
@@ -308,10 +297,7 @@ mod tests {
             }
             y *= 1.0137;
         }
-        assert_eq!(
-            (exponential(0.0), exponential(f64::NEG_INFINITY)),
-            (1.0, 0.0)
-        );
+        assert_eq!((exponential(0.0), exponential(f64::NEG_INFINITY)), (1.0, 0.0));
         assert_eq!((logarithm_1p(0.0), arctangent(0.0)), (0.0, 0.0));
     }
 
@@ -319,21 +305,14 @@ mod tests {
     fn squares_and_slopes_are_those_of_the_distance() {
         let mut all = vec![0.0, 1.0, 1.0 + 0.9e-8, 1.0 - 0.9e-8, 0.9e-8, 1.1e-8];
         for k in 0..300 {
-            all.extend([
-                0.003 * f64::from(k),
-                1.0 + 0.07f64.powi(k / 30),
-                1.07f64.powi(k),
-            ]);
+            all.extend([0.003 * f64::from(k), 1.0 + 0.07f64.powi(k / 30), 1.07f64.powi(k)]);
             all.push(1.0 - 0.07f64.powi(k / 30));
         }
         for z in all.into_iter().flat_map(|z| [z, -z]) {
             let (d, slope) = unit_distance(z);
             let (square, twice) = square_and_slope(z);
             assert!((square - d * d).abs() <= 2e-15 * d * d, "{z:e}");
-            assert!(
-                (twice - 2.0 * d * slope).abs() <= 2e-15 * twice.abs(),
-                "{z:e}"
-            );
+            assert!((twice - 2.0 * d * slope).abs() <= 2e-15 * twice.abs(), "{z:e}");
         }
     }
 }

@@ -135,10 +135,7 @@ impl Embedding {
             }
             Relation::random(signature, update, angle, &mut rng)
         };
-        Self {
-            entities: rows,
-            relations: (0..relations).map(&mut relation).collect(),
-        }
+        Self { entities: rows, relations: (0..relations).map(&mut relation).collect() }
     }
 }
 
@@ -172,17 +169,10 @@ impl UltraE {
         }
         let shrunk = options.learning_rate * options.weight_decay;
         if !(options.weight_decay >= 0.0 && shrunk < 1.0) {
-            return Err(Error::invalid(
-                "weight_decay",
-                "must be at least 0 and below 1/learning_rate",
-            ));
+            return Err(Error::invalid("weight_decay", "must be at least 0 and below 1/learning_rate"));
         }
         check_update(options.update)?;
-        Ok(Self {
-            space: Pseudohyperboloid::new(signature, radius)?,
-            signature: signature.clone(),
-            options,
-        })
+        Ok(Self { space: Pseudohyperboloid::new(signature, radius)?, signature: signature.clone(), options })
     }
 
     /// Checks that an embedding and triples belong to this model.
@@ -193,10 +183,7 @@ impl UltraE {
         let n = self.space.dim();
         let memory = Relation::memory_length(&self.signature, self.options.update);
         if state.entities.ncols() != width(n)
-            || state
-                .relations
-                .iter()
-                .any(|r| r.matrix.dim() != (n, n) || r.memory.len() != memory)
+            || state.relations.iter().any(|r| r.matrix.dim() != (n, n) || r.memory.len() != memory)
         {
             return Err(Error::invalid("state", "does not fit the model"));
         }
@@ -220,18 +207,14 @@ impl UltraE {
         let n = self.space.dim();
         let mut points = Rows::zeros((state.entities.nrows(), n));
         for (i, row) in state.entities.outer_iter().enumerate() {
-            self.space
-                .project(&slice_of(row)[..n], points.row_slice_mut(i));
+            self.space.project(&slice_of(row)[..n], points.row_slice_mut(i));
         }
         points
     }
 
     pub(super) fn biases(&self, state: &Embedding, entity: usize) -> (f64, f64) {
         let at = 3 * self.space.dim();
-        (
-            state.entities[[entity, at]],
-            state.entities[[entity, at + 1]],
-        )
+        (state.entities[[entity, at]], state.entities[[entity, at + 1]])
     }
 
     /// Returns JRE_h and RᵀJE_t.
@@ -249,12 +232,7 @@ impl UltraE {
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
-    pub fn scores(
-        &self,
-        state: &Embedding,
-        triples: &[Triple],
-        threads: &Threads,
-    ) -> Result<Vec<f64>> {
+    pub fn scores(&self, state: &Embedding, triples: &[Triple], threads: &Threads) -> Result<Vec<f64>> {
         let scores = self.scores_while(state, triples, threads, &|| true)?;
         Ok(scores.unwrap_or_default())
     }
@@ -323,13 +301,7 @@ impl UltraE {
         Ok(pieces.map(|pieces| pieces.into_iter().flatten().collect()))
     }
 
-    fn ranks_of(
-        &self,
-        state: &Embedding,
-        triples: &[Triple],
-        known: &KnownTriples,
-        points: &Rows,
-    ) -> Vec<[f64; 2]> {
+    fn ranks_of(&self, state: &Embedding, triples: &[Triple], known: &KnownTriples, points: &Rows) -> Vec<[f64; 2]> {
         let n = self.space.dim();
         let mut vectors = Array2::zeros((2 * triples.len(), n));
         for (i, &[h, r, t]) in triples.iter().enumerate() {
@@ -343,19 +315,12 @@ impl UltraE {
         let mut rank = |i: usize, place: usize, own: usize, others: Option<&Vec<usize>>| {
             let inner = scores.row_slice_mut(2 * i + place);
             let (biases, radius) = (&biases[place], self.space.radius());
-            simd::arch().dispatch(Scores {
-                inner,
-                biases,
-                radius,
-            });
+            simd::arch().dispatch(Scores { inner, biases, radius });
             let scores = scores.row_slice_mut(2 * i + place);
             rank(scores, own, others)
         };
         let place = |(i, &[h, r, t]): (usize, &Triple)| {
-            [
-                rank(i, 0, h, known.heads.get(&(t, r))),
-                rank(i, 1, t, known.tails.get(&(h, r))),
-            ]
+            [rank(i, 0, h, known.heads.get(&(t, r))), rank(i, 1, t, known.tails.get(&(h, r)))]
         };
         triples.iter().enumerate().map(place).collect()
     }

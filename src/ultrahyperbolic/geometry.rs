@@ -74,17 +74,10 @@ impl Pseudohyperboloid {
         }
         let (low, high) = DATA;
         if !(low..=high).contains(&radius) {
-            return Err(Error::invalid(
-                "radius",
-                format!("must be between {low:e} and {high:e}, got {radius:e}"),
-            ));
+            return Err(Error::invalid("radius", format!("must be between {low:e} and {high:e}, got {radius:e}")));
         }
         let signs: Array1<f64> = signature.signs().iter().map(|&s| f64::from(s)).collect();
-        Ok(Self {
-            positive: signs.mapv(|s| f64::from(u8::from(s > 0.0))),
-            signs,
-            radius,
-        })
+        Ok(Self { positive: signs.mapv(|s| f64::from(u8::from(s > 0.0))), signs, radius })
     }
 
     /// Returns the number of coordinates n.
@@ -105,10 +98,7 @@ impl Pseudohyperboloid {
     /// Returns ⟨x, y⟩ = xᵀJy.
     #[inline]
     pub fn inner(&self, x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>) -> f64 {
-        Zip::from(x)
-            .and(y)
-            .and(&self.signs)
-            .fold(0.0, |sum, &x, &y, &sign| sum + sign * x * y)
+        Zip::from(x).and(y).and(&self.signs).fold(0.0, |sum, &x, &y, &sign| sum + sign * x * y)
     }
 
     /// Returns (d, ∂d/∂⟨x, y⟩) from `inner` = ⟨x, y⟩, with the guards of the module.
@@ -120,12 +110,7 @@ impl Pseudohyperboloid {
 
     /// Returns (d, ∂d/∂⟨x, y⟩) of two points of the pseudo-hyperboloid and their `inner` = ⟨x, y⟩, to the digits of
     /// their polar coordinates however far out they are.
-    pub fn distance_between(
-        &self,
-        x: ArrayView1<'_, f64>,
-        y: ArrayView1<'_, f64>,
-        inner: f64,
-    ) -> (f64, f64) {
+    pub fn distance_between(&self, x: ArrayView1<'_, f64>, y: ArrayView1<'_, f64>, inner: f64) -> (f64, f64) {
         let unit = self.radius * self.radius;
         let size = x.dot(&x).sqrt() * y.dot(&y).sqrt();
         let above = (inner.abs() - unit).abs();
@@ -147,26 +132,19 @@ impl Pseudohyperboloid {
         let norms = |v: ArrayView1<'_, f64>| {
             let parts = Zip::from(v)
                 .and(&self.positive)
-                .fold([0.0; 2], |[s, t], &v, &p| {
-                    [s + p * v * v, t + (1.0 - p) * v * v]
-                });
+                .fold([0.0; 2], |[s, t], &v, &p| [s + p * v * v, t + (1.0 - p) * v * v]);
             parts.map(f64::sqrt)
         };
         let ([s, t], [s_other, t_other]) = (norms(x), norms(y));
-        let together = Zip::from(x)
-            .and(y)
-            .and(&self.positive)
-            .fold(0.0, |sum, &x, &y, &p| sum + (1.0 - p) * x * y);
+        let together = Zip::from(x).and(y).and(&self.positive).fold(0.0, |sum, &x, &y, &p| sum + (1.0 - p) * x * y);
         let sign = if together < 0.0 { -1.0 } else { 1.0 };
         let part = |a: f64, norm: f64| if norm > 0.0 { a / norm } else { 0.0 };
-        let [apart_s, apart_t] = Zip::from(x).and(y).and(&self.positive).fold(
-            [0.0; 2],
-            |[apart_s, apart_t], &x, &y, &p| {
+        let [apart_s, apart_t] =
+            Zip::from(x).and(y).and(&self.positive).fold([0.0; 2], |[apart_s, apart_t], &x, &y, &p| {
                 let of_s = part(x, s) - sign * part(y, s_other);
                 let of_t = part(x, t) - sign * part(y, t_other);
                 [apart_s + p * of_s * of_s, apart_t + (1.0 - p) * of_t * of_t]
-            },
-        );
+            });
         let (sinh, sinh_other) = (s / self.radius, s_other / self.radius);
         let between = (0.5 * (sinh.asinh() - sinh_other.asinh())).sinh();
         let excess = 2.0 * between * between + 0.5 * sinh * sinh_other * apart_s
@@ -184,11 +162,7 @@ impl Pseudohyperboloid {
         }
         let radii = Radii {
             projected: (self.radius * self.radius + space).sqrt(),
-            time: if time > UNDERFLOW {
-                time.sqrt()
-            } else {
-                self.scaled_time(x)
-            },
+            time: if time > UNDERFLOW { time.sqrt() } else { self.scaled_time(x) },
         };
         if radii.time > 0.0 {
             let stretch = radii.projected / radii.time;
@@ -230,16 +204,11 @@ impl Pseudohyperboloid {
         along /= radii.projected;
         let (space, stretch, inward) = if radii.time > 0.0 {
             let stretch = radii.projected / radii.time;
-            (
-                along / radii.projected,
-                stretch,
-                along * stretch / radii.projected,
-            )
+            (along / radii.projected, stretch, along * stretch / radii.projected)
         } else {
             (along / radii.projected, 0.0, 0.0)
         };
-        for (((g, &x), &y), &positive) in cotangent.iter_mut().zip(x).zip(point).zip(&self.positive)
-        {
+        for (((g, &x), &y), &positive) in cotangent.iter_mut().zip(x).zip(point).zip(&self.positive) {
             let ahead = *g + space * x;
             let behind = stretch * *g - inward * y;
             *g = positive * ahead + (1.0 - positive) * behind;
@@ -257,9 +226,7 @@ impl Pseudohyperboloid {
             if self.project(&slice_of(x), out.row_slice_mut(i)).time == 0.0 {
                 return Err(Error::invalid(
                     "X",
-                    format!(
-                        "must have a nonzero coordinate of sign -1 in every row; row {i} has none"
-                    ),
+                    format!("must have a nonzero coordinate of sign -1 in every row; row {i} has none"),
                 ));
             }
         }
@@ -308,13 +275,8 @@ impl Pseudohyperboloid {
                     ),
                 ));
             }
-            let time: f64 = Zip::from(&row)
-                .and(&self.positive)
-                .fold(0.0, |sum, &y, &p| sum + (1.0 - p) * y * y)
-                .sqrt();
-            Zip::from(&mut row)
-                .and(&self.positive)
-                .for_each(|y, &p| *y *= p + (1.0 - p) / time);
+            let time: f64 = Zip::from(&row).and(&self.positive).fold(0.0, |sum, &y, &p| sum + (1.0 - p) * y * y).sqrt();
+            Zip::from(&mut row).and(&self.positive).for_each(|y, &p| *y *= p + (1.0 - p) / time);
         }
         Ok(out)
     }
@@ -323,29 +285,18 @@ impl Pseudohyperboloid {
     ///
     /// # Errors
     /// If the shapes do not fit.
-    pub fn inner_rows(
-        &self,
-        x: ArrayView2<'_, f64>,
-        y: ArrayView2<'_, f64>,
-    ) -> Result<Array1<f64>> {
+    pub fn inner_rows(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array1<f64>> {
         same_shape("Y", x, y)?;
         self.check_points("X", x)?;
         self.check_points("Y", y)?;
-        Ok(x.outer_iter()
-            .zip(y.outer_iter())
-            .map(|(x, y)| self.inner(x, y))
-            .collect())
+        Ok(x.outer_iter().zip(y.outer_iter()).map(|(x, y)| self.inner(x, y)).collect())
     }
 
     /// Returns ⟨x_i, y_j⟩ of all pairs of rows.
     ///
     /// # Errors
     /// If an array does not have n columns.
-    pub fn inner_pairs(
-        &self,
-        x: ArrayView2<'_, f64>,
-        y: ArrayView2<'_, f64>,
-    ) -> Result<Array2<f64>> {
+    pub fn inner_pairs(&self, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Result<Array2<f64>> {
         self.check_points("X", x)?;
         self.check_points("Y", y)?;
         Ok((&x * &self.signs).dot(&y.t()))
@@ -391,10 +342,7 @@ impl Pseudohyperboloid {
         if x.ncols() == self.dim() {
             return check_size(name, largest(x), SIZES);
         }
-        Err(Error::invalid(
-            name,
-            format!("must have {} columns, got shape {:?}", self.dim(), x.dim()),
-        ))
+        Err(Error::invalid(name, format!("must have {} columns, got shape {:?}", self.dim(), x.dim())))
     }
 }
 
@@ -402,10 +350,7 @@ fn same_shape(name: &'static str, x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>
     if x.dim() == y.dim() {
         return Ok(());
     }
-    Err(Error::invalid(
-        name,
-        format!("must have shape {:?}, got {:?}", x.dim(), y.dim()),
-    ))
+    Err(Error::invalid(name, format!("must have shape {:?}, got {:?}", x.dim(), y.dim())))
 }
 
 /// Returns [`Pseudohyperboloid::distance_of`] for ρ = 1.
@@ -456,11 +401,7 @@ mod tests {
         for (a, b) in y.iter().zip(&again) {
             assert!((a - b).abs() <= 1e-12 * b.abs().max(1.0));
         }
-        assert!(
-            space
-                .double_projection(array![[1.0, 0.0, 1.0, 0.0]].view())
-                .is_err()
-        );
+        assert!(space.double_projection(array![[1.0, 0.0, 1.0, 0.0]].view()).is_err());
         assert!(space.inverse_double_projection(x.view()).is_err());
     }
 
@@ -505,11 +446,7 @@ mod tests {
                         let (x, y) = (point(far, 1.0), point(far + apart, flip));
                         let (d, gx, _) = space.distance_gradient(x.view(), y.view()).unwrap();
                         let wanted = radius * apart;
-                        assert!(
-                            (d[0] - wanted).abs() <= 1e-7 * wanted,
-                            "{far} {apart} {flip} {}",
-                            d[0]
-                        );
+                        assert!((d[0] - wanted).abs() <= 1e-7 * wanted, "{far} {apart} {flip} {}", d[0]);
                         assert_eq!(gx.iter().all(|&v| v == 0.0), apart == 0.0);
                         let all = space.distances(x.view(), y.view()).unwrap();
                         assert!((all[[0, 0]] - d[0]).abs() <= 1e-7 * d[0]);
@@ -519,14 +456,8 @@ mod tests {
                 let mut back = point(far, 1.0);
                 let places = back.iter_mut().zip(&signs).filter(|(_, sign)| **sign > 0);
                 places.for_each(|(v, _)| *v = -*v);
-                let d = space
-                    .distance_gradient(point(far, 1.0).view(), back.view())
-                    .unwrap()
-                    .0[0];
-                assert!(
-                    (d - 2.0 * radius * far).abs() <= 1e-12 * radius * far.max(1e-3),
-                    "{far}"
-                );
+                let d = space.distance_gradient(point(far, 1.0).view(), back.view()).unwrap().0[0];
+                assert!((d - 2.0 * radius * far).abs() <= 1e-12 * radius * far.max(1e-3), "{far}");
             }
         }
     }
@@ -567,9 +498,7 @@ mod tests {
         let y = array![[1.3, 0.7, -0.4, 0.9], [0.1, -0.8, 0.2, 0.3]];
         let v = array![[0.2, -0.5, 1.1, 0.3], [-0.7, 0.4, 0.6, -1.0]];
         let (_, gx, _) = space.distance_gradient(x.view(), y.view()).unwrap();
-        let pulled = space
-            .double_projection_gradient(x.view(), v.view())
-            .unwrap();
+        let pulled = space.double_projection_gradient(x.view(), v.view()).unwrap();
         let h = 1e-6;
         for i in 0..2 {
             for k in 0..4 {

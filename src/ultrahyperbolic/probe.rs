@@ -104,40 +104,27 @@ impl StructuralProbe {
         if m < 2 || n != space.dim() {
             return Err(Error::invalid(
                 "D",
-                format!(
-                    "must have at least 2 rows and {} columns, got shape {:?}",
-                    space.dim(),
-                    d.dim()
-                ),
+                format!("must have at least 2 rows and {} columns, got shape {:?}", space.dim(), d.dim()),
             ));
         }
         check_data("D", &d)?;
         if let Some(i) = d.outer_iter().position(|row| row.iter().all(|&v| v == 0.0)) {
-            return Err(Error::invalid(
-                "D",
-                format!("must have no zero row; row {i} is zero"),
-            ));
+            return Err(Error::invalid("D", format!("must have no zero row; row {i} is zero")));
         }
         if !(scale.is_finite() && scale > 0.0) {
-            return Err(Error::invalid(
-                "T_scale",
-                format!("must be positive, got {scale}"),
-            ));
+            return Err(Error::invalid("T_scale", format!("must be positive, got {scale}")));
         }
         if let Targets::Matrix(t) = &targets {
             if t.dim() != (m, m) {
-                return Err(Error::invalid(
-                    "T",
-                    format!("must have shape ({m}, {m}), got {:?}", t.dim()),
-                ));
+                return Err(Error::invalid("T", format!("must have shape ({m}, {m}), got {:?}", t.dim())));
             }
             check_targets(t)?;
         }
         let d = match transform {
             Transform::First => d.as_standard_layout().into_owned(),
-            Transform::Literal => space
-                .double_projection(d.view())
-                .map_err(|_| Error::invalid("D", "must have a nonzero coordinate of sign -1 in every row for the literal transform"))?,
+            Transform::Literal => space.double_projection(d.view()).map_err(|_| {
+                Error::invalid("D", "must have a nonzero coordinate of sign -1 in every row for the literal transform")
+            })?,
         };
         let targets = match targets {
             Targets::Euclidean if m * m <= STORED_TARGETS && transform == Transform::First => {
@@ -150,39 +137,21 @@ impl StructuralProbe {
                 Targets::Matrix(t)
             }
             Targets::Euclidean if transform == Transform::Literal => {
-                return Err(Error::invalid(
-                    "T",
-                    "must be a matrix for the literal transform",
-                ));
+                return Err(Error::invalid("T", "must be a matrix for the literal transform"));
             }
             given => given,
         };
-        Ok(Self {
-            data: Arc::new(Data {
-                d,
-                space,
-                targets,
-                transform,
-            }),
-            scale,
-            threads,
-        })
+        Ok(Self { data: Arc::new(Data { d, space, targets, transform }), scale, threads })
     }
 
     /// Returns the same objective computed by other threads; the data are shared.
     pub fn with_threads(&self, threads: Threads) -> Self {
-        Self {
-            threads,
-            ..self.clone()
-        }
+        Self { threads, ..self.clone() }
     }
 
     /// Returns the same objective for `scale`·T; the data are shared.
     pub fn with_scale(&self, scale: f64) -> Self {
-        Self {
-            scale,
-            ..self.clone()
-        }
+        Self { scale, ..self.clone() }
     }
 
     /// Returns the factor of T.
@@ -210,10 +179,7 @@ impl StructuralProbe {
         let blocks = m.div_ceil(BLOCK);
         let sums = self.threads.map(blocks, |i| {
             let rows = block(i, m);
-            let inner = points
-                .q
-                .slice(s![rows.clone(), ..])
-                .dot(&points.qj.slice(s![.., ..]).t());
+            let inner = points.q.slice(s![rows.clone(), ..]).dot(&points.qj.slice(s![.., ..]).t());
             let mut target = Array2::zeros(inner.dim());
             self.targets(rows.clone(), 0..m, &mut target);
             let radius = self.data.space.radius();
@@ -226,9 +192,7 @@ impl StructuralProbe {
             }
             sums
         });
-        let (d, t) = sums
-            .iter()
-            .fold((0.0, 0.0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
+        let (d, t) = sums.iter().fold((0.0, 0.0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
         let pairs = (m * m) as f64;
         (d / pairs, t / pairs)
     }
@@ -241,10 +205,7 @@ impl StructuralProbe {
         let points = self.points(x);
         let (loss, cotangent) = self.all_pairs(&points, true);
         let m = self.samples() as f64;
-        (
-            loss / (m * m),
-            self.chain(&points, cotangent, 4.0 / (m * m)),
-        )
+        (loss / (m * m), self.chain(&points, cotangent, 4.0 / (m * m)))
     }
 
     /// Computes Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
@@ -252,17 +213,12 @@ impl StructuralProbe {
         let (m, n) = self.data.d.dim();
         let mut y = Rows::zeros((m, n));
         let d = &self.data.d;
-        self.threads.for_chunks(
-            y.entries_mut(),
-            CHUNK_ROWS * n,
-            m * n * n,
-            |piece, target| {
-                let from = piece * CHUNK_ROWS;
-                let mut target = rows_of(target, n);
-                let d = d.slice(s![from..from + target.nrows(), ..]);
-                general_mat_mul(1.0, &d, &x, 0.0, &mut target);
-            },
-        );
+        self.threads.for_chunks(y.entries_mut(), CHUNK_ROWS * n, m * n * n, |piece, target| {
+            let from = piece * CHUNK_ROWS;
+            let mut target = rows_of(target, n);
+            let d = d.slice(s![from..from + target.nrows(), ..]);
+            general_mat_mul(1.0, &d, &x, 0.0, &mut target);
+        });
         let mut q = y.clone();
         let mut radii = vec![Radii::default(); m];
         if self.data.transform == Transform::First {
@@ -287,33 +243,18 @@ impl StructuralProbe {
         let (m, n) = self.data.d.dim();
         let parts = self.threads.map(m.div_ceil(CHUNK_ROWS), |piece| {
             let rows = piece * CHUNK_ROWS..((piece + 1) * CHUNK_ROWS).min(m);
-            self.data
-                .d
-                .slice(s![rows.clone(), ..])
-                .t()
-                .dot(&cotangent.slice(s![rows, ..]))
+            self.data.d.slice(s![rows.clone(), ..]).t().dot(&cotangent.slice(s![rows, ..]))
         });
-        parts
-            .iter()
-            .fold(Array2::zeros((n, n)), |sum, part| sum + part)
+        parts.iter().fold(Array2::zeros((n, n)), |sum, part| sum + part)
     }
 
     /// Writes the scaled targets of a pair of row ranges to `out`.
-    fn targets(
-        &self,
-        rows: std::ops::Range<usize>,
-        columns: std::ops::Range<usize>,
-        out: &mut Array2<f64>,
-    ) {
+    fn targets(&self, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>, out: &mut Array2<f64>) {
         match &self.data.targets {
             Targets::Matrix(t) => out.assign(&t.slice(s![rows, columns])),
             Targets::Euclidean => {
                 let d = &self.data.d;
-                euclidean(
-                    d.slice(s![rows, ..]),
-                    d.slice(s![columns, ..]),
-                    &mut out.view_mut(),
-                );
+                euclidean(d.slice(s![rows, ..]), d.slice(s![columns, ..]), &mut out.view_mut());
             }
         }
         if self.scale != 1.0 {
@@ -325,35 +266,27 @@ impl StructuralProbe {
     fn all_pairs(&self, points: &Points, gradient: bool) -> (f64, Array2<f64>) {
         let (m, n) = points.q.dim();
         let blocks = m.div_ceil(BLOCK);
-        let mut parts: Vec<Array2<f64>> = (0..blocks)
-            .map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n)))
-            .collect();
+        let mut parts: Vec<Array2<f64>> =
+            (0..blocks).map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n))).collect();
         let mut loss = 0.0;
         // First every block with itself, then a tournament.
         for round in 0..=tournament::rounds(blocks) {
             let pairs: Vec<(usize, usize)> = match round.checked_sub(1) {
                 None => (0..blocks).map(|i| (i, i)).collect(),
-                Some(round) => tournament::meetings(blocks, round)
-                    .filter(|&(_, j)| j < blocks)
-                    .collect(),
+                Some(round) => tournament::meetings(blocks, round).filter(|&(_, j)| j < blocks).collect(),
             };
             let mut pieces: Vec<Piece> = pairs
                 .into_iter()
                 .map(|(i, j)| Piece {
                     blocks: (i, j),
                     first: std::mem::take(&mut parts[i]),
-                    second: if i == j {
-                        Array2::zeros((0, 0))
-                    } else {
-                        std::mem::take(&mut parts[j])
-                    },
+                    second: if i == j { Array2::zeros((0, 0)) } else { std::mem::take(&mut parts[j]) },
                     loss: 0.0,
                 })
                 .collect();
-            self.threads
-                .for_chunks(&mut pieces, 1, pieces_work(m, n), |_, piece| {
-                    self.visit(points, &mut piece[0], gradient);
-                });
+            self.threads.for_chunks(&mut pieces, 1, pieces_work(m, n), |_, piece| {
+                self.visit(points, &mut piece[0], gradient);
+            });
             for piece in pieces {
                 let (i, j) = piece.blocks;
                 loss += piece.loss;
@@ -364,8 +297,7 @@ impl StructuralProbe {
             }
         }
         let views: Vec<_> = parts.iter().map(|part| part.view()).collect();
-        let cotangent =
-            ndarray::concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, n)));
+        let cotangent = ndarray::concatenate(Axis(0), &views).unwrap_or_else(|_| Array2::zeros((0, n)));
         (loss, cotangent)
     }
 
@@ -373,10 +305,7 @@ impl StructuralProbe {
         let m = points.q.nrows();
         let (i, j) = piece.blocks;
         let (rows, columns) = (block(i, m), block(j, m));
-        let (qi, qji) = (
-            points.q.slice(s![rows.clone(), ..]),
-            points.qj.slice(s![rows.clone(), ..]),
-        );
+        let (qi, qji) = (points.q.slice(s![rows.clone(), ..]), points.qj.slice(s![rows.clone(), ..]));
         let qjj = points.qj.slice(s![columns.clone(), ..]);
         let mut weights = qi.dot(&qjj.t());
         let mut target = Array2::zeros(weights.dim());
@@ -395,10 +324,7 @@ impl StructuralProbe {
     /// Returns half the cotangent of `Σ_{i∈batch} Σ_{j≠i} e²`.
     fn sampled_pairs(&self, points: &Points, batch: &[usize]) -> Array2<f64> {
         let (m, n) = points.q.dim();
-        let (q, qj) = (
-            points.q.select(Axis(0), batch),
-            points.qj.select(Axis(0), batch),
-        );
+        let (q, qj) = (points.q.select(Axis(0), batch), points.qj.select(Axis(0), batch));
         let radius = self.data.space.radius();
         let parts = self.threads.map(m.div_ceil(BLOCK), |i| {
             let rows = block(i, m);
@@ -415,31 +341,15 @@ impl StructuralProbe {
                     self.targets(row..row + 1, rows.clone(), &mut line);
                     target.row_mut(k).assign(&line.row(0));
                 }
-                weigh(&mut weights, &target, radius, |k, l| {
-                    batch[from + k] == rows.start + l
-                });
-                general_mat_mul(
-                    1.0,
-                    &weights.t(),
-                    &qj.slice(s![from..to, ..]),
-                    1.0,
-                    &mut own,
-                );
-                general_mat_mul(
-                    1.0,
-                    &weights,
-                    &others,
-                    1.0,
-                    &mut sampled.slice_mut(s![from..to, ..]),
-                );
+                weigh(&mut weights, &target, radius, |k, l| batch[from + k] == rows.start + l);
+                general_mat_mul(1.0, &weights.t(), &qj.slice(s![from..to, ..]), 1.0, &mut own);
+                general_mat_mul(1.0, &weights, &others, 1.0, &mut sampled.slice_mut(s![from..to, ..]));
             }
             (own, sampled)
         });
         let mut cotangent = Array2::zeros((m, n));
         for (i, (own, sampled)) in parts.iter().enumerate() {
-            cotangent
-                .slice_mut(s![block(i, m), ..])
-                .scaled_add(1.0, own);
+            cotangent.slice_mut(s![block(i, m), ..]).scaled_add(1.0, own);
             for (&row, line) in batch.iter().zip(sampled.outer_iter()) {
                 cotangent.row_mut(row).scaled_add(1.0, &line);
             }
@@ -458,19 +368,10 @@ fn pieces_work(m: usize, n: usize) -> usize {
 }
 
 /// Replaces the inner products by e d′ and returns Σ e², leaving out the pairs `skip`.
-fn weigh(
-    weights: &mut Array2<f64>,
-    target: &Array2<f64>,
-    radius: f64,
-    skip: impl Fn(usize, usize) -> bool,
-) -> f64 {
+fn weigh(weights: &mut Array2<f64>, target: &Array2<f64>, radius: f64, skip: impl Fn(usize, usize) -> bool) -> f64 {
     let mut loss = 0.0;
     let unit = 1.0 / (radius * radius);
-    for (k, (mut row, target)) in weights
-        .outer_iter_mut()
-        .zip(target.outer_iter())
-        .enumerate()
-    {
+    for (k, (mut row, target)) in weights.outer_iter_mut().zip(target.outer_iter()).enumerate() {
         for (l, (w, &t)) in row.iter_mut().zip(target).enumerate() {
             if skip(k, l) {
                 *w = 0.0;
@@ -486,19 +387,11 @@ fn weigh(
 }
 
 /// Computes Euclidean distances between rows, as sums of squared differences (no cancellation).
-fn euclidean(
-    rows: ArrayView2<'_, f64>,
-    columns: ArrayView2<'_, f64>,
-    out: &mut ndarray::ArrayViewMut2<'_, f64>,
-) {
+fn euclidean(rows: ArrayView2<'_, f64>, columns: ArrayView2<'_, f64>, out: &mut ndarray::ArrayViewMut2<'_, f64>) {
     for (a, mut out) in rows.outer_iter().zip(out.outer_iter_mut()) {
         let a = slice_of(a);
         for (b, out) in columns.outer_iter().zip(out.iter_mut()) {
-            let square: f64 = a
-                .iter()
-                .zip(slice_of(b).iter())
-                .map(|(a, b)| (a - b) * (a - b))
-                .sum();
+            let square: f64 = a.iter().zip(slice_of(b).iter()).map(|(a, b)| (a - b) * (a - b)).sum();
             *out = square.sqrt();
         }
     }

@@ -103,10 +103,7 @@ impl Relation {
                 memory
             }
         };
-        Self {
-            matrix: Array2::eye(n),
-            memory,
-        }
+        Self { matrix: Array2::eye(n), memory }
     }
 
     /// Returns a random rotation R of the rows of either sign: the Cayley transforms of skew matrices of
@@ -156,9 +153,7 @@ impl Relation {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
             RelationUpdate::PairJobcd { .. } => (p + q) * (p + q),
-            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
-                1 + 2 * (p + q) * (p + q)
-            }
+            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => 1 + 2 * (p + q) * (p + q),
             RelationUpdate::Csdm { .. } => csdm::memory_length(p, q),
         }
     }
@@ -187,25 +182,17 @@ impl Relation {
     ) {
         match update {
             RelationUpdate::Frozen => {}
-            RelationUpdate::Jobcd {
-                curvature,
-                matchings,
-            } => self.turn(gradient, signature, curvature, (order, matchings)),
+            RelationUpdate::Jobcd { curvature, matchings } => {
+                self.turn(gradient, signature, curvature, (order, matchings))
+            }
             RelationUpdate::PairJobcd { step, matchings } => {
                 self.turn_pairs(gradient, signature, step, (order, matchings));
             }
-            RelationUpdate::VrJobcd {
-                curvature,
-                matchings,
-                share,
-            } => {
+            RelationUpdate::VrJobcd { curvature, matchings, share } => {
                 let estimate = self.estimate(gradient, before, share);
                 self.turn(&estimate, signature, curvature, (order, matchings));
             }
-            RelationUpdate::PageJobcd {
-                curvature,
-                matchings,
-            } => {
+            RelationUpdate::PageJobcd { curvature, matchings } => {
                 let estimate = self.estimate(gradient, before, 0.0);
                 self.turn(&estimate, signature, curvature, (order, matchings));
             }
@@ -219,12 +206,7 @@ impl Relation {
     }
 
     /// Returns D_t = G + (1 − α)(D_{t−1} − G_before), or G without `before`; stores D_t and R.
-    fn estimate(
-        &mut self,
-        gradient: &Array2<f64>,
-        before: Option<&Array2<f64>>,
-        share: f64,
-    ) -> Array2<f64> {
+    fn estimate(&mut self, gradient: &Array2<f64>, before: Option<&Array2<f64>>, share: f64) -> Array2<f64> {
         let squares = gradient.len();
         let (last, old) = (1..=squares, 1 + squares..);
         let mut estimate = gradient.clone();
@@ -234,9 +216,7 @@ impl Relation {
                 *d += (1.0 - share) * (old - g);
             }
         }
-        self.memory
-            .slice_mut(s![last])
-            .assign(&self.matrix.flatten());
+        self.memory.slice_mut(s![last]).assign(&self.matrix.flatten());
         self.memory.slice_mut(s![old]).assign(&estimate.flatten());
         estimate
     }
@@ -280,8 +260,7 @@ impl Relation {
         for round in 0..matchings.min(tournament::rounds(n)) {
             for [i, j] in tournament::matching(order, round) {
                 let sign = signature.sign(i) * signature.sign(j);
-                let slope =
-                    gradient.row(i).dot(&start.row(j)) - sign * gradient.row(j).dot(&start.row(i));
+                let slope = gradient.row(i).dot(&start.row(j)) - sign * gradient.row(j).dot(&start.row(i));
                 let sum = &mut self.memory[i * n + j];
                 *sum += slope * slope;
                 if *sum > 0.0 {
@@ -304,25 +283,17 @@ pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
         RelationUpdate::VrJobcd { share, .. } if !(share > 0.0 && share <= 1.0) => {
-            return Err(Error::invalid(
-                "relation_share",
-                format!("must be in (0, 1], got {share}"),
-            ));
+            return Err(Error::invalid("relation_share", format!("must be in (0, 1], got {share}")));
         }
         RelationUpdate::Jobcd { curvature, .. }
         | RelationUpdate::VrJobcd { curvature, .. }
         | RelationUpdate::PageJobcd { curvature, .. } => ("relation_curvature", curvature),
-        RelationUpdate::PairJobcd { step, .. } | RelationUpdate::Csdm { step, .. } => {
-            ("relation_step", step)
-        }
+        RelationUpdate::PairJobcd { step, .. } | RelationUpdate::Csdm { step, .. } => ("relation_step", step),
     };
     if value.is_finite() && value > 0.0 {
         return Ok(());
     }
-    Err(Error::invalid(
-        name,
-        format!("must be positive, got {value}"),
-    ))
+    Err(Error::invalid(name, format!("must be positive, got {value}")))
 }
 
 #[cfg(test)]
@@ -371,35 +342,17 @@ mod tests {
         let signature = Signature::new(&[1, -1, 1, -1, 1]).unwrap();
         let j = signature.matrix();
         for update in [
-            RelationUpdate::PairJobcd {
-                step: 0.1,
-                matchings: 9,
-            },
-            RelationUpdate::VrJobcd {
-                curvature: 0.3,
-                matchings: 9,
-                share: 0.3,
-            },
-            RelationUpdate::PageJobcd {
-                curvature: 0.3,
-                matchings: 9,
-            },
-            RelationUpdate::Csdm {
-                step: 0.1,
-                givens: false,
-            },
+            RelationUpdate::PairJobcd { step: 0.1, matchings: 9 },
+            RelationUpdate::VrJobcd { curvature: 0.3, matchings: 9, share: 0.3 },
+            RelationUpdate::PageJobcd { curvature: 0.3, matchings: 9 },
+            RelationUpdate::Csdm { step: 0.1, givens: false },
         ] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
             let start = Relation::random(&signature, update, 1.0, &mut rng);
-            let (r, close) = (&start.matrix, |a: Array2<f64>, b: &Array2<f64>| {
-                (a - b).iter().all(|v| v.abs() < 1e-14)
-            });
+            let (r, close) = (&start.matrix, |a: Array2<f64>, b: &Array2<f64>| (a - b).iter().all(|v| v.abs() < 1e-14));
             assert!(close(r.t().dot(r), &Array2::eye(5)));
             assert!(close(r.t().dot(&j).dot(r), &j));
-            assert_ne!(
-                *r,
-                Relation::random(&signature, update, 1.0, &mut rng).matrix
-            );
+            assert_ne!(*r, Relation::random(&signature, update, 1.0, &mut rng).matrix);
             let still = Relation::random(&signature, update, 0.0, &mut rng);
             assert_eq!(still, Relation::identity(&signature, update));
             let mut moved = start.clone();
@@ -419,21 +372,8 @@ mod tests {
         let gradients = [1.0, -2.0, 5.0].map(|v| Array2::from_elem((3, 3), v));
         let [full, now, before] = &gradients;
         for (update, share) in [
-            (
-                RelationUpdate::PageJobcd {
-                    curvature: 0.3,
-                    matchings: 1,
-                },
-                0.0,
-            ),
-            (
-                RelationUpdate::VrJobcd {
-                    curvature: 0.3,
-                    matchings: 1,
-                    share: 0.3,
-                },
-                0.3,
-            ),
+            (RelationUpdate::PageJobcd { curvature: 0.3, matchings: 1 }, 0.0),
+            (RelationUpdate::VrJobcd { curvature: 0.3, matchings: 1, share: 0.3 }, 0.3),
         ] {
             let mut relation = Relation::identity(&signature, update);
             let kept = |relation: &Relation| relation.memory[1 + 9];

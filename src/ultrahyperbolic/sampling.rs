@@ -23,10 +23,7 @@ impl Counts {
                 held[t] += 1;
             }
         }
-        Self {
-            held,
-            triples: triples.len(),
-        }
+        Self { held, triples: triples.len() }
     }
 
     /// Returns 1/p of every entity, for batches of `batch` triples and `drawn` other entities. O(N + max m).
@@ -40,11 +37,7 @@ impl Counts {
         for m in 0..=most {
             of_count.push(1.0 / (1.0 - missed * absent));
             let rest = others.saturating_sub(m);
-            absent *= if rest < batch {
-                0.0
-            } else {
-                1.0 - (batch - 1) as f64 / rest as f64
-            };
+            absent *= if rest < batch { 0.0 } else { 1.0 - (batch - 1) as f64 / rest as f64 };
         }
         self.held.iter().map(|&m| of_count[m]).collect()
     }
@@ -77,14 +70,7 @@ mod tests {
     #[test]
     fn weights_are_the_inverse_probabilities() {
         // Entities 0 and 1 are in the first triple, 5 is in none, 2 in all others but one, 6 in a loop.
-        let triples = [
-            [0, 0, 1],
-            [2, 0, 3],
-            [3, 1, 2],
-            [2, 0, 4],
-            [6, 0, 6],
-            [4, 0, 2],
-        ];
+        let triples = [[0, 0, 1], [2, 0, 3], [3, 1, 2], [2, 0, 4], [6, 0, 6], [4, 0, 2]];
         let weights = Counts::new(&triples, 7).weights(3, 2);
         let probabilities = counted(&triples[1..], 7);
         for e in 2..7 {

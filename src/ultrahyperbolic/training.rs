@@ -73,8 +73,7 @@ struct Pass {
 fn gathered(points: &Rows, places: &[usize]) -> Rows {
     let mut rows = Rows::zeros((places.len(), points.ncols()));
     for (i, &place) in places.iter().enumerate() {
-        rows.row_slice_mut(i)
-            .copy_from_slice(points.row_slice(place));
+        rows.row_slice_mut(i).copy_from_slice(points.row_slice(place));
     }
     rows
 }
@@ -119,12 +118,7 @@ impl Batch {
     }
 
     /// Returns ∂L/∂R of the relation at `range`: Σ J a E_hᵀ + JE_t bᵀ.
-    fn relation_gradient(
-        &self,
-        range: &Range<usize>,
-        images: &[Rows; 2],
-        signs: ArrayView1<'_, f64>,
-    ) -> Array2<f64> {
+    fn relation_gradient(&self, range: &Range<usize>, images: &[Rows; 2], signs: ArrayView1<'_, f64>) -> Array2<f64> {
         let cut = |rows: &Rows| rows.slice(s![range.clone(), ..]).to_owned();
         let [heads, tails] = self.rows.each_ref().map(cut);
         let [a, b] = images.each_ref().map(cut);
@@ -139,44 +133,25 @@ impl UltraE {
     }
 
     /// Returns JRx and RᵀJy of the rows x, y of a batch, R the matrices of its relations.
-    fn images_of_batch(
-        &self,
-        matrices: &[ArrayView2<'_, f64>],
-        batch: &Batch,
-        rows: [&Rows; 2],
-    ) -> [Rows; 2] {
+    fn images_of_batch(&self, matrices: &[ArrayView2<'_, f64>], batch: &Batch, rows: [&Rows; 2]) -> [Rows; 2] {
         let signs = self.space.signs();
         let mut images = rows.map(|rows| Rows::zeros(rows.dim()));
         for ((_, range), matrix) in batch.relations.iter().zip(matrices) {
             let range = s![range.clone(), ..];
             let [x, y] = rows.map(|rows| rows.slice(range));
             let [u, w] = &mut images;
-            u.view_mut()
-                .slice_mut(range)
-                .assign(&(x.dot(&matrix.t()) * signs));
-            w.view_mut()
-                .slice_mut(range)
-                .assign(&(&y * &signs).dot(matrix));
+            u.view_mut().slice_mut(range).assign(&(x.dot(&matrix.t()) * signs));
+            w.view_mut().slice_mut(range).assign(&(&y * &signs).dot(matrix));
         }
         images
     }
 
     /// Computes the loss of a batch and its derivatives with respect to points, biases and images.
-    fn pass(
-        &self,
-        state: &Embedding,
-        matrices: &[ArrayView2<'_, f64>],
-        batch: &Batch,
-        threads: &Threads,
-    ) -> Pass {
+    fn pass(&self, state: &Embedding, matrices: &[ArrayView2<'_, f64>], batch: &Batch, threads: &Threads) -> Pass {
         let n = self.space.dim();
         let biases = [0, 1].map(|place| {
             let column = state.entities.column(3 * n + place);
-            batch
-                .candidates
-                .iter()
-                .map(|&e| column[e])
-                .collect::<Vec<_>>()
+            batch.candidates.iter().map(|&e| column[e]).collect::<Vec<_>>()
         });
         let share = self.options.negatives as f64 / (2 * state.entities.nrows()) as f64;
         let [heads, tails] = batch.rows.each_ref();
@@ -206,12 +181,7 @@ impl UltraE {
     }
 
     /// Adds up the derivatives of both places (the head given, the tail given).
-    fn gathered(
-        &self,
-        matrices: &[ArrayView2<'_, f64>],
-        batch: &Batch,
-        sides: [Derivatives; 2],
-    ) -> Pass {
+    fn gathered(&self, matrices: &[ArrayView2<'_, f64>], batch: &Batch, sides: [Derivatives; 2]) -> Pass {
         let n = self.space.dim();
         let mut sums = Rows::zeros((batch.candidates.len(), n + 2));
         let mut add = |slot: usize, vector: &[f64], place: usize, bias: f64| {
@@ -232,11 +202,7 @@ impl UltraE {
             add(batch.ends[0][i], forth.row_slice(i), 0, heads[i]);
             add(batch.ends[1][i], back.row_slice(i), 1, tails[i]);
         }
-        Pass {
-            loss,
-            entities: sums,
-            images: [a, b],
-        }
+        Pass { loss, entities: sums, images: [a, b] }
     }
 
     /// Replaces ∂L/∂E by ∂L/∂z.
@@ -310,8 +276,7 @@ impl UltraE {
         let n = self.space.dim();
         // The factor keeps the random numbers of seed s apart from those of seed s + 1.
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(
-            (self.options.seed ^ 0x756c_7472_6165)
-                .wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            (self.options.seed ^ 0x756c_7472_6165).wrapping_add(epoch.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
         );
         let mut order: Vec<usize> = (0..triples.len()).collect();
         order.shuffle(&mut rng);
@@ -319,10 +284,7 @@ impl UltraE {
         let mut points = self.points(state);
         let decay = self.options.rate_decay.powf(epoch as f64);
         let rate = self.options.learning_rate * decay;
-        let training = Training {
-            triples,
-            counts: Counts::new(triples, points.nrows()),
-        };
+        let training = Training { triples, counts: Counts::new(triples, points.nrows()) };
         let mut weights = (0, Vec::new());
         let mut total = 0.0;
         for chosen in order.chunks(self.options.batch_size) {
@@ -332,10 +294,7 @@ impl UltraE {
             let triples: Vec<Triple> = chosen.iter().map(|&i| triples[i]).collect();
             let drawn = self.draw(points.nrows(), &mut rng);
             if weights.0 != triples.len() {
-                weights = (
-                    triples.len(),
-                    training.counts.weights(triples.len(), drawn.len()),
-                );
+                weights = (triples.len(), training.counts.weights(triples.len(), drawn.len()));
             }
             let batch = Batch::new(triples, &drawn, &weights.1, &points);
             let pass = self.pass(state, &batch.matrices(state), &batch, threads);
@@ -366,13 +325,9 @@ impl UltraE {
         let page = matches!(update, RelationUpdate::PageJobcd { .. });
         let chance = batch.len() as f64 / (training.triples.len() + batch.len()) as f64;
         let fresh = |(r, _): &(usize, _)| relations[*r].is_fresh();
-        let gradients = if page
-            && (rng.random::<f64>() < chance || batch.relations.iter().any(fresh))
-        {
+        let gradients = if page && (rng.random::<f64>() < chance || batch.relations.iter().any(fresh)) {
             let gradients = self.full_gradients(state, training, rng, threads);
-            let gradients = gradients
-                .into_iter()
-                .map(|(r, gradient)| (r, gradient, None));
+            let gradients = gradients.into_iter().map(|(r, gradient)| (r, gradient, None));
             gradients.collect::<Vec<_>>()
         } else {
             let reduced = page || matches!(update, RelationUpdate::VrJobcd { .. });
@@ -382,8 +337,7 @@ impl UltraE {
                 self.pass(state, &matrices, batch, threads)
             });
             let gradients = batch.relations.iter().map(|(r, range)| {
-                let gradient =
-                    |pass: &Pass| batch.relation_gradient(range, &pass.images, self.space.signs());
+                let gradient = |pass: &Pass| batch.relation_gradient(range, &pass.images, self.space.signs());
                 (*r, gradient(pass), before.as_ref().map(gradient))
             });
             gradients.collect()
@@ -430,8 +384,7 @@ impl UltraE {
             }
         }
         let sums = sums.into_iter().enumerate();
-        sums.filter_map(|(r, sum)| sum.map(|sum| (r, sum)))
-            .collect()
+        sums.filter_map(|(r, sum)| sum.map(|sum| (r, sum))).collect()
     }
 
     /// Does an Adam step of length `rate` for the entities of a batch, with decoupled weight decay
@@ -457,10 +410,7 @@ impl UltraE {
         let chunk = CHUNK_ENTITIES * (width + n + 2);
         let work = batch.candidates.len() * n * STEP_WORK;
         let keep = 1.0 - rate * self.options.weight_decay;
-        let kept = self
-            .space
-            .signs()
-            .mapv(|s| if s > 0.0 { keep } else { 1.0 });
+        let kept = self.space.signs().mapv(|s| if s > 0.0 { keep } else { 1.0 });
         threads.for_chunks(moved.entries_mut(), chunk, work, |_, rows| {
             for row in rows.chunks_mut(width + n + 2) {
                 let (row, gradient) = row.split_at_mut(width);

@@ -147,12 +147,7 @@ pub(crate) struct InnerTiles {
 impl Visit {
     /// The visit of one pair.
     pub(crate) fn of_pair(i: usize, j: usize) -> Self {
-        Self {
-            lead: vec![i],
-            rest: vec![j],
-            pairs: Some(Pairs::Cross),
-            ..Self::default()
-        }
+        Self { lead: vec![i], rest: vec![j], pairs: Some(Pairs::Cross), ..Self::default() }
     }
 }
 
@@ -269,10 +264,7 @@ impl Schedule {
 
     /// The inner tiles of a tile that is swept as one.
     pub(crate) fn one_tile(&self) -> InnerTiles {
-        InnerTiles {
-            half: self.half(),
-            together: 1,
-        }
+        InnerTiles { half: self.half(), together: 1 }
     }
 
     /// Number of rows n.
@@ -315,9 +307,9 @@ impl Schedule {
             WorkingSet::Random => sample(self.n, self.size, rng, &mut visit.lead),
             WorkingSet::Cyclic => self.cyclic(visit),
             WorkingSet::WssSv => self.greedy(visit, rng, scores, |g, _| violation(g)),
-            WorkingSet::WssOr => self.greedy(visit, rng, scores, |g, z| {
-                guaranteed_decrease(g, z, lipschitz, proximal).abs()
-            }),
+            WorkingSet::WssOr => {
+                self.greedy(visit, rng, scores, |g, z| guaranteed_decrease(g, z, lipschitz, proximal).abs())
+            }
             WorkingSet::Tiled => self.tiled(visit, x, rng),
             WorkingSet::Own(rule) => {
                 let size = self.size;
@@ -398,26 +390,17 @@ impl Schedule {
         };
         let mut scored: Vec<(f64, (usize, usize))> = Vec::new();
         if all {
-            scored.extend(
-                (0..n)
-                    .flat_map(|i| (i + 1..n).map(move |j| (i, j)))
-                    .map(|(i, j)| value(i, j)),
-            );
+            scored.extend((0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| value(i, j)));
         } else {
             for i in index::sample(rng, n, self.size.div_ceil(2)) {
                 let partners = index::sample(rng, n - 1, self.scored.min(n - 1));
-                scored.extend(
-                    partners
-                        .into_iter()
-                        .map(|j| value(i, j + usize::from(j >= i))),
-                );
+                scored.extend(partners.into_iter().map(|j| value(i, j + usize::from(j >= i))));
             }
         }
         // Pairs of equal score keep their random order.
         scored.sort_by(|l, r| r.0.total_cmp(&l.0));
         self.ranked.clear();
-        self.ranked
-            .extend(scored.into_iter().rev().map(|(_, pair)| pair));
+        self.ranked.extend(scored.into_iter().rev().map(|(_, pair)| pair));
     }
 
     /// Forms groups of half a tile; a tile is two groups. The nonzero rows form the first groups, so a sweep
@@ -445,11 +428,7 @@ impl Schedule {
         }
         if tiles.order.is_empty() {
             visit.skipped = tiles.skipped;
-            tiles.ended = Some(if tiles.support_only {
-                Pass::Support
-            } else {
-                Pass::Full
-            });
+            tiles.ended = Some(if tiles.support_only { Pass::Support } else { Pass::Full });
         }
     }
 
@@ -472,17 +451,10 @@ impl Schedule {
         let share = (small_groups + GROUPS_PER_TILE / 2) / GROUPS_PER_TILE;
         let together = share.checked_ilog2().map_or(1, |exponent| 1 << exponent);
         let whole = tiles.support_only && active.len() <= SUPPORT_BLOCK;
-        tiles.inner = (!whole).then_some(InnerTiles {
-            half,
-            together: together.min(INNER_TILES),
-        });
+        tiles.inner = (!whole).then_some(InnerTiles { half, together: together.min(INNER_TILES) });
         // All rows form one tile if they fit.
         let (rows, most) = (active.len() + zero.len(), INNER_TILES * half);
-        let most = if whole || rows <= 2 * most {
-            rows
-        } else {
-            most
-        };
+        let most = if whole || rows <= 2 * most { rows } else { most };
         let grouped = |rows: &[usize]| -> Vec<Vec<usize>> {
             let count = rows.len().div_ceil(most.max(1)).max(1);
             let size = rows.len().div_ceil(count).max(1);

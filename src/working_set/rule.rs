@@ -68,9 +68,7 @@ type Choose = dyn Fn(&mut View<'_>) -> Option<Vec<usize>> + Send + Sync;
 impl Rule {
     /// Creates a rule from a function that returns k different rows. If it returns None, or anything but k different
     /// rows of X, the solve ends with [`Status::Interrupted`](crate::Status::Interrupted) and its point so far.
-    pub fn new(
-        choose: impl Fn(&mut View<'_>) -> Option<Vec<usize>> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn new(choose: impl Fn(&mut View<'_>) -> Option<Vec<usize>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(choose))
     }
 

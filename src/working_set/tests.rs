@@ -31,11 +31,7 @@ fn a_cycle_holds_every_set_of_rows_once_in_lexicographic_order() {
         };
         let first = cycle();
         assert!(first.iter().all(|rows| rows.len() == k && rows[k - 1] < n));
-        assert!(
-            first
-                .iter()
-                .all(|rows| rows.windows(2).all(|w| w[0] < w[1]))
-        );
+        assert!(first.iter().all(|rows| rows.windows(2).all(|w| w[0] < w[1])));
         assert!(first.windows(2).all(|w| w[0] < w[1]));
         assert_eq!(cycle(), first);
     }
@@ -44,9 +40,7 @@ fn a_cycle_holds_every_set_of_rows_once_in_lexicographic_order() {
 /// Every pair meets once in a sweep, and only the tiles of one round are listed at a time.
 #[test]
 fn a_sweep_is_laid_round_by_round() {
-    for (n, nonzero, tile, together) in
-        [(90, 90, 4, 2), (90, 7, 4, 2), (33, 12, 8, 1), (64, 1, 2, 4)]
-    {
+    for (n, nonzero, tile, together) in [(90, 90, 4, 2), (90, 7, 4, 2), (33, 12, 8, 1), (64, 1, 2, 4)] {
         let x = Array2::from_shape_fn((n, 2), |(i, _)| f64::from(u8::from(i < nonzero)));
         let mut schedule = Schedule::new(WorkingSet::Tiled, n, 2, tile);
         let (mut visit, mut rng) = (Visit::default(), Xoshiro256PlusPlus::seed_from_u64(0));
@@ -59,14 +53,8 @@ fn a_sweep_is_laid_round_by_round() {
             let (rows, most) = (lead.len() + rest.len(), INNER_TILES * tile);
             assert!(rows <= most, "{n} {nonzero} {tile}");
             assert_eq!(visit.inner.is_some(), rows > tile, "{n} {nonzero} {tile}");
-            let inner = InnerTiles {
-                half: tile.div_ceil(2),
-                together,
-            };
-            assert!(
-                visit.inner.is_none_or(|tiles| tiles == inner),
-                "{n} {nonzero} {tile}"
-            );
+            let inner = InnerTiles { half: tile.div_ceil(2), together };
+            assert!(visit.inner.is_none_or(|tiles| tiles == inner), "{n} {nonzero} {tile}");
             let inside = lead.iter().flat_map(|&i| lead.iter().map(move |&j| (i, j)));
             let across = lead.iter().flat_map(|&i| rest.iter().map(move |&j| (i, j)));
             let pairs: Vec<(usize, usize)> = match visit.pairs {
@@ -74,9 +62,7 @@ fn a_sweep_is_laid_round_by_round() {
                 Some(Pairs::All) => inside.filter(|(i, j)| i < j).collect(),
                 Some(Pairs::Cross) => across.collect(),
             };
-            pairs
-                .iter()
-                .for_each(|&(i, j)| met[i.min(j) * n + i.max(j)] += 1);
+            pairs.iter().for_each(|&(i, j)| met[i.min(j) * n + i.max(j)] += 1);
         }
         for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
             // Zero rows never share groups with nonzero rows, and do not meet each other.
@@ -106,12 +92,7 @@ impl Scores for Table {
     }
 }
 
-fn choose(
-    schedule: &mut Schedule,
-    visit: &mut Visit,
-    rng: &mut Xoshiro256PlusPlus,
-    table: &mut Table,
-) -> Vec<usize> {
+fn choose(schedule: &mut Schedule, visit: &mut Visit, rng: &mut Xoshiro256PlusPlus, table: &mut Table) -> Vec<usize> {
     let x = Array2::<f64>::zeros((table.1, 1));
     schedule.next(visit, x.view(), rng, table, 0.0, 0.0);
     [visit.lead.as_slice(), &visit.rest].concat()
@@ -128,23 +109,12 @@ fn the_greedy_rule_follows_the_scores_of_one_row_until_a_pair_moves() {
         let mut schedule = Schedule::new(WorkingSet::WssSv, n, 2, 64).scoring(Some(p));
         let (mut visit, mut turns) = (Visit::default(), vec![0; n]);
         for sample in 0..400 {
-            let length = if sample % 2 == 0 {
-                p.min(n - 1)
-            } else {
-                1 + sample % p.min(n - 1)
-            };
-            let pairs: Vec<Vec<usize>> = (0..length)
-                .map(|_| choose(&mut schedule, &mut visit, &mut rng, &mut table))
-                .collect();
+            let length = if sample % 2 == 0 { p.min(n - 1) } else { 1 + sample % p.min(n - 1) };
+            let pairs: Vec<Vec<usize>> =
+                (0..length).map(|_| choose(&mut schedule, &mut visit, &mut rng, &mut table)).collect();
             visit.moved = length < p.min(n - 1);
-            assert!(
-                pairs
-                    .windows(2)
-                    .all(|w| table.score(w[0][0], w[0][1]) >= table.score(w[1][0], w[1][1]))
-            );
-            let common: Vec<usize> = (0..n)
-                .filter(|row| pairs.iter().all(|pair| pair.contains(row)))
-                .collect();
+            assert!(pairs.windows(2).all(|w| table.score(w[0][0], w[0][1]) >= table.score(w[1][0], w[1][1])));
+            let common: Vec<usize> = (0..n).filter(|row| pairs.iter().all(|pair| pair.contains(row))).collect();
             assert_eq!(common.len(), if length == 1 { 2 } else { 1 }, "{pairs:?}");
             let mut partners: Vec<usize> = pairs.concat();
             partners.retain(|row| *row != common[0]);
@@ -174,11 +144,7 @@ fn the_greedy_rule_is_uniform_where_all_scores_are_zero() {
     let expected = f64::from(visits) / 15.0;
     for (i, j) in (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))) {
         let deviation = (f64::from(seen[i * n + j]) - expected).abs();
-        assert!(
-            deviation < 5.0 * expected.sqrt(),
-            "({i}, {j}): {}",
-            seen[i * n + j]
-        );
+        assert!(deviation < 5.0 * expected.sqrt(), "({i}, {j}): {}", seen[i * n + j]);
     }
 }
 

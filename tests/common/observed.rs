@@ -26,10 +26,7 @@ pub(crate) struct Observed<Q, O> {
 
 impl<Q: QuadraticForm, O: Observer> Observed<Q, O> {
     pub(crate) fn new(inner: Q, observer: O) -> Self {
-        Self {
-            inner,
-            observer: Mutex::new(observer),
-        }
+        Self { inner, observer: Mutex::new(observer) }
     }
 
     /// f and its observer.
@@ -47,12 +44,7 @@ impl<Q: QuadraticForm, O: Observer> QuadraticForm for Observed<Q, O> {
         self.inner.order()
     }
 
-    fn apply_while(
-        &self,
-        x: ArrayView2<'_, f64>,
-        threads: &Threads,
-        go_on: GoOn<'_>,
-    ) -> Option<Array2<f64>> {
+    fn apply_while(&self, x: ArrayView2<'_, f64>, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
         self.inner.apply_while(x, threads, go_on)
     }
 
@@ -67,11 +59,7 @@ impl<Q: QuadraticForm, O: Observer> QuadraticForm for Observed<Q, O> {
     fn tracker<'a>(&'a self, x: ArrayView2<'_, f64>, threads: &Threads) -> Box<dyn Tracker + 'a> {
         let x = x.to_owned();
         self.observer().placed(&x);
-        Box::new(ObservedTracker {
-            inner: self.inner.tracker(x.view(), threads),
-            form: self,
-            x,
-        })
+        Box::new(ObservedTracker { inner: self.inner.tracker(x.view(), threads), form: self, x })
     }
 }
 

@@ -10,12 +10,7 @@ impl Objective for Quartic {
         self.0.nrows()
     }
 
-    fn value_and_gradient(
-        &self,
-        x: ArrayView2<f64>,
-        mut gradient: ArrayViewMut2<f64>,
-        _: &Threads,
-    ) -> f64 {
+    fn value_and_gradient(&self, x: ArrayView2<f64>, mut gradient: ArrayViewMut2<f64>, _: &Threads) -> f64 {
         let away = &x - &self.0;
         gradient.assign(&away.mapv(|v| v.powi(3)));
         0.25 * away.mapv(|v| v.powi(4)).sum()

@@ -8,11 +8,7 @@ use crate::linalg;
 #[test]
 fn columns_report_the_change_of_f_and_no_move_of_a_pair_is_better() {
     for (seed, lambda) in [(1, 0.0), (2, 0.0), (3, 0.4), (4, 0.4)] {
-        let (c, linear, x) = (
-            symmetric(seed, 6.0),
-            dense(N, R, seed),
-            dense(N, R, seed + 9),
-        );
+        let (c, linear, x) = (symmetric(seed, 6.0), dense(N, R, seed), dense(N, R, seed + 9));
         for signs in [[1, 1, 1], [1, -1, 1], [-1, 1, 1]] {
             for pair in [(0, 1), (0, 2), (1, 2)] {
                 let mut block = columns_of(&x, &c, &signs);
@@ -20,10 +16,7 @@ fn columns_report_the_change_of_f_and_no_move_of_a_pair_is_better() {
                 let new = held(&block).t().to_owned();
                 let at = |x: &Array2<f64>| value(&c, &linear, lambda, x);
                 let slack = 1e-11 * (1.0 + at(&x).abs() + at(&new).abs());
-                assert!(
-                    (at(&new) - at(&x) - outcome.change).abs() <= slack,
-                    "{seed} {signs:?}"
-                );
+                assert!((at(&new) - at(&x) - outcome.change).abs() <= slack, "{seed} {signs:?}");
                 assert_eq!((outcome.visited, outcome.updates), (1, 1));
                 let gradient = c.dot(&new);
                 for (k, column) in gradient.columns().into_iter().enumerate() {
@@ -34,24 +27,14 @@ fn columns_report_the_change_of_f_and_no_move_of_a_pair_is_better() {
                 let (i, j) = pair;
                 for step in -200..=200 {
                     let t = f64::from(step) * 0.015;
-                    let (a, b, sign) = if signs[i] == signs[j] {
-                        (t.cos(), t.sin(), -1.0)
-                    } else {
-                        (t.cosh(), t.sinh(), 1.0)
-                    };
+                    let (a, b, sign) =
+                        if signs[i] == signs[j] { (t.cos(), t.sin(), -1.0) } else { (t.cosh(), t.sinh(), 1.0) };
                     for (first, second) in [(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)] {
                         let mut other = x.clone();
                         let (u, v) = (x.column(i), x.column(j));
-                        other
-                            .slice_mut(s![.., i])
-                            .assign(&(first * (a * &u + b * &v)));
-                        other
-                            .slice_mut(s![.., j])
-                            .assign(&(second * (sign * b * &u + a * &v)));
-                        assert!(
-                            at(&other) >= at(&new) - slack,
-                            "{seed} {signs:?} {pair:?} {t}"
-                        );
+                        other.slice_mut(s![.., i]).assign(&(first * (a * &u + b * &v)));
+                        other.slice_mut(s![.., j]).assign(&(second * (sign * b * &u + a * &v)));
+                        assert!(at(&other) >= at(&new) - slack, "{seed} {signs:?} {pair:?} {t}");
                     }
                 }
             }
@@ -64,10 +47,7 @@ fn all_pairs_of_columns_are_counted() {
     let (c, linear, x) = (symmetric(1, 6.0), dense(N, R, 1), dense(N, R, 2));
     let mut block = columns_of(&x, &c, &[1, -1, 1]);
     let pairs = [(0, 1), (0, 2), (1, 2)];
-    assert_eq!(
-        sweep_columns(&mut block, &c, &linear, 0.1, &pairs).visited,
-        3
-    );
+    assert_eq!(sweep_columns(&mut block, &c, &linear, 0.1, &pairs).visited, 3);
 }
 
 /// Along the null space of a semidefinite C, where CX is rounding of either sign, f is bounded.
@@ -92,8 +72,7 @@ fn rounding_of_a_null_space_is_not_unbounded() {
         for sign in [1.0, -1.0] {
             let mut x = Array2::zeros((N, 2));
             x.column_mut(0).assign(&(0.5 * &null + &half).column(0));
-            x.column_mut(1)
-                .assign(&(sign * (0.5 * &null - &half)).column(0));
+            x.column_mut(1).assign(&(sign * (0.5 * &null - &half)).column(0));
             let mut block = columns_of(&x, &c, &[1, -1]);
             let product = c.dot(&null);
             signs[usize::from(linalg::inner(&null, &product) < 0.0)] += 1;

@@ -25,10 +25,7 @@ fn a_multiple_of_the_identity_is_solved_for_dependent_rows() {
         let outcome = block.turn_all(PairOptions::default());
         let product = linear.dot(&x.t());
         let decrease = nuclear(&product) + product.diag().sum();
-        assert!(
-            (outcome.change + decrease).abs() < 1e-6 * decrease,
-            "{seed}"
-        );
+        assert!((outcome.change + decrease).abs() < 1e-6 * decrease, "{seed}");
     }
 }
 
@@ -44,21 +41,13 @@ fn an_indefinite_metric_is_bounded_from_above() {
         let mut block = rows_of(&rows, &x, &c, &linear, &[1; N]);
         let gradient = c.dot(&x).dot(&metric) + &linear;
         for (k, row) in gradient.outer_iter().enumerate() {
-            block
-                .gradient_row_mut(k)
-                .copy_from_slice(row.to_slice().unwrap());
+            block.gradient_row_mut(k).copy_from_slice(row.to_slice().unwrap());
         }
-        let options = PairOptions {
-            metric: Some(metric.view()),
-            ..PairOptions::default()
-        };
+        let options = PairOptions { metric: Some(metric.view()), ..PairOptions::default() };
         let outcome = block.turn_all(options);
         assert_eq!(outcome.updates, 1, "{seed}");
         let fall = at(&held(&block)) - at(&x);
-        assert!(
-            fall < 0.0 && (fall - outcome.change).abs() < 1e-10,
-            "{seed}"
-        );
+        assert!(fall < 0.0 && (fall - outcome.change).abs() < 1e-10, "{seed}");
         // The pairs of the new rows move as well.
         let scratch = &mut Scratch::new(R);
         let swept = block.sweep(Pairs::All, &Penalty::NONE, options, scratch);

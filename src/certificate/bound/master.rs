@@ -66,12 +66,7 @@ struct Barrier {
 
 impl Master {
     pub(super) fn new(n: usize, classes: Vec<f64>, known: Vec<Known>) -> Self {
-        Self {
-            classes,
-            known,
-            work: 0.0,
-            n,
-        }
+        Self { classes, known, work: 0.0, n }
     }
 
     /// Returns Σ w uᵀCu.
@@ -80,14 +75,7 @@ impl Master {
     }
 
     /// Adds a vector with a small weight, unless a near copy is known.
-    pub(super) fn add(
-        &mut self,
-        c: &Array2<f64>,
-        class: usize,
-        new: &Candidate,
-        centre: &Centre,
-        mu: f64,
-    ) {
+    pub(super) fn add(&mut self, c: &Array2<f64>, class: usize, new: &Candidate, centre: &Centre, mu: f64) {
         let same = |u: &&Known| u.class == class && u.rows == new.rows;
         let near = |u: &Known| {
             let inner: f64 = u.entries.iter().zip(&new.entries).map(|(a, b)| a * b).sum();
@@ -100,13 +88,7 @@ impl Master {
         let level = quadratic(&centre.lambda, &new.rows, &new.entries) + centre.multipliers[class];
         // Well inside both constraints: S − w u uᵀ ≻ 0 if w uᵀΛu < μ, and s_c > w if w φ_c < μ.
         let weight = 0.2 * (mu / level.max(f64::MIN_POSITIVE)).min(self.classes[class]);
-        self.known.push(Known {
-            class,
-            rows: new.rows.clone(),
-            entries: new.entries.clone(),
-            value,
-            weight,
-        });
+        self.known.push(Known { class, rows: new.rows.clone(), entries: new.entries.clone(), value, weight });
         if self.barrier(&self.weights(), mu).is_none() {
             self.known.pop();
         }
@@ -149,11 +131,7 @@ impl Master {
         }
         logs += slacks.iter().map(|s| s.ln()).sum::<f64>();
         let (inverse, log_determinant) = Cholesky::new(s.view())?.inverse()?;
-        Some(Barrier {
-            value: value + mu * (logs + log_determinant),
-            inverse,
-            slacks,
-        })
+        Some(Barrier { value: value + mu * (logs + log_determinant), inverse, slacks })
     }
 
     /// Moves the weights to the central path at μ while `go_on` allows; None if they are infeasible at first.
@@ -171,17 +149,9 @@ impl Master {
             };
             // The step is relative to w; the bound on its length keeps w > 0.
             let least = step.iter().fold(0.0, |m: f64, &v| m.min(v));
-            let mut length = if least < 0.0 {
-                (INSIDE / -least).min(1.0)
-            } else {
-                1.0
-            };
+            let mut length = if least < 0.0 { (INSIDE / -least).min(1.0) } else { 1.0 };
             let next = loop {
-                let trial: Vec<f64> = w
-                    .iter()
-                    .zip(&step)
-                    .map(|(w, d)| w * (1.0 + length * d))
-                    .collect();
+                let trial: Vec<f64> = w.iter().zip(&step).map(|(w, d)| w * (1.0 + length * d)).collect();
                 match self.barrier(&trial, mu) {
                     _ if !go_on() => break None,
                     Some(next) if next.value >= at.value + 1e-4 * length * mu * decrement => {
@@ -200,10 +170,7 @@ impl Master {
         for (u, w) in self.known.iter_mut().zip(&w) {
             u.weight = *w;
         }
-        Some(Centre {
-            lambda: at.inverse.mapv(|v| mu * v),
-            multipliers: at.slacks.iter().map(|s| mu / s).collect(),
-        })
+        Some(Centre { lambda: at.inverse.mapv(|v| mu * v), multipliers: at.slacks.iter().map(|s| mu / s).collect() })
     }
 
     /// Returns Newton's step relative to w and the squared decrement, or None if the Hessian is not definite.
@@ -223,12 +190,7 @@ impl Master {
         let mut gradient = vec![0.0; count];
         for (i, u) in self.known.iter().enumerate() {
             for (j, image) in images.iter().enumerate().take(i + 1) {
-                let q: f64 = u
-                    .rows
-                    .iter()
-                    .zip(&u.entries)
-                    .map(|(&row, a)| a * image[row])
-                    .sum();
+                let q: f64 = u.rows.iter().zip(&u.entries).map(|(&row, a)| a * image[row]).sum();
                 let mut h = q * q;
                 if i == j {
                     let multiplier = mu / at.slacks[u.class];

@@ -22,9 +22,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 
-use super::relaxation::{
-    Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum,
-};
+use super::relaxation::{Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum};
 use crate::linalg::symmetric_eigen;
 
 /// Supports of a search: at most `size` rows, all required rows and any free ones.
@@ -163,15 +161,7 @@ pub(super) fn sparse_maximum(
     warm: &[Vec<usize>],
     effort: &Effort<'_>,
 ) -> Maximum {
-    let mut search = Branching {
-        b,
-        r,
-        size: allowed.size,
-        effort,
-        found: Vec::new(),
-        nodes: 0,
-        work: 0.0,
-    };
+    let mut search = Branching { b, r, size: allowed.size, effort, found: Vec::new(), nodes: 0, work: 0.0 };
     for rows in warm {
         search.offer(rows);
     }
@@ -191,12 +181,7 @@ pub(super) fn sparse_maximum(
         true => search.found.first().map_or(above, |only| only.value),
         false => search.floor(),
     };
-    Maximum {
-        above: above.max(floor),
-        nodes: search.nodes,
-        work: search.work,
-        found: search.found,
-    }
+    Maximum { above: above.max(floor), nodes: search.nodes, work: search.work, found: search.found }
 }
 
 struct Branching<'a> {
@@ -222,9 +207,7 @@ impl Branching<'_> {
     }
 
     fn block(&self, rows: &[usize]) -> Array2<f64> {
-        Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| {
-            self.b[[rows[i], rows[j]]]
-        })
+        Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| self.b[[rows[i], rows[j]]])
     }
 
     /// Evaluates a support and keeps it if it is among the best.
@@ -241,14 +224,7 @@ impl Branching<'_> {
         self.work += 2.0 * EIGEN * (rows.len() as f64).powi(3);
         let place = self.found.partition_point(|c| c.value >= value);
         let entries = vectors.column(last).to_vec();
-        self.found.insert(
-            place,
-            Candidate {
-                rows,
-                entries,
-                value,
-            },
-        );
+        self.found.insert(place, Candidate { rows, entries, value });
         self.found.truncate(RETURNED);
     }
 
@@ -272,9 +248,7 @@ impl Branching<'_> {
             };
             let mut free: Vec<(f64, usize)> = allowed.free.iter().map(|i| (gain(i), *i)).collect();
             free.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-            let next: Vec<usize> = (allowed.required.iter().copied())
-                .chain(free.iter().take(q).map(|f| f.1))
-                .collect();
+            let next: Vec<usize> = (allowed.required.iter().copied()).chain(free.iter().take(q).map(|f| f.1)).collect();
             if next.iter().all(|i| support.contains(i)) {
                 return;
             }
@@ -287,11 +261,7 @@ impl Branching<'_> {
         let (required, free) = (&allowed.required, &allowed.free);
         let q = self.size - required.len();
         if q == 0 || free.len() <= q {
-            let rows = if q == 0 {
-                required.clone()
-            } else {
-                [&required[..], free].concat()
-            };
+            let rows = if q == 0 { required.clone() } else { [&required[..], free].concat() };
             self.offer(&rows);
             return None;
         }
@@ -299,18 +269,8 @@ impl Branching<'_> {
         let block = self.block(&rows);
         let radius = self.size as f64 * (self.r as f64).sqrt();
         let admm = Admm::new(&block, self.r, Entries::Within(radius));
-        let steps = if self.effort.nodes > 1 {
-            ROOT_STEPS
-        } else {
-            STEPS
-        };
-        let mut node = self.relax(
-            required.clone(),
-            rows,
-            block,
-            admm,
-            (steps, f64::NEG_INFINITY),
-        )?;
+        let steps = if self.effort.nodes > 1 { ROOT_STEPS } else { STEPS };
+        let mut node = self.relax(required.clone(), rows, block, admm, (steps, f64::NEG_INFINITY))?;
         let begin: Vec<Vec<usize>> = (self.found.iter().take(POLISHED))
             .map(|known| known.rows.clone())
             .chain([[&required[..], &node.free[..q]].concat()])
@@ -338,13 +298,7 @@ impl Branching<'_> {
         let mut useless = |i: usize| {
             let row = self.b.row(i);
             squares.clear();
-            squares.extend(
-                node.relaxed
-                    .rows
-                    .iter()
-                    .filter(|&&j| j != i)
-                    .map(|&j| row[j] * row[j]),
-            );
+            squares.extend(node.relaxed.rows.iter().filter(|&&j| j != i).map(|&j| row[j] * row[j]));
             let b = largest_sum(&mut squares, self.size - 1);
             let ulp = 4.0 * f64::EPSILON;
             let floor = floor - ulp * (floor.abs() + fewer.abs() + row[i].abs());
@@ -362,9 +316,7 @@ impl Branching<'_> {
             self.offer(&[&required[..], &free[..]].concat());
             return None;
         }
-        if self.by_rows(&required, &free) <= floor
-            || self.by_eigen(&required, &free, floor) <= floor
-        {
+        if self.by_rows(&required, &free) <= floor || self.by_eigen(&required, &free, floor) <= floor {
             return None;
         }
         let kept: Vec<usize> = (0..old.rows.len())
@@ -373,10 +325,7 @@ impl Branching<'_> {
         let rows: Vec<usize> = kept.iter().map(|&at| old.rows[at]).collect();
         let (block, admm) = (self.block(&rows), old.admm.restricted(&kept));
         let child = self.relax(required, rows, block, admm, (steps, floor))?;
-        Some(Node {
-            bound: child.bound.min(node.bound),
-            ..child
-        })
+        Some(Node { bound: child.bound.min(node.bound), ..child })
     }
 
     /// Returns the bound Σ λ_l a_l of the module's description, rounded up if it is at most `floor`.
@@ -427,8 +376,7 @@ impl Branching<'_> {
             if last || step % LOOK == 0 {
                 let dual = &block - admm.multiplier();
                 let framed = admm.framed(self.size, &fixed) * (self.r as f64).sqrt();
-                let own =
-                    admm.conjugate().min(framed) * (1.0 + ulp * (self.size * self.size) as f64);
+                let own = admm.conjugate().min(framed) * (1.0 + ulp * (self.size * self.size) as f64);
                 let above = |largest: f64| largest + own + 2.0 * ulp * (largest.abs() + own);
                 let mut largest = ky_fan(&dual, self.r);
                 self.work += EIGEN * cube;
@@ -455,17 +403,7 @@ impl Branching<'_> {
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let free: Vec<usize> = order.into_iter().map(|o| o.1).collect();
         self.offer(&[&required[..], &free[..self.size - required.len()]].concat());
-        Some(Node {
-            bound,
-            required,
-            free,
-            relaxed: Arc::new(Relaxed {
-                rows,
-                admm,
-                largest,
-            }),
-            age: self.nodes,
-        })
+        Some(Node { bound, required, free, relaxed: Arc::new(Relaxed { rows, admm, largest }), age: self.nodes })
     }
 
     /// Returns the child that forbids the first free row, or None if it is closed.
@@ -483,13 +421,7 @@ impl Branching<'_> {
         }
         self.nodes += 1;
         let bound = node.bound.min(self.by_rows(&required, &free));
-        (bound > floor).then(|| Node {
-            bound,
-            required,
-            free,
-            relaxed: node.relaxed.clone(),
-            age: self.nodes,
-        })
+        (bound > floor).then(|| Node { bound, required, free, relaxed: node.relaxed.clone(), age: self.nodes })
     }
 
     /// Returns the sum of the r largest B_ii + Σ_j |B_ij| over the required rows and the largest free ones.
@@ -501,11 +433,7 @@ impl Branching<'_> {
             let row = self.b.row(i);
             sizes.clear();
             sizes.extend(free.iter().filter(|&&j| j != i).map(|&j| row[j].abs()));
-            let fixed: f64 = required
-                .iter()
-                .filter(|&&j| j != i)
-                .map(|&j| row[j].abs())
-                .sum();
+            let fixed: f64 = required.iter().filter(|&&j| j != i).map(|&j| row[j].abs()).sum();
             let around = fixed + largest_sum(&mut sizes, others);
             row[i] + around + rounding * (row[i].abs() + around)
         };

@@ -102,9 +102,7 @@ impl Restriction {
         penalty.l1_weights().map(|weights| {
             Self::Absolute(match weights {
                 Weights::Scalar(lambda) => *lambda,
-                Weights::Entrywise(weights) => {
-                    weights.iter().copied().fold(f64::INFINITY, f64::min)
-                }
+                Weights::Entrywise(weights) => weights.iter().copied().fold(f64::INFINITY, f64::min),
             })
         })
     }
@@ -120,9 +118,7 @@ impl Restriction {
                 Some(Cardinality::Columns(counts)) if counts.len() != r => {
                     bad(format!("must have {r} entries, got {}", counts.len()))
                 }
-                Some(Cardinality::Columns(counts))
-                    if counts.iter().any(|k| !(1..=n).contains(k)) =>
-                {
+                Some(Cardinality::Columns(counts)) if counts.iter().any(|k| !(1..=n).contains(k)) => {
                     bad(format!("must be between 1 and n = {n} in every column"))
                 }
                 _ => Ok(()),
@@ -160,9 +156,7 @@ impl Restriction {
             }
             Self::Nonnegative => (Entries::Nonnegative, 0.0),
             Self::Cardinality(count) => (Entries::Within(nonzeros(count, n * r)), 0.0),
-            Self::NonnegativeCardinality(count) => {
-                (Entries::NonnegativeWithin(nonzeros(count, n * r)), 0.0)
-            }
+            Self::NonnegativeCardinality(count) => (Entries::NonnegativeWithin(nonzeros(count, n * r)), 0.0),
             // ‖P‖₁ ≤ k‖P‖_F = k√r on k rows.
             Self::Rows(count) => {
                 let radius = (*count).min(n) as f64 * (r as f64).sqrt();
@@ -247,12 +241,7 @@ pub struct BoundOptions {
 impl BoundOptions {
     /// Returns options with a gap of 1e-6 and no time limit.
     pub fn new(objective: f64, magnitude: f64) -> Self {
-        Self {
-            objective,
-            magnitude,
-            gap_tol: 1e-6,
-            max_time: None,
-        }
+        Self { objective, magnitude, gap_tol: 1e-6, max_time: None }
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -302,11 +291,7 @@ pub fn lower_bound(
     let mut search = Search::new(form, r, restriction)?;
     options.check()?;
     let clock = Clock::new(Instant::now(), options.max_time);
-    let limits = SearchLimits {
-        clock: &clock,
-        threads,
-        work: f64::INFINITY,
-    };
+    let limits = SearchLimits { clock: &clock, threads, work: f64::INFINITY };
     search.advance_watched(options, &limits, monitor);
     Ok(search.finish(options))
 }

@@ -150,20 +150,11 @@ struct Maxima {
 
 impl Shifted {
     pub(super) fn new(c: Array2<f64>, r: usize) -> Self {
-        Self {
-            rounding: sum_rounding(&c, r),
-            c,
-            r,
-        }
+        Self { rounding: sum_rounding(&c, r), c, r }
     }
 
     /// Computes the bound of a node; `tell` receives every better bound and its Λ.
-    pub(super) fn solve(
-        &self,
-        node: &Node,
-        reach: &Reach<'_>,
-        tell: &mut dyn FnMut(f64, &Array2<f64>),
-    ) -> Solved {
+    pub(super) fn solve(&self, node: &Node, reach: &Reach<'_>, tell: &mut dyn FnMut(f64, &Array2<f64>)) -> Solved {
         let n = self.c.nrows();
         let classes = node.classes.iter().map(|c| c.columns as f64).collect();
         let master = Master::new(n, classes, self.begin(node));
@@ -245,10 +236,7 @@ impl Shifted {
         if found.above < attempt.bound {
             attempt.bound = found.above;
             tell(attempt.bound, &centre.lambda);
-            attempt.dual = Some(Dual {
-                lambda: centre.lambda.clone(),
-                maxima: found.maxima,
-            });
+            attempt.dual = Some(Dual { lambda: centre.lambda.clone(), maxima: found.maxima });
         }
         let rest = attempt.bound - value;
         let part = if node.root { ROOT_SPLIT } else { SPLIT_EARLY };
@@ -261,10 +249,7 @@ impl Shifted {
         let before = master.known.len();
         for (class, found) in found.found.iter().enumerate() {
             let least = if attempt.easy { effort.tolerance } else { 0.0 };
-            for new in found
-                .iter()
-                .filter(|new| new.value > centre.multipliers[class] + least)
-            {
+            for new in found.iter().filter(|new| new.value > centre.multipliers[class] + least) {
                 master.add(&self.c, class, new, &centre, attempt.barrier);
             }
         }
@@ -284,14 +269,8 @@ impl Shifted {
         let mut work = 0.0;
         for (class, above) in classes.iter_mut().zip(&dual.maxima) {
             let least = above - gap;
-            let fewer = Allowed {
-                size: class.allowed.size - 1,
-                ..class.allowed.clone()
-            };
-            let effort = Effort {
-                work: effort.work - work,
-                ..*effort
-            };
+            let fewer = Allowed { size: class.allowed.size - 1, ..class.allowed.clone() };
+            let effort = Effort { work: effort.work - work, ..*effort };
             let found = sparse_maximum((&b, 1), &fewer, &[], &effort);
             work += found.work;
             let most = found.above;
@@ -299,9 +278,7 @@ impl Shifted {
             let all = class.allowed.free.clone();
             class.allowed.free.retain(|&i| {
                 let row = b.row(i);
-                let mut squares: Vec<f64> = (all.iter().filter(|&&j| j != i))
-                    .map(|&j| row[j] * row[j])
-                    .collect();
+                let mut squares: Vec<f64> = (all.iter().filter(|&&j| j != i)).map(|&j| row[j] * row[j]).collect();
                 let around = largest_sum(&mut squares, fewer.size) * (1.0 + ulp);
                 let least = least - ulp * (least.abs() + above.abs() + row[i].abs());
                 // Row i stays if the larger eigenvalue is at least `least`.
@@ -315,11 +292,8 @@ impl Shifted {
     fn begin(&self, node: &Node) -> Vec<Known> {
         let mut known = node.known.clone();
         for (class, alike) in node.classes.iter().enumerate() {
-            let rows: Vec<usize> = (0..self.c.nrows())
-                .filter(|&i| alike.allowed.fits(&[i]))
-                .collect();
-            let share = 0.25
-                * (alike.columns as f64 / rows.len() as f64).min(1.0 / node.classes.len() as f64);
+            let rows: Vec<usize> = (0..self.c.nrows()).filter(|&i| alike.allowed.fits(&[i])).collect();
+            let share = 0.25 * (alike.columns as f64 / rows.len() as f64).min(1.0 / node.classes.len() as f64);
             for i in rows {
                 if !known.iter().any(|u| u.class == class && u.rows == [i]) {
                     known.push(Known {
@@ -336,13 +310,7 @@ impl Shifted {
     }
 
     /// Computes the bound at Λ, and the vectors found for every class.
-    fn maxima(
-        &self,
-        node: &Node,
-        master: &Master,
-        centre: &Centre,
-        (effort, closed): (Effort<'_>, f64),
-    ) -> Maxima {
+    fn maxima(&self, node: &Node, master: &Master, centre: &Centre, (effort, closed): (Effort<'_>, f64)) -> Maxima {
         let b = &self.c - &centre.lambda;
         let rounding = self.rounding + sum_rounding(&centre.lambda, self.r);
         let mut above = ky_fan_above(&centre.lambda, self.r) + rounding;
@@ -362,11 +330,7 @@ impl Shifted {
                 }
             }
             let effort = Effort {
-                enough: if spare > 0.0 {
-                    centre.multipliers[class] + spare
-                } else {
-                    f64::NEG_INFINITY
-                },
+                enough: if spare > 0.0 { centre.multipliers[class] + spare } else { f64::NEG_INFINITY },
                 work: effort.work - work,
                 ..effort
             };
@@ -376,12 +340,7 @@ impl Shifted {
             maxima.push(found.above);
             all.push(found.found);
         }
-        Maxima {
-            above,
-            maxima,
-            found: all,
-            work,
-        }
+        Maxima { above, maxima, found: all, work }
     }
 }
 

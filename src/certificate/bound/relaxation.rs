@@ -269,11 +269,7 @@ impl Admm {
     /// Returns the state on some of the rows.
     pub(super) fn restricted(&self, kept: &[usize]) -> Self {
         let part = |a: &Array2<f64>| a.select(Axis(0), kept).select(Axis(1), kept);
-        Self {
-            y: part(&self.y),
-            u: part(&self.u),
-            ..*self
-        }
+        Self { y: part(&self.y), u: part(&self.u), ..*self }
     }
 
     /// Returns the bound that U gives.
@@ -285,9 +281,7 @@ impl Admm {
     pub(super) fn step(&mut self, c: &Array2<f64>) {
         let sigma = self.sigma;
         let mut point = c - &self.u;
-        Zip::from(&mut point)
-            .and(&self.y)
-            .for_each(|p, &y| *p = *p / sigma + y);
+        Zip::from(&mut point).and(&self.y).for_each(|p, &y| *p = *p / sigma + y);
         let p = onto_fantope(&point, self.r);
         let mut v = p.clone();
         Zip::from(&mut v)
@@ -312,10 +306,7 @@ impl Admm {
     /// Returns both residuals, the first relative to Y and the second to C.
     fn relative(&self, c: &Array2<f64>) -> (f64, f64) {
         let of = |value: f64, size: f64| value / size.max(f64::MIN_POSITIVE);
-        (
-            of(self.residuals.0, norm(&self.y)),
-            of(self.residuals.1, norm(c)),
-        )
+        (of(self.residuals.0, norm(&self.y)), of(self.residuals.1, norm(c)))
     }
 
     /// Returns whether both relative residuals are at most `tolerance`.

@@ -89,23 +89,16 @@ impl<'a> Search<'a> {
     ) -> Result<Self> {
         let n = form.order();
         if !form.is_trace_form() {
-            return Err(Error::invalid(
-                "smooth",
-                "must have no linear term and no column metric to be bounded",
-            ));
+            return Err(Error::invalid("smooth", "must have no linear term and no column metric to be bounded"));
         }
         if r == 0 || r > n {
-            return Err(Error::invalid(
-                "n_components",
-                format!("must be between 1 and n = {n}, got {r}"),
-            ));
+            return Err(Error::invalid("n_components", format!("must be between 1 and n = {n}, got {r}")));
         }
         restriction.check(n, r)?;
         let started = Instant::now();
         let (low, high) = form.bounds();
         let mut best = of_eigenvalues(form, r, restriction);
-        best.history
-            .push((started.elapsed().as_secs_f64(), best.value));
+        best.history.push((started.elapsed().as_secs_f64(), best.value));
         Ok(Self {
             form,
             r,
@@ -136,11 +129,7 @@ impl<'a> Search<'a> {
     pub(in crate::certificate) fn finish(self, options: &BoundOptions) -> Bound {
         let difference = options.objective - self.best.value;
         let size = options.magnitude.max(self.resolved);
-        let gap = if difference == 0.0 {
-            0.0
-        } else {
-            difference / size
-        };
+        let gap = if difference == 0.0 { 0.0 } else { difference / size };
         Bound { gap, ..self.best }
     }
 
@@ -153,13 +142,7 @@ impl<'a> Search<'a> {
     ) {
         (self.objective, self.goal) = (options.objective, self.goal(options));
         let this = std::sync::Mutex::new(self);
-        pool::run(
-            1,
-            1,
-            limits.clock,
-            |_| locked(&this).advance(limits),
-            |_| monitor.poll(),
-        );
+        pool::run(1, 1, limits.clock, |_| locked(&this).advance(limits), |_| monitor.poll());
     }
 
     fn advance(&mut self, limits: &SearchLimits<'_>) {
@@ -265,13 +248,7 @@ impl<'a> Search<'a> {
     ///
     /// A block with more rows has no smaller sum. A number of rows is skipped if its penalty is at least the
     /// gain of all rows over the goal.
-    fn branch_rows(
-        &mut self,
-        c: &Array2<f64>,
-        counts: RangeInclusive<usize>,
-        penalty: f64,
-        limits: &SearchLimits<'_>,
-    ) {
+    fn branch_rows(&mut self, c: &Array2<f64>, counts: RangeInclusive<usize>, penalty: f64, limits: &SearchLimits<'_>) {
         let (n, r) = (c.nrows(), self.r);
         let most = ky_fan_above(c, r);
         let goal = -2.0 * self.goal;
@@ -285,11 +262,7 @@ impl<'a> Search<'a> {
                 largest = largest.max(most - paid);
                 break;
             }
-            let allowed = Allowed {
-                size: count,
-                required: Vec::new(),
-                free: (0..n).collect(),
-            };
+            let allowed = Allowed { size: count, required: Vec::new(), free: (0..n).collect() };
             let effort = Effort {
                 tolerance: 0.0,
                 enough: goal + paid,
@@ -356,17 +329,8 @@ impl<'a> Search<'a> {
         let lambda = c - admm.multiplier();
         let u = c - &lambda;
         // The subtractions are exact to an ulp of either matrix.
-        let ulp = 2.0
-            * f64::EPSILON
-            * lambda
-                .iter()
-                .chain(&u)
-                .fold(0.0, |m: f64, v| m.max(v.abs()));
-        let own = self
-            .restriction
-            .relaxed(c.nrows(), self.r)
-            .0
-            .conjugate_above(&u, self.r, ulp);
+        let ulp = 2.0 * f64::EPSILON * lambda.iter().chain(&u).fold(0.0, |m: f64, v| m.max(v.abs()));
+        let own = self.restriction.relaxed(c.nrows(), self.r).0.conjugate_above(&u, self.r, ulp);
         self.work += EIGEN * (c.nrows() as f64).powi(3);
         let value = 0.5 * (constant - (ky_fan_above(&lambda, self.r) + own));
         self.improve(value, Method::Fantope, Some(lambda));

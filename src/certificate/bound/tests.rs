@@ -49,30 +49,17 @@ fn sparse_maxima_are_those_of_enumeration() {
         let b = indefinite(n, seed);
         let required: Vec<usize> = (0..n).filter(|i| (seed >> i) % 5 == 4).collect();
         let free = (0..n).filter(|i| !required.contains(i) && (seed + *i as u64) % 6 != 5);
-        let allowed = Allowed {
-            size: required.len().max(r - 1) + 1 + (seed % 3) as usize,
-            free: free.collect(),
-            required,
-        };
+        let allowed =
+            Allowed { size: required.len().max(r - 1) + 1 + (seed % 3) as usize, free: free.collect(), required };
         let exact = enumerated(&b, r, &allowed);
         if exact.is_infinite() {
             continue;
         }
         let slack = 1e-12 * exact.abs().max(1.0);
         for (nodes, tolerance) in [(1, 0.0), (3, 0.0), (100_000, 0.0), (100_000, 0.1)] {
-            let effort = Effort {
-                tolerance,
-                enough: f64::NEG_INFINITY,
-                nodes,
-                work: f64::INFINITY,
-                go_on: &|| true,
-            };
+            let effort = Effort { tolerance, enough: f64::NEG_INFINITY, nodes, work: f64::INFINITY, go_on: &|| true };
             let found = sparse_maximum((&b, r), &allowed, &[], &effort);
-            assert!(
-                found.above >= exact - slack,
-                "{seed}: {} {exact}",
-                found.above
-            );
+            assert!(found.above >= exact - slack, "{seed}: {} {exact}", found.above);
             if nodes > 3 {
                 assert!(found.above <= exact + tolerance + slack, "{seed}");
             }
@@ -110,16 +97,9 @@ fn the_relaxation_is_above_every_projection() {
         // At convergence the bound and the value of the relaxation agree.
         let y = admm.solution();
         let inside: f64 = y.iter().map(|v| v.abs()).sum();
-        let penalty = if let Entries::Penalized(penalty) = entries {
-            penalty * inside
-        } else {
-            0.0
-        };
+        let penalty = if let Entries::Penalized(penalty) = entries { penalty * inside } else { 0.0 };
         let last = bounds[bounds.len() - 1];
-        assert!(
-            (last - ((&c * y).sum() - penalty)).abs() < 1e-3 * last.abs(),
-            "{entries:?}"
-        );
+        assert!((last - ((&c * y).sum() - penalty)).abs() < 1e-3 * last.abs(), "{entries:?}");
     }
     let (low, high) = (ky_fan(&c, 3), ky_fan_above(&c, 3));
     assert!(low <= high && high - low < 1e-11 * high.abs());
@@ -138,10 +118,7 @@ fn largest_eigenvalues_are_bounded_closely() {
             let exact = ky_fan(&a, r);
             let size = crate::linalg::square(&a).sqrt();
             let above = largest_above(&a, r, exact);
-            assert!(
-                above >= exact && above <= exact + 1e-12 * size,
-                "{seed} {r}"
-            );
+            assert!(above >= exact && above <= exact + 1e-12 * size, "{seed} {r}");
             // The bound holds for any computed value, also one that is too small.
             assert!(largest_above(&a, r, exact - size) >= exact - 1e-14 * size);
         }
@@ -152,19 +129,9 @@ fn largest_eigenvalues_are_bounded_closely() {
 fn a_maximum_out_of_time_or_work_ends_at_once() {
     let n = 40;
     let b = indefinite(n, 3);
-    let allowed = Allowed {
-        size: 6,
-        required: Vec::new(),
-        free: (0..n).collect(),
-    };
+    let allowed = Allowed { size: 6, required: Vec::new(), free: (0..n).collect() };
     let best = |work: f64, go_on: &(dyn Fn() -> bool + Sync)| {
-        let effort = Effort {
-            tolerance: 0.0,
-            enough: f64::NEG_INFINITY,
-            nodes: 1000,
-            work,
-            go_on,
-        };
+        let effort = Effort { tolerance: 0.0, enough: f64::NEG_INFINITY, nodes: 1000, work, go_on };
         sparse_maximum((&b, 1), &allowed, &[], &effort)
     };
     let whole = best(f64::INFINITY, &|| true);
@@ -184,11 +151,7 @@ fn rows_left_out_are_useless() {
         let c = indefinite(n, 100 + seed);
         let with = |required: Vec<usize>| {
             let free = (0..n).filter(|i| !required.contains(i)).collect();
-            let allowed = Allowed {
-                size: k,
-                required,
-                free,
-            };
+            let allowed = Allowed { size: k, required, free };
             enumerated(&c, 1, &allowed)
         };
         let best = with(Vec::new());
@@ -197,10 +160,7 @@ fn rows_left_out_are_useless() {
             let value = best - worse * best.abs();
             let smooth = Quadratic::new(-&c, None, None).unwrap();
             let count = Restriction::Cardinality(Cardinality::Total(k));
-            let options = BoundOptions {
-                gap_tol: 0.0,
-                ..BoundOptions::new(-0.5 * value, 0.5 * value.abs())
-            };
+            let options = BoundOptions { gap_tol: 0.0, ..BoundOptions::new(-0.5 * value, 0.5 * value.abs()) };
             let threads = Threads::serial();
             let bound = lower_bound(&smooth, 1, &count, &options, &threads, &mut Unwatched);
             for row in bound.unwrap().excluded {
@@ -232,12 +192,7 @@ fn the_multipliers_bound_all_known_vectors() {
         assert!(own <= centre.multipliers[u.class] + 1e-6);
     }
     for (class, columns) in [(0, 1.0), (1, 2.0)] {
-        let used: f64 = master
-            .known
-            .iter()
-            .filter(|u| u.class == class)
-            .map(|u| u.weight)
-            .sum();
+        let used: f64 = master.known.iter().filter(|u| u.class == class).map(|u| u.weight).sum();
         assert!(used > 0.9 * columns && used < columns);
     }
 }
@@ -286,39 +241,15 @@ fn restrictions_are_relaxed_as_their_table_says() {
         (Restriction::Count(0.75), Entries::Penalized(1.5), 0.0),
         // 2λ(r√n + ‖P‖₁)/(√n + 1).
         (Restriction::Absolute(0.75), Entries::Penalized(0.5), 2.0),
-        (
-            Restriction::Cardinality(columns(&[3, 2])),
-            Entries::Within(5.0),
-            0.0,
-        ),
-        (
-            Restriction::Cardinality(Cardinality::Total(3)),
-            Entries::Within(3.0),
-            0.0,
-        ),
-        (
-            Restriction::Cardinality(Cardinality::Total(99)),
-            Entries::Within(8.0),
-            0.0,
-        ),
-        (
-            Restriction::NonnegativeCardinality(Cardinality::Total(99)),
-            Entries::NonnegativeWithin(8.0),
-            0.0,
-        ),
+        (Restriction::Cardinality(columns(&[3, 2])), Entries::Within(5.0), 0.0),
+        (Restriction::Cardinality(Cardinality::Total(3)), Entries::Within(3.0), 0.0),
+        (Restriction::Cardinality(Cardinality::Total(99)), Entries::Within(8.0), 0.0),
+        (Restriction::NonnegativeCardinality(Cardinality::Total(99)), Entries::NonnegativeWithin(8.0), 0.0),
         (Restriction::Rows(3), Entries::Within(3.0 * root), 0.0),
         (Restriction::Rows(9), Entries::Within(4.0 * root), 0.0),
-        (
-            Restriction::RowPenalty(0.75),
-            Entries::Penalized(1.5 / root),
-            0.0,
-        ),
+        (Restriction::RowPenalty(0.75), Entries::Penalized(1.5 / root), 0.0),
     ] {
-        assert_eq!(
-            restriction.relaxed(n, r),
-            (entries, constant),
-            "{restriction:?}"
-        );
+        assert_eq!(restriction.relaxed(n, r), (entries, constant), "{restriction:?}");
     }
     let c = ndarray::array![[-1.0, 2.0], [2.0, 3.0]];
     let negative = ndarray::array![[-1.0, -2.0], [-2.0, 3.0]];
@@ -326,19 +257,14 @@ fn restrictions_are_relaxed_as_their_table_says() {
     let signed = Restriction::NonnegativeCardinality(Cardinality::Total(2));
     assert_eq!((*signed.bounding(&c)).clone(), c);
     assert_eq!((*signed.bounding(&negative)).clone(), above);
-    assert_eq!(
-        (*Restriction::Nonnegative.bounding(&negative)).clone(),
-        negative
-    );
+    assert_eq!((*Restriction::Nonnegative.bounding(&negative)).clone(), negative);
 }
 
 #[test]
 fn penalties_have_their_restriction() {
     let smooth = Quadratic::new(indefinite(5, 1), None, None).unwrap();
     let signature = Signature::stiefel(5);
-    let of = |penalty: Penalty| {
-        Restriction::of(&Problem::new(&smooth, &penalty, &signature, 2).unwrap())
-    };
+    let of = |penalty: Penalty| Restriction::of(&Problem::new(&smooth, &penalty, &signature, 2).unwrap());
     assert_eq!(of(Penalty::NONE), Some(Restriction::Free));
     assert_eq!(of(Penalty::NONNEGATIVE), Some(Restriction::Nonnegative));
     assert_eq!(of(Penalty::l0(0.5)), Some(Restriction::Count(0.5)));
@@ -350,16 +276,10 @@ fn penalties_have_their_restriction() {
     let entries = Sparsity::new(count.clone());
     let signed = Limit::Entries(entries.clone().with_nonnegative(true));
     for (limit, restriction) in [
-        (
-            Limit::Entries(entries),
-            Restriction::Cardinality(count.clone()),
-        ),
+        (Limit::Entries(entries), Restriction::Cardinality(count.clone())),
         (signed, Restriction::NonnegativeCardinality(count)),
         (Limit::Rows(RowSparsity::Count(3)), Restriction::Rows(3)),
-        (
-            Limit::Rows(RowSparsity::Penalty(0.5)),
-            Restriction::RowPenalty(0.5),
-        ),
+        (Limit::Rows(RowSparsity::Penalty(0.5)), Restriction::RowPenalty(0.5)),
     ] {
         let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 2).unwrap();
         let problem = problem.with_limit(&limit).unwrap();
@@ -375,28 +295,13 @@ fn ends_of_arguments_are_accepted() {
         let threads = Threads::serial();
         lower_bound(&smooth, r, &restriction, options, &threads, &mut Unwatched)
     };
-    let plain = BoundOptions {
-        max_time: Some(0.0),
-        gap_tol: 0.0,
-        ..BoundOptions::new(0.0, 0.0)
-    };
+    let plain = BoundOptions { max_time: Some(0.0), gap_tol: 0.0, ..BoundOptions::new(0.0, 0.0) };
     let total = |count: usize| Restriction::Cardinality(Cardinality::Total(count));
-    let columns =
-        |counts: &[usize]| Restriction::Cardinality(Cardinality::Columns(counts.to_vec()));
-    for restriction in [
-        Restriction::Rows(2),
-        total(2),
-        columns(&[1, 5]),
-        columns(&[1, 1]),
-    ] {
+    let columns = |counts: &[usize]| Restriction::Cardinality(Cardinality::Columns(counts.to_vec()));
+    for restriction in [Restriction::Rows(2), total(2), columns(&[1, 5]), columns(&[1, 1])] {
         assert!(bound(2, restriction, &plain).is_ok());
     }
-    for restriction in [
-        Restriction::Rows(1),
-        total(1),
-        columns(&[6, 1]),
-        columns(&[1; 3]),
-    ] {
+    for restriction in [Restriction::Rows(1), total(1), columns(&[6, 1]), columns(&[1; 3])] {
         assert!(bound(2, restriction, &plain).is_err());
     }
     let negative = |change: &dyn Fn(&mut BoundOptions)| {
@@ -417,10 +322,7 @@ fn ends_of_arguments_are_accepted() {
         let smooth = Quadratic::new(c, None, None).unwrap();
         let first = super::of_eigenvalues(&smooth, r, &Restriction::Free).value;
         let exact = 0.5 * r as f64 * least;
-        assert!(
-            first < exact && first > exact - 1e-12 * (1.0 + exact.abs()),
-            "{seed}"
-        );
+        assert!(first < exact && first > exact - 1e-12 * (1.0 + exact.abs()), "{seed}");
         let more = super::of_eigenvalues(&smooth, r, &Restriction::Absolute(0.5)).value - first;
         let root = (n as f64).sqrt();
         assert!((more - 0.5 * r as f64 * root / (root + 1.0)).abs() < 1e-12);
@@ -440,10 +342,7 @@ fn the_first_bound_has_a_margin() {
                 let first = super::of_eigenvalues(&smooth, r, &Restriction::Free).value;
                 let margin = low - 2.0 * first / r as f64;
                 let expected = (2e-14 + 4.0 * n as f64 * f64::EPSILON) * norm;
-                assert!(
-                    (margin - expected).abs() <= 4.0 * f64::EPSILON * norm,
-                    "{n} {size}"
-                );
+                assert!((margin - expected).abs() <= 4.0 * f64::EPSILON * norm, "{n} {size}");
             }
         }
     }

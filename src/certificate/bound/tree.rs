@@ -98,27 +98,14 @@ impl Tree {
             ..*reach
         };
         let (mut work, roots) = (0.0, self.roots);
-        while !self.is_over()
-            && self.age < reach.nodes.max(2 * roots)
-            && work < reach.work
-            && (reach.go_on)()
-        {
-            let taken: Vec<Node> = (0..TOGETHER)
-                .filter_map(|_| self.open.pop().map(|n| n.0))
-                .collect();
-            let each = Reach {
-                work: (reach.work - work) / taken.len() as f64,
-                ..reach
-            };
+        while !self.is_over() && self.age < reach.nodes.max(2 * roots) && work < reach.work && (reach.go_on)() {
+            let taken: Vec<Node> = (0..TOGETHER).filter_map(|_| self.open.pop().map(|n| n.0)).collect();
+            let each = Reach { work: (reach.work - work) / taken.len() as f64, ..reach };
             let this = &*self;
             let solved = if this.age == 1 {
                 vec![this.shifted.solve(&taken[0], &each, &mut |bound, lambda| {
                     let eye = Array2::<f64>::eye(lambda.nrows());
-                    tell(News {
-                        above: bound - shift,
-                        multiplier: Some(lambda - &(eye * this.sigma)),
-                        nodes: 1,
-                    });
+                    tell(News { above: bound - shift, multiplier: Some(lambda - &(eye * this.sigma)), nodes: 1 });
                 })]
             } else {
                 let solve = |k: usize| this.shifted.solve(&taken[k], &each, &mut |_, _| {});
@@ -128,15 +115,8 @@ impl Tree {
                 work += solved.work;
                 self.settle(node, solved, &reach);
             }
-            let largest = self
-                .open
-                .peek()
-                .map_or(self.done, |top| self.done.max(top.0.bound));
-            let news = News {
-                above: largest - shift,
-                multiplier: None,
-                nodes: self.age,
-            };
+            let largest = self.open.peek().map_or(self.done, |top| self.done.max(top.0.bound));
+            let news = News { above: largest - shift, multiplier: None, nodes: self.age };
             if !tell(news) {
                 break;
             }
@@ -152,10 +132,7 @@ impl Tree {
             self.open.push(Ranked(Node {
                 bound: solved.bound,
                 known: solved.master.known,
-                left: Some(Left {
-                    barrier,
-                    dual: solved.dual,
-                }),
+                left: Some(Left { barrier, dual: solved.dual }),
                 ..node
             }));
             return;
@@ -171,10 +148,7 @@ impl Tree {
         match split(&solved.classes, &solved.master) {
             Some((class, row)) if solved.bound > reach.closed => {
                 for child in Self::children(&solved, class, row) {
-                    self.open.push(Ranked(Node {
-                        age: self.age,
-                        ..child
-                    }));
+                    self.open.push(Ranked(Node { age: self.age, ..child }));
                     self.age += 1;
                 }
             }
@@ -189,11 +163,7 @@ impl Tree {
             .chunk_by(|a, b| a == b)
             .map(|equal| Class {
                 columns: equal.len(),
-                allowed: Allowed {
-                    size: equal[0].min(all.len()),
-                    required: Vec::new(),
-                    free: all.clone(),
-                },
+                allowed: Allowed { size: equal[0].min(all.len()), required: Vec::new(), free: all.clone() },
             })
             .collect()
     }
@@ -204,10 +174,7 @@ impl Tree {
         let mut without = solved.classes.clone();
         without[class].allowed.free.retain(|&i| i != row);
         let mut with = solved.classes.clone();
-        let mut one = Class {
-            columns: 1,
-            allowed: without[class].allowed.clone(),
-        };
+        let mut one = Class { columns: 1, allowed: without[class].allowed.clone() };
         one.allowed.required.push(row);
         one.allowed.required.sort_unstable();
         let own = if alike.columns == 1 {
@@ -224,30 +191,15 @@ impl Tree {
                 let share = |to: usize| classes[to].columns as f64 / alike.columns as f64;
                 let mut known = Vec::new();
                 for u in &solved.master.known {
-                    let homes = if u.class == class && own != class {
-                        vec![class, own]
-                    } else {
-                        vec![u.class]
-                    };
+                    let homes = if u.class == class && own != class { vec![class, own] } else { vec![u.class] };
                     for home in homes {
                         if classes[home].allowed.fits(&u.rows) {
                             let part = if u.class == class { share(home) } else { 1.0 };
-                            known.push(Known {
-                                class: home,
-                                weight: u.weight * part,
-                                ..u.clone()
-                            });
+                            known.push(Known { class: home, weight: u.weight * part, ..u.clone() });
                         }
                     }
                 }
-                Node {
-                    bound: solved.bound,
-                    age: 0,
-                    classes,
-                    known,
-                    root: false,
-                    left: None,
-                }
+                Node { bound: solved.bound, age: 0, classes, known, root: false, left: None }
             })
             .collect()
     }

@@ -9,12 +9,7 @@ use crate::penalty::Penalty;
 use crate::start;
 
 /// Returns the largest decrease by two columns of B with these diagonal entries and the coupling o.
-fn decrease(
-    (bi, bk, o): (f64, f64, f64),
-    signs: [f64; 2],
-    weights: [f64; 2],
-    noise: [f64; 2],
-) -> f64 {
+fn decrease((bi, bk, o): (f64, f64, f64), signs: [f64; 2], weights: [f64; 2], noise: [f64; 2]) -> f64 {
     let b = array![[bi, o], [o, bk]];
     trace_gap(b.view(), &signs, &weights, &noise).decrease
 }
@@ -64,11 +59,7 @@ fn boosts_are_unbounded_beyond_a_tolerance() {
             for (part, unbounded) in [(0.0, false), (0.9, false), (1.1, true)] {
                 let o = sign * 0.5 * (bi + bk + part * tolerance * size);
                 let found = decrease((bi, bk, o), [1.0, -1.0], [1.0, 2.0], noise);
-                assert_eq!(
-                    found == f64::INFINITY,
-                    unbounded,
-                    "{bi} {bk} {noise:?} {part}"
-                );
+                assert_eq!(found == f64::INFINITY, unbounded, "{bi} {bk} {noise:?} {part}");
                 // At the limit the decrease is ¼ w h²/d with h = d.
                 assert!(unbounded || (found - 0.75 * (bi + bk)).abs() < 1e-3);
             }
@@ -81,15 +72,9 @@ fn boosts_are_unbounded_beyond_a_tolerance() {
         assert!(found > 0.0 && found.is_finite());
     }
     // Weights that cancel leave f constant along the boost.
-    assert_eq!(
-        decrease((1.0, 1.0, 3.0), [1.0, -1.0], [1.0, -1.0], [1.0; 2]),
-        0.0
-    );
+    assert_eq!(decrease((1.0, 1.0, 3.0), [1.0, -1.0], [1.0, -1.0], [1.0; 2]), 0.0);
     // Without a coupling no boost lowers f.
-    assert_eq!(
-        decrease((1.0, -3.0, 0.0), [1.0, -1.0], [1.0, 1.0], [1.0; 2]),
-        0.0
-    );
+    assert_eq!(decrease((1.0, -3.0, 0.0), [1.0, -1.0], [1.0, 1.0], [1.0; 2]), 0.0);
 }
 
 /// All pairs of columns are solved, in more than one part.
@@ -111,11 +96,7 @@ fn every_pair_of_columns_is_visited() {
         assert_eq!(rows.pairs, (n * (n - 1) / 2) as u64);
         // A point of another shape has no gap.
         let wrong = x.slice(ndarray::s![.., ..4]).to_owned();
-        assert!(
-            row_gap(&problem, wrong.view(), &Threads::serial())
-                .decrease
-                .is_nan()
-        );
+        assert!(row_gap(&problem, wrong.view(), &Threads::serial()).decrease.is_nan());
         assert!(column_gap(&problem, &wrong, &Threads::serial()).is_none());
     }
 }
@@ -124,14 +105,10 @@ fn every_pair_of_columns_is_visited() {
 #[test]
 fn a_point_without_gap_names_no_pair() {
     let signature = Signature::new(&[1, 1, -1, -1]).unwrap();
-    let smooth =
-        Quadratic::new(Array2::from_diag(&array![1.0, 2.0, 3.0, 4.0]), None, None).unwrap();
+    let smooth = Quadratic::new(Array2::from_diag(&array![1.0, 2.0, 3.0, 4.0]), None, None).unwrap();
     let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 4).unwrap();
     let found = certify(&problem, Array2::eye(4).view(), &Threads::serial()).unwrap();
-    assert_eq!(
-        (found.block2_gap, found.block2_pair, found.block2_columns),
-        (0.0, None, false)
-    );
+    assert_eq!((found.block2_gap, found.block2_pair, found.block2_columns), (0.0, None, false));
     assert_eq!((found.feasibility, found.stationarity), (0.0, Some(0.0)));
 }
 
@@ -157,11 +134,7 @@ fn feasibility_is_the_distance_from_the_constraint() {
 fn stationarity_is_the_residual_of_its_condition() {
     for signs in [[1, 1, -1, -1], [1, -1, 1, 1], [1; 4], [-1; 4]] {
         let signature = Signature::new(&signs).unwrap();
-        let columns = if signature.is_definite() {
-            2..=4
-        } else {
-            4..=4
-        };
+        let columns = if signature.is_definite() { 2..=4 } else { 4..=4 };
         for r in columns {
             let x = if signature.is_definite() {
                 start::random(4, r, 3)
@@ -173,10 +146,7 @@ fn stationarity_is_the_residual_of_its_condition() {
             let rest = &g - &j.dot(&x).dot(&g.t()).dot(&x).dot(&k);
             let norm = crate::linalg::square(&rest).sqrt();
             let found = stationarity(x.view(), g.view(), &signature);
-            assert!(
-                norm > 0.1 && (found - norm).abs() < 1e-12 * norm,
-                "{signs:?} {r}"
-            );
+            assert!(norm > 0.1 && (found - norm).abs() < 1e-12 * norm, "{signs:?} {r}");
         }
     }
 }

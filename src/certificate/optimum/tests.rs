@@ -13,12 +13,7 @@ fn known(smooth: &dyn Objective, penalty: &Penalty, r: usize) -> Option<f64> {
     known_while(smooth, penalty, r, &|| true)
 }
 
-fn known_while(
-    smooth: &dyn Objective,
-    penalty: &Penalty,
-    r: usize,
-    go_on: GoOn<'_>,
-) -> Option<f64> {
+fn known_while(smooth: &dyn Objective, penalty: &Penalty, r: usize, go_on: GoOn<'_>) -> Option<f64> {
     let signature = Signature::stiefel(smooth.rows());
     let problem = Problem::new(smooth, penalty, &signature, r).unwrap();
     known_optimum(&problem, f64::INFINITY, &Threads::serial(), go_on).map(|(optimum, _)| optimum)
@@ -34,12 +29,7 @@ fn coupled(diagonal: &[f64], (i, j): (usize, usize), coupling: f64) -> Quadratic
 #[test]
 fn rows_are_chosen_by_their_diagonal() {
     let diagonal = [-1.0, -3.0, 2.0, -3.0];
-    for (r, rows) in [
-        (1, &[1][..]),
-        (2, &[1, 3]),
-        (3, &[1, 3, 0]),
-        (4, &[1, 3, 0, 2]),
-    ] {
+    for (r, rows) in [(1, &[1][..]), (2, &[1, 3]), (3, &[1, 3, 0]), (4, &[1, 3, 0, 2])] {
         assert_eq!(top_rows(&diagonal, r), rows);
     }
 }
@@ -131,10 +121,7 @@ fn known_optima_are_below_a_grid() {
                         least = least.min(problem.objective(x.view(), &threads));
                     }
                 }
-                assert!(
-                    least >= optimum - 1e-12 && least <= optimum + 1e-12,
-                    "{seed} {lambda}"
-                );
+                assert!(least >= optimum - 1e-12 && least <= optimum + 1e-12, "{seed} {lambda}");
             }
         }
     }
@@ -144,11 +131,7 @@ fn known_optima_are_below_a_grid() {
 /// The same matrix as AᵀA, whose columns are products.
 #[test]
 fn data_have_the_optimum_of_their_matrix() {
-    let a = array![
-        [2.0, 0.0, 0.0, 0.5],
-        [0.0, 1.5, 0.25, 0.0],
-        [0.0, 0.0, 1.0, 0.0]
-    ];
+    let a = array![[2.0, 0.0, 0.0, 0.5], [0.0, 1.5, 0.25, 0.0], [0.0, 0.0, 1.0, 0.0]];
     let columns = DenseColumns::new(a.view()).unwrap();
     let data = GramQuadratic::new(columns, -1.0, None).unwrap();
     let dense = Quadratic::new(-a.t().dot(&a), None, None).unwrap();
@@ -172,12 +155,7 @@ fn data_have_the_optimum_of_their_matrix() {
         let form = data.quadratic().unwrap();
         largest_off_diagonal(form, rows, &Threads::serial(), &|| true).unwrap()
     };
-    for (rows, largest) in [
-        (&[0][..], 1.0),
-        (&[1], 0.375),
-        (&[2], 0.375),
-        (&[1, 3], 1.0),
-    ] {
+    for (rows, largest) in [(&[0][..], 1.0), (&[1], 0.375), (&[2], 0.375), (&[1, 3], 1.0)] {
         assert!((entry(rows) - largest).abs() < 1e-14);
     }
 }
@@ -197,26 +175,18 @@ fn a_square_nonnegative_x_is_the_best_permutation() {
             weighted(Penalty::l0(weights.clone())),
             weighted(Penalty::interval(-1.0, 1.0).unwrap()),
         ] {
-            for (linear, metric) in [
-                (Some(&linear), None),
-                (None, Some(&metric)),
-                (Some(&linear), Some(&metric)),
-                (None, None),
-            ] {
+            for (linear, metric) in
+                [(Some(&linear), None), (None, Some(&metric)), (Some(&linear), Some(&metric)), (None, None)]
+            {
                 let smooth = Quadratic::new(c.clone(), linear.cloned(), metric.cloned()).unwrap();
-                let value = |x: &Array2<f64>| {
-                    smooth.value(x.view(), &Threads::serial()) + penalty.value(x.view())
-                };
+                let value = |x: &Array2<f64>| smooth.value(x.view(), &Threads::serial()) + penalty.value(x.view());
                 let of = |columns: &Vec<usize>| {
                     let entry = |(i, k)| f64::from(u8::from(columns[i] == k));
                     value(&Array2::from_shape_fn((n, n), entry))
                 };
                 let least = permutations(n).iter().map(of).fold(f64::INFINITY, f64::min);
                 let found = known(&smooth, &penalty, n).unwrap();
-                assert!(
-                    (found - least).abs() <= 1e-12 * (1.0 + least.abs()),
-                    "{n} {penalty:?}"
-                );
+                assert!((found - least).abs() <= 1e-12 * (1.0 + least.abs()), "{n} {penalty:?}");
             }
         }
         // A permutation is none of a problem with fewer columns, with a bound below 1 or with couplings.

@@ -15,12 +15,7 @@ fn diagonal(values: &[f64]) -> Quadratic<'static> {
 
 /// Returns a solution with f and h, as a search would return it.
 fn solution(smooth: f64, penalty: f64, status: Status, work: f64) -> Solution {
-    let record = Record {
-        seconds: 0.25,
-        objective: smooth + penalty,
-        feasibility: 0.0,
-        iterations: 3,
-    };
+    let record = Record { seconds: 0.25, objective: smooth + penalty, feasibility: 0.0, iterations: 3 };
     Solution {
         x: array![[1.0], [0.0], [0.0]],
         objective: smooth + penalty,
@@ -50,38 +45,20 @@ fn run(
     monitor: &mut dyn Monitor,
 ) -> (Solution, Bound, Vec<Given>) {
     let mut given = Vec::new();
-    let search =
-        |from: Option<Array2<f64>>, zero: &[usize], options: &Options, _: &mut dyn Monitor| {
-            assert_eq!((from.is_some(), zero.len()), (!given.is_empty(), 0));
-            let next = solutions[given.len().min(solutions.len() - 1)].clone();
-            given.push((
-                options.max_time,
-                options.max_work,
-                options.target.unwrap(),
-                options.seed,
-            ));
-            Ok(next)
-        };
+    let search = |from: Option<Array2<f64>>, zero: &[usize], options: &Options, _: &mut dyn Monitor| {
+        assert_eq!((from.is_some(), zero.len()), (!given.is_empty(), 0));
+        let next = solutions[given.len().min(solutions.len() - 1)].clone();
+        given.push((options.max_time, options.max_work, options.target.unwrap(), options.seed));
+        Ok(next)
+    };
     let threads = Threads::serial();
-    let (found, bound) = minimize_proved(
-        (smooth, 1),
-        restriction,
-        gap_tol,
-        options,
-        &threads,
-        monitor,
-        search,
-    )
-    .unwrap();
+    let (found, bound) =
+        minimize_proved((smooth, 1), restriction, gap_tol, options, &threads, monitor, search).unwrap();
     (found, bound, given)
 }
 
 /// Runs both searches without a restriction and a tolerance; the search always returns `only`.
-fn search_alone(
-    smooth: &Quadratic<'_>,
-    options: &Options,
-    only: Solution,
-) -> (Solution, Bound, Vec<Given>) {
+fn search_alone(smooth: &Quadratic<'_>, options: &Options, only: Solution) -> (Solution, Bound, Vec<Given>) {
     let goal = (0.0, options);
     run(smooth, &Restriction::Free, goal, &[only], &mut Unwatched)
 }
@@ -91,35 +68,15 @@ fn search_alone(
 fn an_optimum_is_proved_by_the_first_search() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
     let constant = 0.5 * (-4.0 - 2.0 + 3.0) / 3.0;
-    for (gap_tol, value, proved) in [
-        (1e-12, -2.0, true),
-        (1e-12, -1.999, false),
-        (1e-3, -1.9987, true),
-        (1e-3, -1.9983, false),
-    ] {
+    for (gap_tol, value, proved) in
+        [(1e-12, -2.0, true), (1e-12, -1.999, false), (1e-3, -1.9987, true), (1e-3, -1.9983, false)]
+    {
         for work in [None, Some(1_000_000)] {
-            let options = Options {
-                max_work: work,
-                ..Options::default()
-            };
+            let options = Options { max_work: work, ..Options::default() };
             let only = solution(value, 0.0, Status::Converged, 7.0);
-            let (found, bound, given) = run(
-                &smooth,
-                &Restriction::Free,
-                (gap_tol, &options),
-                &[only],
-                &mut Unwatched,
-            );
-            let status = if proved {
-                Status::Proved
-            } else {
-                Status::Converged
-            };
-            assert_eq!(
-                (found.status, given.len()),
-                (status, 1),
-                "{gap_tol} {value}"
-            );
+            let (found, bound, given) = run(&smooth, &Restriction::Free, (gap_tol, &options), &[only], &mut Unwatched);
+            let status = if proved { Status::Proved } else { Status::Converged };
+            assert_eq!((found.status, given.len()), (status, 1), "{gap_tol} {value}");
             assert!(bound.value <= -2.0 && bound.value > -2.0 - 1e-13);
             let gap = (value + 2.0) / (value - constant).abs();
             assert!((bound.gap - gap).abs() < 1e-12);
@@ -148,19 +105,9 @@ fn the_target_is_the_largest_f_that_is_proved() {
         let bound = 0.5 * (values[0] + 2.0 * lambda * n.sqrt() / (n.sqrt() + 1.0));
         let restriction = Restriction::Absolute(lambda);
         for own in [None, Some(-100.0), Some(1e3)] {
-            let options = Options {
-                target: own,
-                ..Options::default()
-            };
+            let options = Options { target: own, ..Options::default() };
             let only = solution(500.0, 0.0, Status::Interrupted, 0.0);
-            let given = run(
-                &smooth,
-                &restriction,
-                (gap_tol, &options),
-                &[only],
-                &mut Unwatched,
-            )
-            .2;
+            let given = run(&smooth, &restriction, (gap_tol, &options), &[only], &mut Unwatched).2;
             let target = given[0].2;
             let proved = if own == Some(1e3) { continue } else { target };
             assert!(
@@ -169,22 +116,10 @@ fn the_target_is_the_largest_f_that_is_proved() {
             );
             assert!(proved > bound);
         }
-        let options = Options {
-            target: Some(1e3),
-            ..Options::default()
-        };
+        let options = Options { target: Some(1e3), ..Options::default() };
         let only = solution(500.0, 0.0, Status::MaxWork, 0.0);
-        let (found, _, given) = run(
-            &smooth,
-            &restriction,
-            (gap_tol, &options),
-            &[only],
-            &mut Unwatched,
-        );
-        assert_eq!(
-            (given[0].2, given.len(), found.status),
-            (1e3, 1, Status::Target)
-        );
+        let (found, _, given) = run(&smooth, &restriction, (gap_tol, &options), &[only], &mut Unwatched);
+        assert_eq!((given[0].2, given.len(), found.status), (1e3, 1, Status::Target));
     }
     // Above the constant, or at it, every F is proved with a tolerance of 1.
     for (values, lambda) in [([-4.0, -2.0, 3.0], 8.0), ([0.0; 3], 0.0)] {
@@ -192,14 +127,7 @@ fn the_target_is_the_largest_f_that_is_proved() {
         let options = Options::default();
         let restriction = Restriction::Absolute(lambda);
         let smooth = diagonal(&values);
-        let given = run(
-            &smooth,
-            &restriction,
-            (1.0, &options),
-            &[only],
-            &mut Unwatched,
-        )
-        .2;
+        let given = run(&smooth, &restriction, (1.0, &options), &[only], &mut Unwatched).2;
         assert_eq!(given[0].2, f64::INFINITY);
     }
 }
@@ -208,11 +136,7 @@ fn the_target_is_the_largest_f_that_is_proved() {
 fn a_target_is_reached_at_its_value() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
     for (target, status) in [(-1.01, Status::MaxWork), (-1.0, Status::Target)] {
-        let options = Options {
-            target: Some(target),
-            max_work: Some(1_000_000),
-            ..Options::default()
-        };
+        let options = Options { target: Some(target), max_work: Some(1_000_000), ..Options::default() };
         let only = solution(-1.0, 0.0, Status::MaxWork, 0.0);
         let (found, _, given) = search_alone(&smooth, &options, only);
         let calls = if status == Status::Target { 1 } else { 6 };
@@ -226,11 +150,7 @@ fn rounds_share_the_limits() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
     let limit = 64_000_000u64;
     for each in [0.0, 1_000_000.0, 20_000_000.0] {
-        let options = Options {
-            max_work: Some(limit),
-            seed: 5,
-            ..Options::default()
-        };
+        let options = Options { max_work: Some(limit), seed: 5, ..Options::default() };
         let only = solution(-1.0, 0.0, Status::MaxWork, each);
         let (found, _, given) = search_alone(&smooth, &options, only);
         let own = EIGEN_WORK * 27.0;
@@ -248,10 +168,7 @@ fn rounds_share_the_limits() {
         }
         assert_eq!((found.iterations, found.sweeps, found.updates), (18, 12, 6));
     }
-    let options = Options {
-        max_time: Some(1e6),
-        ..Options::default()
-    };
+    let options = Options { max_time: Some(1e6), ..Options::default() };
     let only = solution(-1.0, 0.0, Status::Target, 0.0);
     let (found, _, given) = search_alone(&smooth, &options, only);
     assert_eq!((given.len(), found.status), (6, Status::MaxTime));
@@ -268,26 +185,11 @@ fn rounds_share_the_limits() {
 #[test]
 fn rounds_end_when_no_further_one_can_help() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
-    let work = Options {
-        max_work: Some(64_000_000),
-        ..Options::default()
-    };
-    let sweeps = Options {
-        max_sweeps: Some(9),
-        ..Options::default()
-    };
-    let both = Options {
-        max_time: Some(1e6),
-        ..sweeps.clone()
-    };
-    let over = Options {
-        max_time: Some(0.0),
-        ..Options::default()
-    };
-    let all = Options {
-        max_work: Some(64_000_000),
-        ..both.clone()
-    };
+    let work = Options { max_work: Some(64_000_000), ..Options::default() };
+    let sweeps = Options { max_sweeps: Some(9), ..Options::default() };
+    let both = Options { max_time: Some(1e6), ..sweeps.clone() };
+    let over = Options { max_time: Some(0.0), ..Options::default() };
+    let all = Options { max_work: Some(64_000_000), ..both.clone() };
     for (options, status, calls, end) in [
         (&work, Status::Converged, 1, Status::Converged),
         (&work, Status::Interrupted, 1, Status::Interrupted),
@@ -304,11 +206,7 @@ fn rounds_end_when_no_further_one_can_help() {
     ] {
         let only = solution(-1.0, 0.0, status, 0.0);
         let (found, bound, given) = search_alone(&smooth, options, only);
-        assert_eq!(
-            (found.status, given.len()),
-            (end, calls),
-            "{options:?} {status:?}"
-        );
+        assert_eq!((found.status, given.len()), (end, calls), "{options:?} {status:?}");
         assert!(bound.gap > 0.0);
     }
 }
@@ -321,19 +219,12 @@ fn a_bound_is_searched_before_the_end() {
     let found = |value: f64, status: Status, options: &Options| {
         let only = solution(value, 0.0, status, 0.0);
         let (mut calls, threads) = (0, Threads::serial());
-        let (found, bound) = minimize_proved(
-            (&smooth, 2),
-            &Restriction::Free,
-            1e-9,
-            options,
-            &threads,
-            &mut Unwatched,
-            |_, _, _, _| {
+        let (found, bound) =
+            minimize_proved((&smooth, 2), &Restriction::Free, 1e-9, options, &threads, &mut Unwatched, |_, _, _, _| {
                 calls += 1;
                 Ok(only.clone())
-            },
-        )
-        .unwrap();
+            })
+            .unwrap();
         // The constant of two columns is twice that of one.
         assert!((bound.gap * (value + 1.0).abs() - (value - bound.value)).abs() < 1e-12);
         (found.status, bound.value, calls)
@@ -341,10 +232,7 @@ fn a_bound_is_searched_before_the_end() {
     let (end, _, calls) = found(-2.5, Status::Converged, &Options::default());
     assert_eq!((end, calls), (Status::Converged, 1));
     for status in [Status::Converged, Status::MaxWork] {
-        for options in [
-            Options::default(),
-            Options::default().with_max_work(1_000_000),
-        ] {
+        for options in [Options::default(), Options::default().with_max_work(1_000_000)] {
             let (end, value, calls) = found(-3.0, status, &options);
             assert_eq!((end, calls), (Status::Proved, 1));
             assert!((value + 3.0).abs() < 1e-12 && value <= -3.0);
@@ -377,20 +265,10 @@ fn the_bound_uses_the_work_that_is_left() {
         let options = Options::default().with_max_work(limit as u64);
         let only = solution(1000.0, 0.0, Status::MaxWork, 0.0);
         let restriction = Restriction::Count(1.0);
-        let (found, bound, given) = run(
-            &smooth,
-            &restriction,
-            (0.0, &options),
-            &[only],
-            &mut Unwatched,
-        );
+        let (found, bound, given) = run(&smooth, &restriction, (0.0, &options), &[only], &mut Unwatched);
         assert_eq!(given.len(), 6);
         // A step and a bound begin while work is left, one more in each round.
-        assert!(
-            found.work >= limit - 1.0 && found.work <= limit + 6.0 * 3.0 * step,
-            "{}",
-            found.work
-        );
+        assert!(found.work >= limit - 1.0 && found.work <= limit + 6.0 * 3.0 * step, "{}", found.work);
         assert!(bound.history.len() > 1);
         for (k, (_, work, ..)) in given.iter().enumerate() {
             let share = 2f64.powi(k as i32 - 5) * limit;
@@ -439,11 +317,7 @@ fn a_monitor_ends_the_search_for_a_bound() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
     let options = Options::default().with_max_work(64_000_000);
     let only = solution(-1.0, 0.0, Status::MaxWork, 0.0);
-    let mut monitor = Stopping {
-        calls: 0,
-        stop: 1,
-        seen: Vec::new(),
-    };
+    let mut monitor = Stopping { calls: 0, stop: 1, seen: Vec::new() };
     let free = Restriction::Free;
     let (found, _, given) = run(&smooth, &free, (0.0, &options), &[only], &mut monitor);
     assert_eq!((found.status, given.len()), (Status::Interrupted, 1));
@@ -455,48 +329,24 @@ fn records_of_later_rounds_continue_the_first() {
     let smooth = diagonal(&[-4.0, -2.0, 3.0]);
     let options = Options::default().with_max_work(64_000_000);
     let values = [-1.0, -1.5, -1.25, -1.75, -1.75, -1.6];
-    let mut monitor = Stopping {
-        calls: 0,
-        stop: usize::MAX,
-        seen: Vec::new(),
-    };
+    let mut monitor = Stopping { calls: 0, stop: usize::MAX, seen: Vec::new() };
     let (mut calls, threads) = (0, Threads::serial());
-    let (found, _) = minimize_proved(
-        (&smooth, 1),
-        &Restriction::Free,
-        0.0,
-        &options,
-        &threads,
-        &mut monitor,
-        |_, _, _, relay| {
+    let (found, _) =
+        minimize_proved((&smooth, 1), &Restriction::Free, 0.0, &options, &threads, &mut monitor, |_, _, _, relay| {
             let mut next = solution(values[calls], 0.0, Status::MaxWork, 0.0);
             next.seconds = 0.0;
             next.history[0].seconds = 0.0;
             relay.record(&next.history[0], next.x.view());
             calls += 1;
             Ok(next)
-        },
-    )
-    .unwrap();
+        })
+        .unwrap();
     assert_eq!((found.objective, calls), (-1.75, 6));
-    let seen: Vec<(f64, u64)> = monitor
-        .seen
-        .iter()
-        .map(|r| (r.objective, r.iterations))
-        .collect();
+    let seen: Vec<(f64, u64)> = monitor.seen.iter().map(|r| (r.objective, r.iterations)).collect();
     assert_eq!(seen, [(-1.0, 3), (-1.5, 6), (-1.75, 12), (-1.75, 15)]);
-    let rows: Vec<(f64, u64)> = found
-        .history
-        .iter()
-        .map(|r| (r.objective, r.iterations))
-        .collect();
+    let rows: Vec<(f64, u64)> = found.history.iter().map(|r| (r.objective, r.iterations)).collect();
     assert_eq!(rows, [(-1.0, 3), (-1.5, 6), (-1.75, 12), (-1.75, 12)]);
-    assert!(
-        found
-            .history
-            .windows(2)
-            .all(|w| w[0].seconds <= w[1].seconds)
-    );
+    assert!(found.history.windows(2).all(|w| w[0].seconds <= w[1].seconds));
 }
 
 #[test]
@@ -505,22 +355,15 @@ fn two_solutions_are_joined() {
     for (value, better) in [(-2.0, true), (-1.0, false), (-0.5, false)] {
         let mut found = solution(value, 0.25, Status::Converged, 2.0);
         found.x = array![[0.0], [1.0], [0.0]];
-        let equal = Record {
-            objective: -0.75,
-            ..found.history[0]
-        };
+        let equal = Record { objective: -0.75, ..found.history[0] };
         found.history.insert(0, equal);
         let both = joined(best.clone(), found.clone(), 10.0);
         assert_eq!(both.x, if better { found.x } else { best.x.clone() });
         assert_eq!(both.objective, if better { value + 0.25 } else { -0.75 });
         assert_eq!(both.status, Status::Converged);
-        assert_eq!(
-            (both.iterations, both.sweeps, both.updates, both.work),
-            (6, 4, 2, 7.0)
-        );
-        let rows: Vec<(f64, f64, u64)> = (both.history.iter())
-            .map(|r| (r.seconds, r.objective, r.iterations))
-            .collect();
+        assert_eq!((both.iterations, both.sweeps, both.updates, both.work), (6, 4, 2, 7.0));
+        let rows: Vec<(f64, f64, u64)> =
+            (both.history.iter()).map(|r| (r.seconds, r.objective, r.iterations)).collect();
         let mut expected = vec![(0.25, -0.75, 3)];
         if better {
             expected.push((10.25, value + 0.25, 6));

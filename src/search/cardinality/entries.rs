@@ -14,9 +14,7 @@ use crate::report::AutoSolution;
 use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, Opening};
-use crate::support::{
-    Axes, ColumnModel, Directions, Powers, Rules, STAGES, State, SupportMover, weights,
-};
+use crate::support::{Axes, ColumnModel, Directions, Powers, Rules, STAGES, State, SupportMover, weights};
 use crate::threads::Threads;
 
 /// Number of smaller limits whose points are also used: the limit rounded down, its half and its quarter.
@@ -69,24 +67,14 @@ fn gains(form: &dyn QuadraticForm, weights: &[f64]) -> Array2<f64> {
 }
 
 /// Returns the selection, or the given start if it is no worse and satisfies the rules.
-fn selected(
-    form: &dyn QuadraticForm,
-    selection: &[usize],
-    rules: &Rules,
-    x0: Option<&Array2<f64>>,
-) -> Array2<f64> {
+fn selected(form: &dyn QuadraticForm, selection: &[usize], rules: &Rules, x0: Option<&Array2<f64>>) -> Array2<f64> {
     let mut x = Array2::zeros((form.order(), selection.len()));
     for (t, &i) in selection.iter().enumerate() {
         x[[i, t]] = 1.0;
     }
     let serial = Threads::serial();
     match x0 {
-        Some(x0)
-            if rules.keep(x0)
-                && form.value(x0.view(), &serial) <= form.value(x.view(), &serial) =>
-        {
-            x0.clone()
-        }
+        Some(x0) if rules.keep(x0) && form.value(x0.view(), &serial) <= form.value(x.view(), &serial) => x0.clone(),
         _ => x,
     }
 }
@@ -175,21 +163,14 @@ impl<'a> EntrySets<'a> {
         Some(Self {
             directions: axes.directions(form, work)?,
             material: Material::new(selection, basis, given, (most, model.is_dense()), &go_on),
-            smaller: (0..SMALLER)
-                .filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?)))
-                .collect(),
+            smaller: (0..SMALLER).filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?))).collect(),
             disjoint: model.is_dense().then(|| model.disjoint()).flatten(),
             model,
         })
     }
 
     fn opening<'s>(&'s self, model: &'s ColumnModel<'a>, work: &'s TaskWork<'s>) -> Opening<'s> {
-        Opening {
-            model,
-            rotated: &self.material.rotated,
-            directions: &self.directions,
-            work,
-        }
+        Opening { model, rotated: &self.material.rotated, directions: &self.directions, work }
     }
 
     fn maker<'s>(&'s self, seed: u64, work: &'s TaskWork<'s>) -> Maker<'s> {
@@ -207,9 +188,7 @@ impl<'a> EntrySets<'a> {
             opening::ADMM => limit == 1 || limit == 2 || limit == 0 && self.smaller.is_empty(),
             _ => !known,
         };
-        wanted
-            .then(|| self.opening(model, work).point(kind))
-            .flatten()
+        wanted.then(|| self.opening(model, work).point(kind)).flatten()
     }
 
     /// Returns a point of truncated power iterations, on disjoint supports if those of the limit must overlap.
@@ -218,11 +197,7 @@ impl<'a> EntrySets<'a> {
             true => self.disjoint.as_ref()?,
             false => &self.model,
         };
-        let powers = Powers {
-            model,
-            work,
-            price: 0.0,
-        };
+        let powers = Powers { model, work, price: 0.0 };
         let x = powers.point(&self.directions, stage)?.dense(model.order());
         self.model.rules.keep(&x).then_some(x)
     }
@@ -242,10 +217,7 @@ impl<'a> EntrySets<'a> {
     }
 
     fn mover<'s>(&'s self, work: &'s TaskWork<'s>) -> SupportMover<'s> {
-        SupportMover {
-            model: &self.model,
-            work,
-        }
+        SupportMover { model: &self.model, work }
     }
 }
 
@@ -318,13 +290,7 @@ impl SearchSpace for EntrySets<'_> {
 
     fn product_work(&self) -> f64 {
         let model = &self.model;
-        model.product_work(
-            model
-                .rules
-                .cardinality
-                .total()
-                .div_ceil(model.weights.len()),
-        )
+        model.product_work(model.rules.cardinality.total().div_ceil(model.weights.len()))
     }
 
     fn start(&self, number: usize, seed: u64, work: &TaskWork<'_>) -> Option<State> {
@@ -335,12 +301,7 @@ impl SearchSpace for EntrySets<'_> {
         starts::perturbations(&self.model)
     }
 
-    fn perturbed(
-        &self,
-        state: &State,
-        (kind, seed): (usize, u64),
-        work: &TaskWork<'_>,
-    ) -> Option<State> {
+    fn perturbed(&self, state: &State, (kind, seed): (usize, u64), work: &TaskWork<'_>) -> Option<State> {
         self.maker(seed, work).perturbed(state, kind)
     }
 

@@ -50,13 +50,7 @@ pub(super) fn minimize_limited(
         problem.check_start(x0.view())?;
     }
     let x0 = x0.map(|x0| start::given(&x0, false, false)).transpose()?;
-    let limited = Limited {
-        started,
-        problem,
-        form,
-        auto,
-        threads,
-    };
+    let limited = Limited { started, problem, form, auto, threads };
     match limit {
         Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, monitor),
         Limit::Rows(rows) => rows::minimized(&limited, *rows, x0, monitor),

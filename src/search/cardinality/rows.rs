@@ -23,9 +23,7 @@ use crate::report::AutoSolution;
 use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::stored::stored;
-use crate::support::{
-    self, AT_ONCE, Axes, BYTES, GAIN, SCALAR, TRIALS, largest_rows, opening::axes,
-};
+use crate::support::{self, AT_ONCE, Axes, BYTES, GAIN, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
@@ -54,10 +52,8 @@ pub(super) fn minimized(
         RowSparsity::Penalty(lambda) => lambda,
     };
     let given = x0.as_ref().map(|x0| support::nonzero_rows(x0.view()));
-    let within =
-        |rows: &Vec<usize>| !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count);
-    let first = std::iter::once(top_diagonal(form, r))
-        .chain(x0.filter(|_| given.as_ref().is_some_and(within)));
+    let within = |rows: &Vec<usize>| !matches!(sparsity, RowSparsity::Count(count) if rows.len() > count);
+    let first = std::iter::once(top_diagonal(form, r)).chain(x0.filter(|_| given.as_ref().is_some_and(within)));
     let about = sparsity.about(r).min(n);
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |work: &TaskWork<'_>| {
@@ -100,12 +96,7 @@ struct RowSet {
     value: f64,
 }
 
-stored!(RowSet {
-    rows,
-    vectors,
-    eigenvalues,
-    value
-});
+stored!(RowSet { rows, vectors, eigenvalues, value });
 
 /// The losses of the rows of a set and the gains of others, best first.
 #[derive(Default)]
@@ -139,13 +130,8 @@ impl RowSets<'_> {
 
     /// Returns the roots of the diagonal of −C, less its smallest entry, n×1.
     fn variances(&self) -> Array2<f64> {
-        let highest = self
-            .diagonal
-            .iter()
-            .fold(f64::NEG_INFINITY, |m, v| m.max(*v));
-        Array2::from_shape_fn((self.diagonal.len(), 1), |(i, _)| {
-            (highest - self.diagonal[i]).sqrt()
-        })
+        let highest = self.diagonal.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+        Array2::from_shape_fn((self.diagonal.len(), 1), |(i, _)| (highest - self.diagonal[i]).sqrt())
     }
 
     /// Returns the best point on at least r rows; None if the time ran out or there are fewer rows.
@@ -170,17 +156,9 @@ impl RowSets<'_> {
         };
         let smooth = 0.5 * eigenvalues.iter().sum::<f64>();
         // A row where all vectors vanish does not count.
-        let live = vectors
-            .outer_iter()
-            .filter(|row| row.iter().any(|&v| v != 0.0))
-            .count();
-        Some(RowSet {
-            value: smooth + self.lambda * live as f64,
-            rows,
-            vectors,
-            eigenvalues,
-        })
-        .filter(|rows| rows.value.is_finite())
+        let live = vectors.outer_iter().filter(|row| row.iter().any(|&v| v != 0.0)).count();
+        Some(RowSet { value: smooth + self.lambda * live as f64, rows, vectors, eigenvalues })
+            .filter(|rows| rows.value.is_finite())
     }
 
     /// Returns VᵀC for the vectors V of a set of rows, r×n; None if the time ran out.
@@ -223,10 +201,7 @@ impl RowSets<'_> {
     /// Returns the best set of rows of truncated block power iterations from X: each step takes the rows of largest
     /// norm of σX − CX, σ making C negative semidefinite.
     fn powered(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
-        let count = self
-            .sparsity
-            .about(self.components())
-            .min(self.diagonal.len());
+        let count = self.sparsity.about(self.components()).min(self.diagonal.len());
         let mut best = self.solved(largest_rows(x, count), work)?;
         for _ in 0..STEPS {
             let Some(image) = self.image(&best, work) else {
@@ -252,12 +227,7 @@ impl RowSets<'_> {
             return Table::default();
         };
         // Eigenvalue of the direction u of the span.
-        let along = |u: &[f64]| -> f64 {
-            u.iter()
-                .zip(&state.eigenvalues)
-                .map(|(u, l)| u * u * l)
-                .sum()
-        };
+        let along = |u: &[f64]| -> f64 { u.iter().zip(&state.eigenvalues).map(|(u, l)| u * u * l).sum() };
         let mut inside = vec![false; n];
         state.rows.iter().for_each(|&i| inside[i] = true);
         let mut adds = Vec::new();
@@ -282,8 +252,7 @@ impl RowSets<'_> {
                 let lambda = along(&u);
                 let coupling: f64 = (0..r).map(|t| u[t] * image[[t, i]]).sum();
                 let left = (1.0 - square).max(f64::EPSILON);
-                let without =
-                    (lambda - 2.0 * square.sqrt() * coupling + self.diagonal[i] * square) / left;
+                let without = (lambda - 2.0 * square.sqrt() * coupling + self.diagonal[i] * square) / left;
                 (0.5 * (without - lambda), i)
             })
             .collect();
@@ -293,13 +262,7 @@ impl RowSets<'_> {
     }
 
     /// Returns the set after dropping and adding rows.
-    fn changed(
-        &self,
-        state: &RowSet,
-        drops: &[usize],
-        adds: &[usize],
-        work: &TaskWork<'_>,
-    ) -> Option<RowSet> {
+    fn changed(&self, state: &RowSet, drops: &[usize], adds: &[usize], work: &TaskWork<'_>) -> Option<RowSet> {
         let kept = state.rows.iter().copied().filter(|i| !drops.contains(i));
         self.solved(kept.chain(adds.iter().copied()).collect(), work)
     }
@@ -307,9 +270,7 @@ impl RowSets<'_> {
     /// Returns the number of rows above the limit; negative if there are fewer.
     fn surplus(&self, state: &RowSet) -> isize {
         match self.sparsity {
-            RowSparsity::Count(count) => {
-                state.rows.len() as isize - count.min(self.diagonal.len()) as isize
-            }
+            RowSparsity::Count(count) => state.rows.len() as isize - count.min(self.diagonal.len()) as isize,
             RowSparsity::Penalty(_) => 0,
         }
     }
@@ -326,8 +287,7 @@ impl RowSets<'_> {
             }
             let table = self.table(&state, work);
             let many = surplus.unsigned_abs().div_ceil(AT_ONCE);
-            let chosen =
-                |from: &[(f64, usize)]| from.iter().take(many).map(|row| row.1).collect::<Vec<_>>();
+            let chosen = |from: &[(f64, usize)]| from.iter().take(many).map(|row| row.1).collect::<Vec<_>>();
             state = match surplus > 0 {
                 true => self.changed(&state, &chosen(&table.drops), &[], work)?,
                 false => self.changed(&state, &[], &chosen(&table.adds), work)?,
@@ -340,19 +300,13 @@ impl RowSets<'_> {
         let mut all = Vec::new();
         let adds = &table.adds[..table.adds.len().min(CANDIDATES)];
         for &(loss, i) in table.drops.iter().take(CANDIDATES) {
-            all.extend(
-                adds.iter()
-                    .map(|&(gain, j)| (gain - loss, Some(i), Some(j))),
-            );
+            all.extend(adds.iter().map(|&(gain, j)| (gain - loss, Some(i), Some(j))));
             if matches!(self.sparsity, RowSparsity::Penalty(_)) {
                 all.push((self.lambda - loss, Some(i), None));
             }
         }
         if matches!(self.sparsity, RowSparsity::Penalty(_)) {
-            all.extend(
-                adds.iter()
-                    .map(|&(gain, j)| (gain - self.lambda, None, Some(j))),
-            );
+            all.extend(adds.iter().map(|&(gain, j)| (gain - self.lambda, None, Some(j))));
         }
         all.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         all
@@ -462,12 +416,7 @@ impl SearchSpace for RowSets<'_> {
         vec![(0.5, 0.0), (0.5, 0.0)]
     }
 
-    fn perturbed(
-        &self,
-        state: &RowSet,
-        (kind, seed): (usize, u64),
-        work: &TaskWork<'_>,
-    ) -> Option<RowSet> {
+    fn perturbed(&self, state: &RowSet, (kind, seed): (usize, u64), work: &TaskWork<'_>) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let k = state.rows.len();
         if kind == POWERED {
@@ -479,17 +428,12 @@ impl SearchSpace for RowSets<'_> {
                     x.row_mut(i).fill(0.0);
                 }
             }
-            let image = self
-                .form
-                .apply_while(x.view(), &Threads::serial(), &|| !work.expired())?;
+            let image = self.form.apply_while(x.view(), &Threads::serial(), &|| !work.expired())?;
             work.spend(gradient_work(self.form, self.components()));
             return self.fitted(self.powered(&image, work)?, work);
         }
         let most = (k / 3).clamp(2, 12);
-        let times = random
-            .random_range(2..=most)
-            .min(k.saturating_sub(1))
-            .max(1);
+        let times = random.random_range(2..=most).min(k.saturating_sub(1)).max(1);
         let near = largest_rows(&self.basis, (4 * k).min(self.diagonal.len()));
         let mut rows = state.rows.clone();
         rows.shuffle(&mut random);

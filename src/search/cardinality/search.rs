@@ -114,12 +114,7 @@ pub(super) trait SearchSpace: Sync {
     }
 
     /// Returns a perturbed point, by the given kind of perturbation and seed; None if the perturbation failed.
-    fn perturbed(
-        &self,
-        state: &Self::State,
-        by: (usize, u64),
-        work: &TaskWork<'_>,
-    ) -> Option<Self::State>;
+    fn perturbed(&self, state: &Self::State, by: (usize, u64), work: &TaskWork<'_>) -> Option<Self::State>;
 
     /// Returns the indices of the support.
     fn support(&self, state: &Self::State) -> Vec<usize>;
@@ -134,13 +129,7 @@ pub(super) trait SearchSpace: Sync {
 
     /// Makes a move, or at most `width` of them together, with a value below `goal`; returns whether one was
     /// found. `width` is reduced where moves fail together.
-    fn step(
-        &self,
-        state: &mut Self::State,
-        goal: f64,
-        width: &mut usize,
-        work: &TaskWork<'_>,
-    ) -> bool;
+    fn step(&self, state: &mut Self::State, goal: f64, width: &mut usize, work: &TaskWork<'_>) -> bool;
 
     /// Moves while the value falls, until `work` reaches `spent`; returns whether the point is stationary,
     /// newly or as recorded in `stationary`.
@@ -305,8 +294,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     let limit = limit(options, limited.form, limited.problem.components);
     let mut points = first.into_iter();
     let first = points.next().unwrap_or_default();
-    let mut incumbent =
-        Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor);
+    let mut incumbent = Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor);
     for point in points {
         incumbent.accept_lower(point, 0.0, OPENING);
     }
@@ -349,14 +337,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     if let Some(best) = space.begin_from(points, &work) {
         incumbent.accept_lower(best, 0.0, OPENING);
     }
-    let search = ChainSearch {
-        bound: space.bound(incumbent.best.objective),
-        space,
-        options,
-        threads,
-        clock,
-        limit,
-    };
+    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads, clock, limit };
     let (status, spent) = search.run(&mut incumbent, work.spent());
     // What the limit cut does not count.
     incumbent.end_with(status, spent.min(limit.max(work.spent())))
@@ -432,8 +413,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let proved = incumbent.best.objective <= self.bound + self.same();
         let most = self.options.effort * patience(self.space.choice()) as f64;
         let again = self.options.effort * progress.gained.max(IDLE_WORK);
-        let idle =
-            progress.unsuccessful as f64 >= most || progress.spent - progress.gained >= again;
+        let idle = progress.unsuccessful as f64 >= most || progress.spent - progress.gained >= again;
         let left = self.limit - progress.spent;
         // In the round that a limit cuts, perturbations that were not descended count as unsuccessful.
         if proved {
@@ -465,9 +445,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 chain.spent = chain.found.last().map_or(0.0, |found| found.0);
             }
             for (at, state) in std::mem::take(&mut chain.found) {
-                let lower = best
-                    .as_ref()
-                    .is_none_or(|best| self.space.value(&state) < self.space.value(&best.0) - same);
+                let lower =
+                    best.as_ref().is_none_or(|best| self.space.value(&state) < self.space.value(&best.0) - same);
                 if lower && progress.spent + at <= self.limit {
                     best = Some((state, self.space.name(chain.number)));
                 }
@@ -481,8 +460,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 break;
             }
         }
-        let gained =
-            best.is_some_and(|(x, name)| incumbent.accept_lower(self.space.dense(&x), same, name));
+        let gained = best.is_some_and(|(x, name)| incumbent.accept_lower(self.space.dense(&x), same, name));
         if gained {
             progress.unsuccessful = 0;
             progress.gained = progress.spent;
@@ -492,14 +470,10 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         }
         let count = chains.len();
         let mut order: Vec<usize> = (0..count).collect();
-        let values: Vec<f64> = chains
-            .iter()
-            .map(|chain| self.value(&locked(chain)))
-            .collect();
+        let values: Vec<f64> = chains.iter().map(|chain| self.value(&locked(chain))).collect();
         order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
         let lowest = values[order[0]] + same;
-        let agreeing =
-            (0..count).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
+        let agreeing = (0..count).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
         let perturbed = incumbent.rounds > 1;
         let enough = agreeing.count() as f64 >= self.options.effort * AGREEING as f64;
         let many = progress.begun >= CHAINS;
@@ -538,9 +512,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         };
         let done: Vec<AtomicU64> = (0..chains.len()).map(|_| AtomicU64::new(0)).collect();
         let before = |k: usize| {
-            let works = done[..k]
-                .iter()
-                .map(|work| work.load(Ordering::Relaxed) as f64);
+            let works = done[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64);
             works.sum::<f64>()
         };
         let mut whole = 0;
@@ -594,12 +566,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
 
     /// Continues a chain for about `length` of work, and for at most `left`. The chain stops earlier after
     /// `perturbations` in a row without improvement; with 0 of them, at its first stationary point.
-    fn advance(
-        &self,
-        chain: &mut Chain<W::State>,
-        (length, left): (f64, f64),
-        perturbations: usize,
-    ) {
+    fn advance(&self, chain: &mut Chain<W::State>, (length, left): (f64, f64), perturbations: usize) {
         let work = TaskWork::strict(self.clock, left);
         let kinds = self.space.perturbations();
         let mut failed = 0;
@@ -645,9 +612,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             }
             let left = (length - work.spent()).max(0.0);
             let stationary = &mut chain.stationary;
-            let is_stationary = work.part(OVERDUE * length, |work| {
-                self.space.descend(&mut state, stationary, left, work)
-            });
+            let is_stationary =
+                work.part(OVERDUE * length, |work| self.space.descend(&mut state, stationary, left, work));
             charge(chain);
             chain.descents += 1;
             if kind.is_some() {

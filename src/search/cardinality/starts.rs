@@ -16,8 +16,7 @@ use crate::problem::Cardinality;
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
 use crate::support::{
-    self, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover,
-    free_rows,
+    self, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover, free_rows,
 };
 
 /// The kind of a start.
@@ -113,12 +112,10 @@ impl Material {
             3 if self.dense => 1,
             _ => index,
         };
-        first
-            .nth(index)
-            .unwrap_or(match (index - index.min(strong)) % SPLITTINGS {
-                1 => StartKind::Splitting { first: false },
-                _ => StartKind::Grown,
-            })
+        first.nth(index).unwrap_or(match (index - index.min(strong)) % SPLITTINGS {
+            1 => StartKind::Splitting { first: false },
+            _ => StartKind::Grown,
+        })
     }
 }
 
@@ -160,11 +157,7 @@ pub(super) fn perturbations(model: &ColumnModel<'_>) -> Vec<(f64, f64)> {
     };
     let cheap = 1.0 - admm;
     let costly = LEAST_STEPS * gradient_work(model.form, model.weights.len());
-    vec![
-        (REGROWN * cheap, 0.0),
-        ((1.0 - REGROWN) * cheap, 0.0),
-        (admm, costly),
-    ]
+    vec![(REGROWN * cheap, 0.0), ((1.0 - REGROWN) * cheap, 0.0), (admm, costly)]
 }
 
 /// Maker of starts and perturbations, with its own random numbers.
@@ -181,19 +174,11 @@ impl<'a> Maker<'a> {
         (material, directions): (&'a Material, &'a Directions<'a>),
         seed: u64,
     ) -> Self {
-        Self {
-            mover,
-            material,
-            directions,
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
-        }
+        Self { mover, material, directions, random: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
     fn cut(&self) -> Cut<'_> {
-        Cut {
-            model: self.mover.model,
-            work: self.mover.work,
-        }
+        Cut { model: self.mover.model, work: self.mover.work }
     }
 
     fn columns(&self) -> usize {
@@ -203,27 +188,18 @@ impl<'a> Maker<'a> {
     /// Returns the point with one row for each column.
     fn selection(&self) -> Option<SparsePoint> {
         let (model, work) = (self.mover.model, self.mover.work);
-        let mut parts: Vec<Part> = self
-            .material
-            .selection
-            .iter()
-            .map(|&i| Part::unit(i))
-            .collect();
+        let mut parts: Vec<Part> = self.material.selection.iter().map(|&i| Part::unit(i)).collect();
         for (t, part) in parts.iter_mut().enumerate() {
             let row = part.rows[0];
             part.value = 0.5 * model.weights[t] * model.diagonal[row] + model.slope(row, t);
-            model.rules.included[t]
-                .iter()
-                .for_each(|&i| part.insert(i, 0.0));
+            model.rules.included[t].iter().for_each(|&i| part.insert(i, 0.0));
         }
         let point = SparsePoint { parts };
         if model.rules.included.iter().all(Vec::is_empty) {
             return Some(point);
         }
         let all: Vec<usize> = (0..self.columns()).collect();
-        model
-            .optimised(point.clone(), &all, None, work)
-            .or(Some(point))
+        model.optimised(point.clone(), &all, None, work).or(Some(point))
     }
 
     /// Returns a start.
@@ -257,9 +233,7 @@ impl<'a> Maker<'a> {
         let rules = &self.mover.model.rules;
         let total = rules.cardinality.total();
         let mut cut = x.clone();
-        cut.indexed_iter_mut()
-            .filter(|((i, t), _)| !rules.admits(*i, *t))
-            .for_each(|(_, v)| *v = 0.0);
+        cut.indexed_iter_mut().filter(|((i, t), _)| !rules.admits(*i, *t)).for_each(|(_, v)| *v = 0.0);
         if cut.iter().filter(|&&v| v != 0.0).count() <= SURPLUS * total {
             let mut parts: Vec<Part> = cut.columns().into_iter().map(Part::of).collect();
             for (part, rows) in parts.iter_mut().zip(&rules.included) {
@@ -267,10 +241,7 @@ impl<'a> Maker<'a> {
             }
             if parts.iter().all(|part| !part.rows.is_empty()) {
                 let all: Vec<usize> = (0..parts.len()).collect();
-                let optimised =
-                    self.mover
-                        .model
-                        .optimised(SparsePoint { parts }, &all, None, self.mover.work);
+                let optimised = self.mover.model.optimised(SparsePoint { parts }, &all, None, self.mover.work);
                 if let Some(state) = optimised.and_then(|point| self.mover.shrunk(point)) {
                     return Some(state);
                 }
@@ -335,12 +306,7 @@ impl<'a> Maker<'a> {
         }
         let free = free_rows(&model.rules, &point.parts, t);
         let from = self.directions(&point.parts[t], t, &free);
-        next.parts[t] = Powers {
-            model,
-            work,
-            price: 0.0,
-        }
-        .column(t, count, &free, from)?;
+        next.parts[t] = Powers { model, work, price: 0.0 }.column(t, count, &free, from)?;
         Some(next)
     }
 
@@ -348,11 +314,7 @@ impl<'a> Maker<'a> {
     /// some of its entries.
     fn directions(&mut self, part: &Part, t: usize, free: &[bool]) -> Vec<Vec<f64>> {
         let (model, work) = (self.mover.model, self.mover.work);
-        let powers = Powers {
-            model,
-            work,
-            price: 0.0,
-        };
+        let powers = Powers { model, work, price: 0.0 };
         let p = self.directions.len();
         let mixture = Array2::from_shape_fn((p, 1), |_| StandardNormal.sample(&mut self.random));
         let mut directions = vec![self.directions.mixture(&mixture, work)];
@@ -390,26 +352,16 @@ impl<'a> Maker<'a> {
     /// eigenvectors.
     fn truncated(&mut self, point: &SparsePoint, t: usize, count: usize) -> Option<Part> {
         let (model, work) = (self.mover.model, self.mover.work);
-        let mixture: Array2<f64> = Array2::from_shape_fn((self.columns(), 1), |_| {
-            StandardNormal.sample(&mut self.random)
-        });
-        let mut y: Vec<f64> = self
-            .material
-            .basis
-            .dot(&mixture)
-            .into_raw_vec_and_offset()
-            .0;
+        let mixture: Array2<f64> =
+            Array2::from_shape_fn((self.columns(), 1), |_| StandardNormal.sample(&mut self.random));
+        let mut y: Vec<f64> = self.material.basis.dot(&mixture).into_raw_vec_and_offset().0;
         let mut part = Part::default();
         for _ in 0..POWER_STEPS {
             work.spend(SCALAR * (10 * y.len()) as f64);
             for (_, other) in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
                 let along = other.along(&y);
                 for (i, v) in other.entries() {
-                    y[i] = if model.rules.nonnegative {
-                        0.0
-                    } else {
-                        y[i] - along * v
-                    };
+                    y[i] = if model.rules.nonnegative { 0.0 } else { y[i] - along * v };
                 }
             }
             let value = |i: usize| match model.rules.nonnegative {
@@ -473,10 +425,7 @@ impl<'a> Maker<'a> {
         {
             point.parts.swap(*s, *t);
             let all: Vec<usize> = (0..counts.len()).collect();
-            return self
-                .mover
-                .model
-                .optimised(point, &all, None, self.mover.work);
+            return self.mover.model.optimised(point, &all, None, self.mover.work);
         }
         let mut remaining: usize = order.iter().map(|&t| counts[t]).sum();
         for (k, &t) in order.iter().enumerate() {
@@ -507,24 +456,15 @@ impl<'a> Maker<'a> {
         for _ in 0..times {
             let t = self.random.random_range(0..point.parts.len());
             let near = self.mover.near(state, t);
-            let out: Vec<usize> = (point.parts[t].rows.iter().copied())
-                .filter(|&i| !model.rules.holds(i, t))
-                .collect();
+            let out: Vec<usize> = (point.parts[t].rows.iter().copied()).filter(|&i| !model.rules.holds(i, t)).collect();
             let taken = &point.parts[t].rows.clone();
-            let found = self.row(
-                |i| model.rules.admits(i, t) && taken.binary_search(&i).is_err(),
-                &near,
-            );
+            let found = self.row(|i| model.rules.admits(i, t) && taken.binary_search(&i).is_err(), &near);
             let (Some(&gone), Some(row)) = (out.choose(&mut self.random), found) else {
                 continue;
             };
-            let owners: Vec<usize> = (0..point.parts.len())
-                .filter(|&s| s != t && point.parts[s].entry(row).is_some())
-                .collect();
-            if owners
-                .iter()
-                .any(|&s| point.parts[s].rows.len() == 1 || model.rules.holds(row, s))
-            {
+            let owners: Vec<usize> =
+                (0..point.parts.len()).filter(|&s| s != t && point.parts[s].entry(row).is_some()).collect();
+            if owners.iter().any(|&s| point.parts[s].rows.len() == 1 || model.rules.holds(row, s)) {
                 continue;
             }
             touched.extend(point.group(t));
@@ -536,11 +476,7 @@ impl<'a> Maker<'a> {
                 }
             }
             let size = 1.0 / (point.parts[t].rows.len() as f64).sqrt();
-            let sign = if model.rules.nonnegative || self.random.random_bool(0.5) {
-                size
-            } else {
-                -size
-            };
+            let sign = if model.rules.nonnegative || self.random.random_bool(0.5) { size } else { -size };
             point.parts[t].insert(row, sign);
             point.parts[t].remove(gone);
         }

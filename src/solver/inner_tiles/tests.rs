@@ -39,12 +39,8 @@ fn point(signature: &Signature) -> Array2<f64> {
     x
 }
 
-const SOLVER: BlockSolver = BlockSolver {
-    curvature: Curvature::Exact,
-    proximal: 0.0,
-    small_block: false,
-    frozen: false,
-};
+const SOLVER: BlockSolver =
+    BlockSolver { curvature: Curvature::Exact, proximal: 0.0, small_block: false, frozen: false };
 
 fn context<'a>(point: &Point<'a>) -> Context<'a, 'a> {
     Context {
@@ -61,11 +57,7 @@ fn tiles(point: &mut Point<'_>) -> (Block, Vec<Tile>) {
     let mut block = Block::new(COLUMNS);
     block.set_signature(point.problem.signature, None);
     let tile = Tile::new(block.clone());
-    let rows = |from: usize| -> Vec<usize> {
-        (0..4)
-            .flat_map(|k| 30 * k + from..30 * k + from + 4)
-            .collect()
-    };
+    let rows = |from: usize| -> Vec<usize> { (0..4).flat_map(|k| 30 * k + from..30 * k + from + 4).collect() };
     block.load(point.x.view(), &rows(0), &rows(20));
     point.tracker.fill(block.model());
     block.set_growth_limit(point.growth_limit);
@@ -82,16 +74,10 @@ fn problems(check: impl Fn(&Problem<'_>, Array2<f64>)) {
     let metric = symmetric(COLUMNS, 3);
     let metric = &metric.dot(&metric) + &Array2::<f64>::eye(COLUMNS);
     let linear = start::random(ROWS, COLUMNS, 4);
-    for penalty in [
-        Penalty::NONE,
-        Penalty::l1(0.05),
-        Penalty::l0(0.02),
-        Penalty::mcp(0.05, 3.0).unwrap(),
-    ] {
+    for penalty in [Penalty::NONE, Penalty::l1(0.05), Penalty::l0(0.02), Penalty::mcp(0.05, 3.0).unwrap()] {
         for signature in signatures() {
             for (metric, linear) in [(None, None), (Some(&metric), Some(&linear))] {
-                let c =
-                    symmetric(ROWS, 1) + Array2::from_diag(&ndarray::Array1::from_elem(ROWS, 4.0));
+                let c = symmetric(ROWS, 1) + Array2::from_diag(&ndarray::Array1::from_elem(ROWS, 4.0));
                 let smooth = Quadratic::new(c, linear.cloned(), metric.cloned()).unwrap();
                 let problem = Problem::new(&smooth, &penalty, &signature, COLUMNS).unwrap();
                 check(&problem, point(&signature));
@@ -193,9 +179,7 @@ fn undone_tiles_are_swept_again_half_as_many_at_once() {
             let count = tiles.len();
             if !undone {
                 for tile in &*tiles {
-                    for (i, j) in
-                        (tile.lead.clone()).flat_map(|i| tile.rest.clone().map(move |j| (i, j)))
-                    {
+                    for (i, j) in (tile.lead.clone()).flat_map(|i| tile.rest.clone().map(move |j| (i, j))) {
                         seen[i * ROWS + j] += 1;
                     }
                 }
@@ -207,14 +191,7 @@ fn undone_tiles_are_swept_again_half_as_many_at_once() {
         assert!((0..ROWS * ROWS).all(|k| seen[k] == across(k)));
         assert!(halved > 0 || half > 1);
         let (before, more) = (sweep.together, 64);
-        sweep.begin(
-            ROWS / 2,
-            ROWS / 2,
-            InnerTiles {
-                half,
-                together: more,
-            },
-        );
+        sweep.begin(ROWS / 2, ROWS / 2, InnerTiles { half, together: more });
         assert_eq!(sweep.together, 2 * before);
     }
 }
@@ -261,25 +238,13 @@ fn most_moves_side_by_side_are_kept_if_f_is_concave() {
     let data = symmetric(n, 5);
     let gram = data.dot(&data);
     let one = Array2::from_elem((n, n), 1.0);
-    let forms = [
-        ("concave", -&gram),
-        ("convex", gram),
-        ("indefinite", symmetric(n, 1)),
-        ("convex, rank one", one),
-    ];
-    let penalties = [
-        ("none", Penalty::NONE),
-        ("l1", Penalty::l1(0.05)),
-        ("l0", Penalty::l0(0.004)),
-    ];
+    let forms = [("concave", -&gram), ("convex", gram), ("indefinite", symmetric(n, 1)), ("convex, rank one", one)];
+    let penalties = [("none", Penalty::NONE), ("l1", Penalty::l1(0.05)), ("l0", Penalty::l0(0.004))];
     let rounds = [("tiles of 64 rows", None), ("pairs in them", Some(2))];
     let signature = Signature::stiefel(n);
     for (form, c) in &forms {
         let smooth = Quadratic::new(c.clone(), None, None).unwrap();
-        for ((penalty_name, penalty), (name, jacobi)) in penalties
-            .iter()
-            .flat_map(|p| rounds.map(|round| (p, round)))
-        {
+        for ((penalty_name, penalty), (name, jacobi)) in penalties.iter().flat_map(|p| rounds.map(|round| (p, round))) {
             let problem = Problem::new(&smooth, penalty, &signature, r).unwrap();
             let mut point = Point::new(&problem, start::random(n, r, 2), 0, &threads).unwrap();
             let (mut block, mut sweep) = (Block::new(r), InnerSweep::new(Block::new(r)));
@@ -288,16 +253,10 @@ fn most_moves_side_by_side_are_kept_if_f_is_concave() {
                 let lead: Vec<usize> = lead.collect();
                 block.load(point.x.view(), &lead, &[]);
                 point.tracker.fill(block.model());
-                let tiles = InnerTiles {
-                    half: 32,
-                    together: 4,
-                };
+                let tiles = InnerTiles { half: 32, together: 4 };
                 sweep.begin(lead.len(), 0, tiles);
                 while !sweep.is_done() {
-                    let context = Context {
-                        jacobi,
-                        ..context(&point)
-                    };
+                    let context = Context { jacobi, ..context(&point) };
                     let (tiles, again) = sweep.step(&mut block, context);
                     for outcome in tiles.iter().map(|tile| tile.visit.outcome) {
                         undone += outcome.undone;

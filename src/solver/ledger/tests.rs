@@ -5,12 +5,7 @@ use ndarray::Array2;
 use super::*;
 
 fn record(iterations: u64, objective: f64) -> Record {
-    Record {
-        seconds: 0.0,
-        objective,
-        feasibility: 0.0,
-        iterations,
-    }
+    Record { seconds: 0.0, objective, feasibility: 0.0, iterations }
 }
 
 #[test]
@@ -40,10 +35,7 @@ fn the_threshold_is_relative_to_f_and_at_least_its_rounding() {
 fn sweeps_are_counted_by_pairs() {
     let mut ledger = Ledger::new(10, 0.0);
     ledger.visit(25, 7.0);
-    assert_eq!(
-        (ledger.sweeps(), ledger.work, ledger.has_swept()),
-        (2, 7.0, true)
-    );
+    assert_eq!((ledger.sweeps(), ledger.work, ledger.has_swept()), (2, 7.0, true));
     ledger.end_pass();
     ledger.visit(4, 1.0);
     assert!(!ledger.has_swept());
@@ -91,14 +83,8 @@ fn a_resumed_solve_has_the_counts_of_its_segment() {
     counts.seconds = 100.0;
     let mut resumed = Ledger::new(10, 0.0);
     resumed.resume(counts);
-    assert_eq!(
-        (resumed.visited, resumed.updates, resumed.work),
-        (25, 3, 7.0)
-    );
-    assert_eq!(
-        (resumed.segment, resumed.sweeps(), resumed.history.len()),
-        (1, 3, 1)
-    );
+    assert_eq!((resumed.visited, resumed.updates, resumed.work), (25, 3, 7.0));
+    assert_eq!((resumed.segment, resumed.sweeps(), resumed.history.len()), (1, 3, 1));
     assert!(!resumed.has_swept());
     assert!((100.0..150.0).contains(&resumed.seconds()));
     resumed.visit(10, 0.0);
@@ -115,15 +101,10 @@ fn the_history_ends_at_the_result_and_never_rises() {
         let solution = ledger.close(Status::Converged, Array2::eye(2), (1.0, 2.0), 0.5);
         assert_eq!((solution.objective, solution.feasibility), (3.0, 0.5));
         let history = solution.history.iter();
-        history
-            .map(|r| (r.iterations, r.objective))
-            .collect::<Vec<_>>()
+        history.map(|r| (r.iterations, r.objective)).collect::<Vec<_>>()
     };
     // A value below the last one is raised; the row of the last visit is replaced, but not the first row.
-    assert_eq!(
-        close(&[(0, 9.0), (5, 2.9)], 8),
-        [(0, 9.0), (5, 3.0), (8, 3.0)]
-    );
+    assert_eq!(close(&[(0, 9.0), (5, 2.9)], 8), [(0, 9.0), (5, 3.0), (8, 3.0)]);
     assert_eq!(close(&[(0, 9.0), (8, 4.0)], 8), [(0, 9.0), (8, 3.0)]);
     assert_eq!(close(&[(0, 9.0)], 0), [(0, 9.0), (0, 3.0)]);
     assert_eq!(close(&[], 4), [(4, 3.0)]);

@@ -83,10 +83,7 @@ fn killed_descents_end_alike() {
             std::fs::remove_file(&path).unwrap();
         }
     }
-    assert!(
-        killed > 5 && resumed > 0,
-        "{killed} killed, {resumed} resumed"
-    );
+    assert!(killed > 5 && resumed > 0, "{killed} killed, {resumed} resumed");
 }
 
 /// Options are checked before anything is computed from them.
@@ -97,14 +94,9 @@ fn blocks_of_more_rows_than_there_are_are_refused() {
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
     for rule in [WorkingSet::Cyclic, WorkingSet::Random, WorkingSet::Tiled] {
         for update in [Update::GaussSeidel, Update::Jacobi] {
-            let options = Options::default()
-                .with_working_set(rule.clone())
-                .with_update(update);
+            let options = Options::default().with_working_set(rule.clone()).with_update(update);
             let solve = |block_size: usize| {
-                let options = options
-                    .clone()
-                    .with_block_size(block_size)
-                    .with_max_sweeps(1);
+                let options = options.clone().with_block_size(block_size).with_max_sweeps(1);
                 let x0 = start::identity(3, 2);
                 minimize(&problem, x0, &options, &Threads::serial(), &mut Unwatched)
             };

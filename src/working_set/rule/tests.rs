@@ -13,9 +13,7 @@ fn solved(n: usize, penalty: &Penalty, k: usize, rule: Rule) -> (Solution, f64) 
     let smooth = Quadratic::new(&a + &a.t(), None, None).unwrap();
     let (signature, threads) = (Signature::stiefel(n), Threads::serial());
     let problem = Problem::new(&smooth, penalty, &signature, 3).unwrap();
-    let options = Options::default()
-        .with_working_set(WorkingSet::Own(rule))
-        .with_block_size(k);
+    let options = Options::default().with_working_set(WorkingSet::Own(rule)).with_block_size(k);
     let x0 = start::random(n, 3, 0);
     let before = smooth.value(x0.view(), &threads) + penalty.value(x0.view());
     let solution = minimize(&problem, x0, &options, &threads, &mut Unwatched).unwrap();
@@ -35,11 +33,7 @@ fn a_solve_that_has_converged_has_no_pair_left_whatever_the_rule_chooses() {
                     let rule = Rule::new(move |view| {
                         assert_eq!((view.size(), view.x().nrows()), (k, n));
                         assert_eq!(view.subgradient().dim(), view.x().dim());
-                        let first = if fixed {
-                            0
-                        } else {
-                            calls.fetch_add(1, Ordering::Relaxed)
-                        };
+                        let first = if fixed { 0 } else { calls.fetch_add(1, Ordering::Relaxed) };
                         Some((0..k).rev().map(|i| (first + i) % (n - 1)).collect())
                     });
                     let (solution, left) = solved(n, &penalty, k, rule);

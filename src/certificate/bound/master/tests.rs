@@ -90,13 +90,9 @@ fn weights_on_or_beyond_a_constraint_have_no_barrier() {
     master.known.truncate(1);
     master.known[0].rows = vec![0];
     master.known[0].entries = vec![1.0];
-    for (columns, weight, inside) in [
-        (0.5, 0.25, true),
-        (0.5, 0.5, false),
-        (0.5, 0.75, false),
-        (2.0, 0.75, true),
-        (2.0, 1.25, false),
-    ] {
+    for (columns, weight, inside) in
+        [(0.5, 0.25, true), (0.5, 0.5, false), (0.5, 0.75, false), (2.0, 0.75, true), (2.0, 1.25, false)]
+    {
         master.classes[0] = columns;
         let found = master.barrier(&[weight], MU);
         assert_eq!(found.is_some(), inside, "{columns} {weight}");
@@ -130,8 +126,7 @@ fn a_newton_step_solves_the_quadratic_model() {
             let e = 1e-3;
             let first = (along(&[(&unit, e)]) - along(&[(&unit, -e)])) / (2.0 * e);
             let both = |s: f64, t: f64| along(&[(&step, s * h), (&unit, t * e)]);
-            let second = (both(1.0, 1.0) - both(1.0, -1.0) - both(-1.0, 1.0) + both(-1.0, -1.0))
-                / (4.0 * e * h);
+            let second = (both(1.0, 1.0) - both(1.0, -1.0) - both(-1.0, 1.0) + both(-1.0, -1.0)) / (4.0 * e * h);
             assert!((first + second).abs() < 1e-3 * (1.0 + first.abs()), "{k}");
         }
     }
@@ -177,13 +172,9 @@ fn steps_to_a_centre_rise_enough() {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     let (mut whole, mut bounded, mut halved) = (0, 0, 0);
     for seed in 0..20 {
-        for (mu, scale, less) in [
-            (1.0, 1.0, 0.0),
-            (0.1, 0.01, 0.0),
-            (0.01, 1.0, 6.0),
-            (0.01, 1.5, 0.0),
-            (1e-3, 1e-3, 0.0),
-        ] {
+        for (mu, scale, less) in
+            [(1.0, 1.0, 0.0), (0.1, 0.01, 0.0), (0.01, 1.0, 6.0), (0.01, 1.5, 0.0), (1e-3, 1e-3, 0.0)]
+        {
             let (_, mut master) = problem(seed);
             for u in &mut master.known {
                 u.weight *= scale;
@@ -203,11 +194,7 @@ fn steps_to_a_centre_rise_enough() {
             });
             let moved = moved.unwrap();
             let least = step.iter().fold(0.0, |m: f64, v| m.min(*v));
-            let most = if least < 0.0 {
-                (-0.95 / least).min(1.0)
-            } else {
-                1.0
-            };
+            let most = if least < 0.0 { (-0.95 / least).min(1.0) } else { 1.0 };
             let along = |t: f64| -> Vec<f64> {
                 let next = w.iter().zip(&step).map(|(w, d)| w * (1.0 + t * d));
                 next.collect()
@@ -228,10 +215,7 @@ fn steps_to_a_centre_rise_enough() {
             halved += usize::from(length < most);
         }
     }
-    assert!(
-        whole > 3 && bounded > 3 && halved > 3,
-        "{whole} {bounded} {halved}"
-    );
+    assert!(whole > 3 && bounded > 3 && halved > 3, "{whole} {bounded} {halved}");
 }
 
 #[test]
@@ -250,11 +234,8 @@ fn a_centre_out_of_time_is_the_point_where_it_began() {
 fn a_new_vector_is_added_well_inside_the_constraints() {
     let (c, mut master) = problem(3);
     let centre = master.centre(MU, &|| true).unwrap();
-    let new = |rows: &[usize], entries: &[f64]| Candidate {
-        rows: rows.to_vec(),
-        entries: entries.to_vec(),
-        value: f64::NAN,
-    };
+    let new =
+        |rows: &[usize], entries: &[f64]| Candidate { rows: rows.to_vec(), entries: entries.to_vec(), value: f64::NAN };
     let mut add = |class: usize, rows: &[usize], entries: &[f64]| {
         let before = master.known.len();
         master.add(&c, class, &new(rows, entries), &centre, MU);
@@ -275,12 +256,7 @@ fn a_new_vector_is_added_well_inside_the_constraints() {
     // The same vector, the other sign, and an angle of 1e-5; other entries, rows and classes are new.
     assert!(!add(0, &[0, 4], &[0.6, 0.8]));
     assert!(!add(0, &[0, 4], &[-0.6, -0.8]));
-    let turned = |angle: f64| {
-        [
-            0.6 * angle.cos() + 0.8 * angle.sin(),
-            0.8 * angle.cos() - 0.6 * angle.sin(),
-        ]
-    };
+    let turned = |angle: f64| [0.6 * angle.cos() + 0.8 * angle.sin(), 0.8 * angle.cos() - 0.6 * angle.sin()];
     assert!(!add(0, &[0, 4], &turned(1e-5)));
     assert!(add(0, &[0, 4], &[0.6, -0.8]));
     assert!(add(0, &[0, 4], &turned(1e-3)));
@@ -300,12 +276,7 @@ fn the_least_weights_are_forgotten_above_a_number() {
         let one = master.known[0].clone();
         // All different, in no order.
         let weight = |k: usize| 1e-4 * (1 + (k * 7919) % count) as f64;
-        master.known = (0..count)
-            .map(|k| Known {
-                weight: weight(k),
-                ..one.clone()
-            })
-            .collect();
+        master.known = (0..count).map(|k| Known { weight: weight(k), ..one.clone() }).collect();
         master.forget();
         assert_eq!(master.known.len(), left);
         let least = 1e-4 * (count - left) as f64;

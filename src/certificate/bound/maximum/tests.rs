@@ -17,9 +17,7 @@ fn integers(n: usize, seed: u64) -> Array2<f64> {
 }
 
 fn members(set: usize) -> Vec<usize> {
-    (0..usize::BITS as usize)
-        .filter(|i| set >> i & 1 == 1)
-        .collect()
+    (0..usize::BITS as usize).filter(|i| set >> i & 1 == 1).collect()
 }
 
 fn all_of(rows: &[usize]) -> usize {
@@ -44,34 +42,14 @@ fn value(b: &Array2<f64>, r: usize, set: usize) -> f64 {
 }
 
 fn best(b: &Array2<f64>, r: usize, sets: impl Iterator<Item = usize>) -> f64 {
-    sets.filter(|s| s.count_ones() as usize >= r)
-        .map(|s| value(b, r, s))
-        .fold(f64::NEG_INFINITY, f64::max)
+    sets.filter(|s| s.count_ones() as usize >= r).map(|s| value(b, r, s)).fold(f64::NEG_INFINITY, f64::max)
 }
 
-const WHOLE: Effort<'static> = Effort {
-    tolerance: 0.0,
-    enough: f64::NEG_INFINITY,
-    nodes: 1000,
-    work: f64::INFINITY,
-    go_on: &|| true,
-};
+const WHOLE: Effort<'static> =
+    Effort { tolerance: 0.0, enough: f64::NEG_INFINITY, nodes: 1000, work: f64::INFINITY, go_on: &|| true };
 
-fn branching<'a>(
-    b: &'a Array2<f64>,
-    r: usize,
-    size: usize,
-    effort: &'a Effort<'a>,
-) -> Branching<'a> {
-    Branching {
-        b,
-        r,
-        size,
-        effort,
-        found: Vec::new(),
-        nodes: 0,
-        work: 0.0,
-    }
+fn branching<'a>(b: &'a Array2<f64>, r: usize, size: usize, effort: &'a Effort<'a>) -> Branching<'a> {
+    Branching { b, r, size, effort, found: Vec::new(), nodes: 0, work: 0.0 }
 }
 
 /// Returns all ways to leave out, allow and require the rows, with at most `size` required ones.
@@ -81,11 +59,7 @@ fn ways(n: usize, size: usize) -> Vec<Allowed> {
         let state = |i: usize| code / 3usize.pow(i as u32) % 3;
         let of = |k: usize| (0..n).filter(|&i| state(i) == k).collect::<Vec<_>>();
         if of(2).len() <= size {
-            all.push(Allowed {
-                size,
-                required: of(2),
-                free: of(1),
-            });
+            all.push(Allowed { size, required: of(2), free: of(1) });
         }
     }
     all
@@ -153,22 +127,15 @@ fn bounds_of_rows_are_those_of_their_formula() {
                         fixed + sizes(free).iter().take(q - own).sum::<f64>()
                     };
                     let rows = [&required[..], free].concat();
-                    let mut ends: Vec<(f64, f64)> = (rows.iter())
-                        .map(|&i| (b[[i, i]] + end(i), b[[i, i]].abs() + end(i)))
-                        .collect();
+                    let mut ends: Vec<(f64, f64)> =
+                        (rows.iter()).map(|&i| (b[[i, i]] + end(i), b[[i, i]].abs() + end(i))).collect();
                     ends.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)));
                     let exact: f64 = ends.iter().take(r).map(|e| e.0).sum();
                     let sizes: f64 = ends.iter().take(r).map(|e| e.1).sum();
                     let found = search.by_rows(required, free);
                     let ulp = f64::EPSILON * (size + r + 2) as f64 * sizes;
-                    assert!(
-                        (found - exact - ulp).abs() <= 0.45 * ulp + 1e-300,
-                        "{seed} {allowed:?}"
-                    );
-                    let least = Allowed {
-                        size,
-                        ..allowed.clone()
-                    };
+                    assert!((found - exact - ulp).abs() <= 0.45 * ulp + 1e-300, "{seed} {allowed:?}");
+                    let least = Allowed { size, ..allowed.clone() };
                     assert!(found >= best(&b, r, supports(n, &least).into_iter()) - 1e-12);
                     assert!(s < size);
                 }
@@ -182,10 +149,7 @@ fn bounds_of_rows_are_those_of_their_formula() {
 fn bounds_of_eigenvalues_are_above_every_support() {
     let n = 5;
     for seed in 0..6 {
-        for (b, exact) in [
-            (indefinite(n, seed), false),
-            (Array2::from_diag(&indefinite(n, seed).diag()), true),
-        ] {
+        for (b, exact) in [(indefinite(n, seed), false), (Array2::from_diag(&indefinite(n, seed).diag()), true)] {
             for size in 2..=4 {
                 for r in 1..=2 {
                     for allowed in ways(n, size - 1) {
@@ -198,10 +162,7 @@ fn bounds_of_eigenvalues_are_above_every_support() {
                         let rows = [&required[..], free].concat();
                         let cube = (rows.len() as f64).powi(3);
                         assert_eq!(search.work, EIGEN * cube);
-                        let least = Allowed {
-                            size,
-                            ..allowed.clone()
-                        };
+                        let least = Allowed { size, ..allowed.clone() };
                         let most = best(&b, r, supports(n, &least).into_iter());
                         assert!(found >= most - 1e-12, "{seed} {allowed:?}");
                         let all = value(&b, r, all_of(&rows));
@@ -230,8 +191,7 @@ fn bounds_of_eigenvalues_use_the_largest_entries() {
         for size in 2..n {
             let mut search = branching(&b, 1, size, &WHOLE);
             for required in 0..size {
-                let (required, free): (Vec<usize>, Vec<usize>) =
-                    (0..n).partition(|&i| i < required);
+                let (required, free): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| i < required);
                 let found = search.by_eigen(&required, &free, f64::NEG_INFINITY);
                 assert!((found - size as f64).abs() < 1e-12, "{n} {size}");
             }
@@ -247,9 +207,7 @@ fn relaxed(search: &mut Branching<'_>, required: &[usize], steps: usize) -> Node
     let radius = search.size as f64 * (search.r as f64).sqrt();
     let admm = Admm::new(&block, search.r, Entries::Within(radius));
     let floor = f64::NEG_INFINITY;
-    search
-        .relax(required.to_vec(), rows, block, admm, (steps, floor))
-        .unwrap()
+    search.relax(required.to_vec(), rows, block, admm, (steps, floor)).unwrap()
 }
 
 #[test]
@@ -262,11 +220,7 @@ fn relaxed_bounds_are_above_every_support() {
             let size = 3;
             let mut search = branching(&b, r, size, &WHOLE);
             let free: Vec<usize> = (0..n).filter(|i| !required.contains(i)).collect();
-            let allowed = Allowed {
-                size,
-                required: required.clone(),
-                free: free.clone(),
-            };
+            let allowed = Allowed { size, required: required.clone(), free: free.clone() };
             let exact = best(&b, r, supports(n, &allowed).into_iter());
             let mut before = f64::INFINITY;
             for steps in [0, 10, 200] {
@@ -276,11 +230,7 @@ fn relaxed_bounds_are_above_every_support() {
                 // Two looks at the bound of 0 and 10 steps, and one at each tenth step.
                 let looks = (steps / 10 + 1) as f64;
                 let cube = (n as f64).powi(3);
-                let known = if steps == 0 {
-                    2.0 * EIGEN * 27.0
-                } else {
-                    search.work
-                };
+                let known = if steps == 0 { 2.0 * EIGEN * 27.0 } else { search.work };
                 let least = (STEP * steps as f64 + EIGEN * looks) * cube;
                 assert!(search.work == least || search.work == least + 2.0 * EIGEN * 27.0);
                 assert!(steps > 0 || search.work == least + known);
@@ -288,11 +238,7 @@ fn relaxed_bounds_are_above_every_support() {
                 sorted.sort_unstable();
                 assert_eq!((sorted, &node.required), (free.clone(), &required));
                 let y = node.relaxed.admm.solution();
-                assert!(
-                    node.free
-                        .windows(2)
-                        .all(|w| y[[w[0], w[0]]] >= y[[w[1], w[1]]])
-                );
+                assert!(node.free.windows(2).all(|w| y[[w[0], w[0]]] >= y[[w[1], w[1]]]));
                 match steps {
                     0 => before = node.bound,
                     _ => better += usize::from(node.bound < before),
@@ -321,10 +267,8 @@ fn useful_rows_are_those_of_the_two_by_two_matrix() {
     for seed in 0..20 {
         // Three rows with a large sum, which no other three rows reach.
         let planted = |i: usize| [0, 2, 5].contains(&i);
-        let b = Array2::from_shape_fn(
-            (n, n),
-            |(i, j)| if planted(i) && planted(j) { 10.0 } else { 0.0 },
-        ) + indefinite(n, seed) * 0.4;
+        let b = Array2::from_shape_fn((n, n), |(i, j)| if planted(i) && planted(j) { 10.0 } else { 0.0 })
+            + indefinite(n, seed) * 0.4;
         let mut search = branching(&b, 1, size, &WHOLE);
         let node = relaxed(&mut search, &[], 100);
         let whole = best(&b, 1, (1..1usize << n).filter(|s| s.count_ones() <= 3));
@@ -335,10 +279,7 @@ fn useful_rows_are_those_of_the_two_by_two_matrix() {
             let floor = whole - part * whole.abs();
             let found = search.useful(&node, floor);
             for i in 0..n {
-                let mut squares: Vec<f64> = (0..n)
-                    .filter(|&j| j != i)
-                    .map(|j| b[[i, j]] * b[[i, j]])
-                    .collect();
+                let mut squares: Vec<f64> = (0..n).filter(|&j| j != i).map(|j| b[[i, j]] * b[[i, j]]).collect();
                 squares.sort_by(|a, b| b.total_cmp(a));
                 let around = squares[0] + squares[1];
                 let (p, q) = (b[[i, i]], fewer);
@@ -372,10 +313,8 @@ fn the_best_supports_are_kept_in_order() {
             }
         }
         assert_eq!(search.work, work);
-        let mut values: Vec<f64> = (sets.iter())
-            .filter(|s| s.count_ones() as usize >= r)
-            .map(|&s| value(&b, r, s))
-            .collect();
+        let mut values: Vec<f64> =
+            (sets.iter()).filter(|s| s.count_ones() as usize >= r).map(|&s| value(&b, r, s)).collect();
         values.sort_by(|a, b| b.total_cmp(a));
         assert_eq!(search.found.len(), RETURNED);
         for (found, value) in search.found.iter().zip(&values) {
@@ -408,28 +347,17 @@ fn the_first_of_equal_supports_stays_first() {
 fn floors_and_limits_are_those_of_the_effort() {
     let b = indefinite(4, 1);
     for (tolerance, enough) in [(0.5, f64::NEG_INFINITY), (0.0, 1e3), (0.25, -1e3)] {
-        let effort = Effort {
-            tolerance,
-            enough,
-            ..WHOLE
-        };
+        let effort = Effort { tolerance, enough, ..WHOLE };
         let mut search = branching(&b, 1, 2, &effort);
         assert_eq!(search.floor(), enough);
         search.offer(&[0, 1]);
         let best = search.found[0].value;
         assert_eq!(search.floor(), (best + tolerance).max(enough));
     }
-    for (work, limit, time, ended) in [
-        (1.0, 2.0, true, false),
-        (2.0, 2.0, true, true),
-        (3.0, 2.0, true, true),
-        (1.0, 2.0, false, true),
-    ] {
-        let effort = Effort {
-            work: limit,
-            go_on: &|| time,
-            ..WHOLE
-        };
+    for (work, limit, time, ended) in
+        [(1.0, 2.0, true, false), (2.0, 2.0, true, true), (3.0, 2.0, true, true), (1.0, 2.0, false, true)]
+    {
+        let effort = Effort { work: limit, go_on: &|| time, ..WHOLE };
         let mut search = branching(&b, 1, 2, &effort);
         search.work = work;
         assert_eq!(search.ended(), ended);
@@ -443,11 +371,7 @@ fn power_steps_reach_the_largest_entries() {
     let b = Array2::from_shape_fn((5, 5), |(i, j)| v[i] * v[j]);
     for (required, rows) in [(vec![], [3, 4]), (vec![1], [1, 4])] {
         let free: Vec<usize> = (0..5).filter(|i| !required.contains(i)).collect();
-        let allowed = Allowed {
-            size: 2,
-            required,
-            free,
-        };
+        let allowed = Allowed { size: 2, required, free };
         let mut search = branching(&b, 1, 2, &WHOLE);
         search.polish(vec![0, 1], &allowed);
         assert_eq!(search.found[0].rows, rows);
@@ -469,18 +393,14 @@ fn children_split_a_node() {
             let nodes = search.nodes;
             let with = search.with(&node, f64::NEG_INFINITY).unwrap();
             assert_eq!(search.nodes, nodes + 1);
-            assert_eq!(
-                (&with.required, &with.free[..]),
-                (&vec![row], &node.free[1..])
-            );
+            assert_eq!((&with.required, &with.free[..]), (&vec![row], &node.free[1..]));
             let without = search.without(&node, f64::NEG_INFINITY).unwrap();
             let mut rest = without.free.clone();
             rest.sort_unstable();
             let others: Vec<usize> = (0..n).filter(|&i| i != row).collect();
             assert_eq!((without.required.len(), rest), (0, others));
             for (child, bit) in [(&with, 1), (&without, 0)] {
-                let sets = (1..1usize << n)
-                    .filter(|s| s.count_ones() as usize <= size && s >> row & 1 == bit);
+                let sets = (1..1usize << n).filter(|s| s.count_ones() as usize <= size && s >> row & 1 == bit);
                 assert!(child.bound >= best(&b, r, sets) - 1e-11 && child.bound <= node.bound);
                 // A child at or below the floor is closed.
                 let mut again = branching(&b, r, size, &WHOLE);
@@ -512,11 +432,7 @@ fn a_search_with_less_to_do_does_less() {
     for seed in 0..6 {
         for (r, size) in [(1, 4), (2, 4)] {
             let b = indefinite(n, seed);
-            let allowed = Allowed {
-                size,
-                required: Vec::new(),
-                free: (0..n).collect(),
-            };
+            let allowed = Allowed { size, required: Vec::new(), free: (0..n).collect() };
             let exact = best(&b, r, supports(n, &allowed).into_iter());
             let whole = sparse_maximum((&b, r), &allowed, &[], &WHOLE);
             assert!((whole.above - exact).abs() < 1e-11 * exact.abs());
@@ -524,10 +440,7 @@ fn a_search_with_less_to_do_does_less() {
             let least = Effort { nodes: 1, ..WHOLE };
             let one = sparse_maximum((&b, r), &allowed, &[], &least);
             assert!(one.nodes == 1 && one.above >= exact - 1e-11 && one.work <= whole.work);
-            let enough = Effort {
-                enough: exact + 1e3,
-                ..WHOLE
-            };
+            let enough = Effort { enough: exact + 1e3, ..WHOLE };
             let found = sparse_maximum((&b, r), &allowed, &[], &enough);
             assert!(found.nodes <= 2 && found.above <= exact + 1e3 + 1e-9);
             let warm = vec![whole.found[0].rows.clone()];
@@ -538,16 +451,8 @@ fn a_search_with_less_to_do_does_less() {
     // One support alone, whose value is the bound.
     let b = indefinite(4, 3);
     for allowed in [
-        Allowed {
-            size: 2,
-            required: vec![1, 3],
-            free: vec![0],
-        },
-        Allowed {
-            size: 3,
-            required: vec![1],
-            free: vec![3],
-        },
+        Allowed { size: 2, required: vec![1, 3], free: vec![0] },
+        Allowed { size: 3, required: vec![1], free: vec![3] },
     ] {
         let found = sparse_maximum((&b, 1), &allowed, &[], &WHOLE);
         assert!((found.above - value(&b, 1, 0b1010)).abs() < 1e-12);

@@ -15,11 +15,7 @@ fn indefinite(seed: u64) -> Array2<f64> {
 }
 
 fn allowed(size: usize, required: &[usize]) -> Allowed {
-    Allowed {
-        size,
-        required: required.to_vec(),
-        free: (0..N).filter(|i| !required.contains(i)).collect(),
-    }
+    Allowed { size, required: required.to_vec(), free: (0..N).filter(|i| !required.contains(i)).collect() }
 }
 
 /// Returns the largest eigenvalue over the supports of at most `size` rows that contain `required`.
@@ -28,9 +24,7 @@ fn maximum(b: &Array2<f64>, size: usize, required: &[usize]) -> f64 {
     sets.filter(|s| required.iter().all(|i| s >> i & 1 == 1))
         .map(|s| {
             let rows: Vec<usize> = (0..N).filter(|i| s >> i & 1 == 1).collect();
-            let block = b
-                .select(ndarray::Axis(0), &rows)
-                .select(ndarray::Axis(1), &rows);
+            let block = b.select(ndarray::Axis(0), &rows).select(ndarray::Axis(1), &rows);
             let values = symmetric_eigenvalues(block.view());
             values[values.len() - 1]
         })
@@ -38,25 +32,11 @@ fn maximum(b: &Array2<f64>, size: usize, required: &[usize]) -> f64 {
 }
 
 fn reach<'a>(threads: &'a Threads, value: f64, closed: f64) -> Reach<'a> {
-    Reach {
-        value,
-        closed,
-        nodes: 1000,
-        work: f64::INFINITY,
-        threads,
-        go_on: &|| true,
-    }
+    Reach { value, closed, nodes: 1000, work: f64::INFINITY, threads, go_on: &|| true }
 }
 
 fn node(classes: Vec<Class>) -> Node {
-    Node {
-        bound: 1e3,
-        age: 0,
-        classes,
-        known: Vec::new(),
-        root: true,
-        left: None,
-    }
+    Node { bound: 1e3, age: 0, classes, known: Vec::new(), root: true, left: None }
 }
 
 fn class(columns: usize, allowed: Allowed) -> Class {
@@ -69,10 +49,7 @@ fn efforts_share_the_gap_and_the_work() {
     for (n, nodes) in [(6, 20_000), (100, 2000), (400, 50)] {
         for r in 1..=2 {
             let shifted = Shifted::new(Array2::eye(n), r);
-            let limits = Reach {
-                work: 1000.0,
-                ..reach(&threads, 0.0, 0.0)
-            };
+            let limits = Reach { work: 1000.0, ..reach(&threads, 0.0, 0.0) };
             let effort = shifted.effort(8.0, &limits, 300.0);
             assert_eq!(effort.tolerance, 2.0 / r as f64);
             assert_eq!((effort.nodes, effort.work), (nodes, 700.0));
@@ -102,13 +79,7 @@ fn nodes_begin_inside_their_constraints() {
         for own in [false, true] {
             let mut at = node(vec![class(2, first.clone()), class(1, second.clone())]);
             if own {
-                at.known = vec![Known {
-                    class: 1,
-                    rows: vec![1],
-                    entries: vec![1.0],
-                    value: c[[1, 1]],
-                    weight: 0.07,
-                }];
+                at.known = vec![Known { class: 1, rows: vec![1], entries: vec![1.0], value: c[[1, 1]], weight: 0.07 }];
             }
             let begun = shifted.begin(&at);
             for (k, alike) in at.classes.iter().enumerate() {
@@ -133,13 +104,7 @@ fn nodes_begin_inside_their_constraints() {
 
 /// The effort of a maximum that is searched to its end.
 fn exact_effort() -> Effort<'static> {
-    Effort {
-        tolerance: 0.0,
-        enough: f64::NEG_INFINITY,
-        nodes: 1000,
-        work: f64::INFINITY,
-        go_on: &|| true,
-    }
+    Effort { tolerance: 0.0, enough: f64::NEG_INFINITY, nodes: 1000, work: f64::INFINITY, go_on: &|| true }
 }
 
 /// The bound at Λ is the sum of the r largest eigenvalues of Λ and of the sparse maxima of C − Λ.
@@ -158,31 +123,23 @@ fn bounds_at_a_multiplier_are_sums_of_maxima() {
         let effort = exact_effort();
         let found = shifted.maxima(&at, &master, &centre, (effort, f64::NEG_INFINITY));
         let rounding = sum_rounding(&c, 3) + sum_rounding(&centre.lambda, 3);
-        assert!(
-            found.above >= sum + 0.9 * rounding && found.above <= sum + 1e-10,
-            "{seed}"
-        );
+        assert!(found.above >= sum + 0.9 * rounding && found.above <= sum + 1e-10, "{seed}");
         let parts = ky_fan_above(&centre.lambda, 3) + 2.0 * found.maxima[0] + found.maxima[1];
-        assert!(
-            (found.above - parts - rounding).abs() < 0.2 * rounding,
-            "{seed}"
-        );
+        assert!((found.above - parts - rounding).abs() < 0.2 * rounding, "{seed}");
         for (k, exact) in exact.iter().enumerate() {
             assert!((found.maxima[k] - exact).abs() < 1e-11);
             for new in &found.found[k] {
                 assert!(at.classes[k].allowed.fits(&new.rows));
             }
         }
-        let parts = [(0, allowed(2, &[])), (1, allowed(3, &[1]))]
-            .map(|(_, a)| sparse_maximum((&b, 1), &a, &[], &effort).work);
+        let parts =
+            [(0, allowed(2, &[])), (1, allowed(3, &[1]))].map(|(_, a)| sparse_maximum((&b, 1), &a, &[], &effort).work);
         assert!(found.work > 0.0 && found.work <= 3.0 * (parts[0] + parts[1]));
         // A node that can be closed is closed by less work.
         for more in [1e-6, 0.1, 10.0] {
             let closed = sum + more;
             let close = shifted.maxima(&at, &master, &centre, (effort, closed));
-            let excess: f64 = (centre.multipliers.iter().zip([2.0, 1.0]))
-                .map(|(phi, columns)| phi * columns)
-                .sum();
+            let excess: f64 = (centre.multipliers.iter().zip([2.0, 1.0])).map(|(phi, columns)| phi * columns).sum();
             let spare = closed - ky_fan(&centre.lambda, 3) - excess;
             assert!(close.above >= sum - 1e-11, "{seed}");
             let room = |k: usize| centre.multipliers[k] + spare / 3.0 - exact[k] > 1e-9;
@@ -207,26 +164,16 @@ fn rows_that_no_good_support_has_are_left_out() {
         let b = &c - &lambda;
         for size in 1..=3 {
             let above = maximum(&b, size, &[]);
-            let fewer = if size > 1 {
-                maximum(&b, size - 1, &[])
-            } else {
-                f64::NEG_INFINITY
-            };
+            let fewer = if size > 1 { maximum(&b, size - 1, &[]) } else { f64::NEG_INFINITY };
             for gap in [0.01, 0.5, 3.0] {
-                let dual = Dual {
-                    lambda: lambda.clone(),
-                    maxima: vec![above],
-                };
+                let dual = Dual { lambda: lambda.clone(), maxima: vec![above] };
                 let mut classes = vec![class(2, allowed(size, &[]))];
                 let effort = exact_effort();
                 let work = shifted.screen(&mut classes, &dual, gap, &effort);
                 assert_eq!(work > 0.0, size > 1);
                 let least = above - gap;
                 for i in 0..N {
-                    let mut squares: Vec<f64> = (0..N)
-                        .filter(|&j| j != i)
-                        .map(|j| b[[i, j]] * b[[i, j]])
-                        .collect();
+                    let mut squares: Vec<f64> = (0..N).filter(|&j| j != i).map(|j| b[[i, j]] * b[[i, j]]).collect();
                     squares.sort_by(|a, b| b.total_cmp(a));
                     let around: f64 = squares.iter().take(size - 1).sum();
                     let (p, q) = (b[[i, i]], fewer);
@@ -261,10 +208,7 @@ fn rows_near_the_threshold_stay() {
             c[[0, 0]] = own;
             (c[[0, 1]], c[[1, 0]]) = (entry, entry);
             let shifted = Shifted::new(c.clone(), 1);
-            let dual = Dual {
-                lambda: Array2::zeros((N, N)),
-                maxima: vec![1.0],
-            };
+            let dual = Dual { lambda: Array2::zeros((N, N)), maxima: vec![1.0] };
             let mut classes = vec![class(1, allowed(2, &[]))];
             shifted.screen(&mut classes, &dual, 0.0, &exact_effort());
             let free = &classes[0].allowed.free;
@@ -300,16 +244,8 @@ fn one_column_is_solved_at_its_root() {
             assert!(solved.cut.is_none());
             assert!(solved.bound >= exact - 1e-9 && solved.work > 0.0);
             // The relaxation of one column is tight: the bound is exact, or low enough to close the node.
-            let most = if closed > exact {
-                closed
-            } else {
-                exact * (1.0 + 1e-6)
-            };
-            assert!(
-                solved.bound <= most || told.len() > 1,
-                "{seed} {} {exact}",
-                solved.bound
-            );
+            let most = if closed > exact { closed } else { exact * (1.0 + 1e-6) };
+            assert!(solved.bound <= most || told.len() > 1, "{seed} {} {exact}", solved.bound);
         }
     }
 }
@@ -327,10 +263,7 @@ fn cut_nodes_continue() {
     let whole = shifted.solve(&at, &limits, &mut |_, _| {});
     assert!(whole.cut.is_none());
     for part in [0.0, 0.1, 0.5, 0.9] {
-        let few = Reach {
-            work: part * whole.work,
-            ..limits
-        };
+        let few = Reach { work: part * whole.work, ..limits };
         let cut = shifted.solve(&at, &few, &mut |_, _| {});
         let Some(barrier) = cut.cut else {
             assert!(part > 0.1 && cut.bound >= whole.bound * (1.0 - 1e-9));
@@ -340,19 +273,13 @@ fn cut_nodes_continue() {
         let rest = Node {
             known: cut.master.known,
             bound: cut.bound,
-            left: Some(Left {
-                barrier,
-                dual: cut.dual,
-            }),
+            left: Some(Left { barrier, dual: cut.dual }),
             ..at.clone()
         };
         let end = shifted.solve(&rest, &limits, &mut |_, _| {});
         assert!(end.cut.is_none() && end.bound <= cut.bound);
     }
-    let never = Reach {
-        go_on: &|| false,
-        ..limits
-    };
+    let never = Reach { go_on: &|| false, ..limits };
     let cut = shifted.solve(&at, &never, &mut |_, _| {});
     assert!(cut.cut.is_some() && cut.bound == at.bound && cut.dual.is_none());
 }

@@ -51,10 +51,7 @@ fn sums_of_the_largest_are_those_of_sorting() {
     }
     let a = Array2::from_shape_vec((2, 2), vec![-3.0, 0.5, 0.5, 2.0]).unwrap();
     assert_eq!((highest(&a), largest(&a)), (2.0, 3.0));
-    assert_eq!(
-        (highest(&-&a.mapv(f64::abs)), norm(&a)),
-        (0.0, 13.5f64.sqrt())
-    );
+    assert_eq!((highest(&-&a.mapv(f64::abs)), norm(&a)), (0.0, 13.5f64.sqrt()));
 }
 
 #[test]
@@ -79,9 +76,7 @@ fn proximal_points_are_minima() {
         let v = symmetric_matrix(3, seed);
         for entries in ALL {
             for sigma in [0.5, 2.0] {
-                let value = |y: &Array2<f64>| {
-                    g(entries, y) + 0.5 * sigma * crate::linalg::square(&(y - &v))
-                };
+                let value = |y: &Array2<f64>| g(entries, y) + 0.5 * sigma * crate::linalg::square(&(y - &v));
                 let y = entries.proximal(&v, sigma);
                 let least = value(&y);
                 assert!(least.is_finite(), "{entries:?}");
@@ -211,17 +206,11 @@ fn factorizations_bound_the_largest_eigenvalue() {
         let above = largest_above(&a, 1, exact);
         let gamma = (rows + 2.0) * f64::EPSILON;
         // At least the shift of θ and the rounding of A; at most this with the widest shift.
-        let (shift, trace) = (
-            gamma * rows * (exact.abs() + size),
-            rows * (exact.abs() + size),
-        );
+        let (shift, trace) = (gamma * rows * (exact.abs() + size), rows * (exact.abs() + size));
         let least = shift + f64::EPSILON * size;
         let most = 16.0 * shift + 2.5 * gamma * trace + f64::EPSILON * size;
         let off = above - exact;
-        assert!(
-            off >= 0.9 * least && off <= 1.1 * most,
-            "{seed} {off} {least}"
-        );
+        assert!(off >= 0.9 * least && off <= 1.1 * most, "{seed} {off} {least}");
         // A factorization proves any value that is large enough.
         let more = exact + 0.1 * size;
         let off = largest_above(&a, 1, more) - more;
@@ -232,10 +221,7 @@ fn factorizations_bound_the_largest_eigenvalue() {
         for r in 2..=n {
             let (sum, difference) = (ky_fan_above(&a, r), r as f64 * f64::EPSILON * size);
             let more = largest_above(&a, r, 0.0) - sum;
-            assert!(
-                more >= 0.5 * difference
-                    && more <= 2.0 * difference + 4.0 * f64::EPSILON * sum.abs()
-            );
+            assert!(more >= 0.5 * difference && more <= 2.0 * difference + 4.0 * f64::EPSILON * sum.abs());
         }
     }
 }
@@ -258,19 +244,13 @@ fn framed_sums_are_those_of_enumeration() {
             }
             let with_fixed = |rows: usize| fixed.iter().all(|&i| rows >> i & 1 == 1);
             let of = |rows: usize| (0..n).filter(move |i| rows >> i & 1 == 1);
-            let sets =
-                || (0..1usize << n).filter(|&s| s.count_ones() as usize == k && with_fixed(s));
+            let sets = || (0..1usize << n).filter(|&s| s.count_ones() as usize == k && with_fixed(s));
             // For each of k rows the best k entries, among them those of the fixed rows and the diagonal.
             let row = |i: usize| -> f64 {
                 let sum = |s: usize| of(s).map(|j| admm.u[[i, j]].powi(2)).sum::<f64>();
-                sets()
-                    .filter(|s| s >> i & 1 == 1)
-                    .map(sum)
-                    .fold(0.0, f64::max)
+                sets().filter(|s| s >> i & 1 == 1).map(sum).fold(0.0, f64::max)
             };
-            let best = sets()
-                .map(|s| of(s).map(row).sum::<f64>())
-                .fold(0.0, f64::max);
+            let best = sets().map(|s| of(s).map(row).sum::<f64>()).fold(0.0, f64::max);
             let flags: Vec<bool> = (0..n).map(|i| fixed.contains(&i)).collect();
             let found = admm.framed(k, &flags);
             assert!((found - best.sqrt()).abs() < 1e-12, "{seed} {fixed:?}");
@@ -316,11 +296,7 @@ fn the_first_state_has_the_scale_of_c() {
     for (c, sigma) in [(c.clone(), norm(&c) / 2.0), (Array2::zeros((4, 4)), 1.0)] {
         let admm = Admm::new(&c, 3, Entries::Free);
         assert!((admm.sigma - sigma).abs() < 1e-14);
-        assert!(
-            (admm.solution() - Array2::<f64>::eye(4) * 0.75)
-                .iter()
-                .all(|v| *v == 0.0)
-        );
+        assert!((admm.solution() - Array2::<f64>::eye(4) * 0.75).iter().all(|v| *v == 0.0));
         assert_eq!(admm.steps(), 0);
         assert!(!admm.has_converged(&c, 1e300));
     }
@@ -344,14 +320,8 @@ fn a_step_is_that_of_admm() {
             let relaxed = &p * 1.6 - &before.y * 0.6;
             let y = entries.proximal(&(&relaxed + &(&before.u / sigma)), sigma);
             let u = &before.u + &((&relaxed - &y) * sigma);
-            assert!(
-                (&admm.y - &y).iter().all(|v| v.abs() < 1e-12),
-                "{entries:?}"
-            );
-            assert!(
-                (&admm.u - &u).iter().all(|v| v.abs() < 1e-12 * sigma),
-                "{entries:?}"
-            );
+            assert!((&admm.y - &y).iter().all(|v| v.abs() < 1e-12), "{entries:?}");
+            assert!((&admm.u - &u).iter().all(|v| v.abs() < 1e-12 * sigma), "{entries:?}");
             assert_eq!(admm.steps(), 4);
             let (primal, dual) = (norm(&(&p - &y)), sigma * norm(&(&y - &before.y)));
             assert!((admm.residuals.0 - primal).abs() < 1e-12);
@@ -372,12 +342,7 @@ fn residuals_are_balanced() {
     let c = symmetric_matrix(3, 1);
     let mut admm = Admm::new(&c, 1, Entries::Free);
     let (y, size) = (norm(&admm.y), norm(&c));
-    for (primal, dual, factor) in [
-        (6.2, 2.0, 1.5),
-        (5.8, 2.0, 1.0),
-        (2.0, 5.8, 1.0),
-        (2.0, 6.2, 1.0 / 1.5),
-    ] {
+    for (primal, dual, factor) in [(6.2, 2.0, 1.5), (5.8, 2.0, 1.0), (2.0, 5.8, 1.0), (2.0, 6.2, 1.0 / 1.5)] {
         admm.residuals = (primal * y, dual * size);
         let before = admm.sigma;
         admm.balance(&c);

@@ -15,11 +15,7 @@ fn matrix(n: usize, seed: u64) -> Array2<f64> {
 }
 
 fn limits<'a>(clock: &'a Clock, threads: &'a Threads, work: f64) -> SearchLimits<'a> {
-    SearchLimits {
-        clock,
-        threads,
-        work,
-    }
+    SearchLimits { clock, threads, work }
 }
 
 fn sum_on(c: &Array2<f64>, r: usize, rows: &[usize]) -> f64 {
@@ -29,9 +25,7 @@ fn sum_on(c: &Array2<f64>, r: usize, rows: &[usize]) -> f64 {
 }
 
 fn members(set: usize) -> Vec<usize> {
-    (0..usize::BITS as usize)
-        .filter(|i| set >> i & 1 == 1)
-        .collect()
+    (0..usize::BITS as usize).filter(|i| set >> i & 1 == 1).collect()
 }
 
 /// Returns max Σ u_tᵀCu_t over orthonormal columns with at most k_t nonzeros, k_t = 1 or 2 but for one column.
@@ -49,18 +43,9 @@ fn disjoint(c: &Array2<f64>, counts: &[usize], used: usize) -> f64 {
 }
 
 /// Returns the bound for a known optimum.
-fn bound(
-    c: &Array2<f64>,
-    r: usize,
-    restriction: &Restriction,
-    objective: f64,
-    gap_tol: f64,
-) -> Bound {
+fn bound(c: &Array2<f64>, r: usize, restriction: &Restriction, objective: f64, gap_tol: f64) -> Bound {
     let smooth = Quadratic::new(-c, None, None).unwrap();
-    let options = BoundOptions {
-        gap_tol,
-        ..BoundOptions::new(objective, objective.abs())
-    };
+    let options = BoundOptions { gap_tol, ..BoundOptions::new(objective, objective.abs()) };
     let threads = Threads::serial();
     lower_bound(&smooth, r, restriction, &options, &threads, &mut Unwatched).unwrap()
 }
@@ -70,41 +55,21 @@ fn limits_on_nonzeros_have_the_bound_of_enumeration() {
     for seed in 0..3 {
         let n = 5;
         let c = matrix(n, seed);
-        for counts in [
-            &[1usize, 1][..],
-            &[2, 1],
-            &[2, 2],
-            &[3, 1],
-            &[1, 1, 1],
-            &[2, 2, 1],
-        ] {
+        for counts in [&[1usize, 1][..], &[2, 1], &[2, 2], &[3, 1], &[1, 1, 1], &[2, 2, 1]] {
             let r = counts.len();
             let exact = -0.5 * disjoint(&c, counts, 0);
             for restriction in [
                 Restriction::Cardinality(Cardinality::Columns(counts.to_vec())),
-                Restriction::Cardinality(Cardinality::Columns(
-                    counts.iter().rev().copied().collect(),
-                )),
+                Restriction::Cardinality(Cardinality::Columns(counts.iter().rev().copied().collect())),
             ] {
                 let found = bound(&c, r, &restriction, exact, 1e-6);
-                assert!(
-                    found.value <= exact + 1e-12 * exact.abs(),
-                    "{seed} {counts:?}"
-                );
-                assert!(
-                    found.gap <= 1e-6 && found.gap >= -1e-12,
-                    "{seed} {counts:?} {}",
-                    found.gap
-                );
+                assert!(found.value <= exact + 1e-12 * exact.abs(), "{seed} {counts:?}");
+                assert!(found.gap <= 1e-6 && found.gap >= -1e-12, "{seed} {counts:?} {}", found.gap);
                 let gap = (exact - found.value) / exact.abs();
                 assert!((found.gap - gap).abs() < 1e-12);
             }
         }
-        for (total, shares) in [
-            (2, &[&[1usize, 1][..]][..]),
-            (3, &[&[2, 1]]),
-            (4, &[&[2, 2], &[3, 1]]),
-        ] {
+        for (total, shares) in [(2, &[&[1usize, 1][..]][..]), (3, &[&[2, 1]]), (4, &[&[2, 2], &[3, 1]])] {
             let best = shares.iter().map(|counts| disjoint(&c, counts, 0));
             let exact = -0.5 * best.fold(f64::NEG_INFINITY, f64::max);
             let restriction = Restriction::Cardinality(Cardinality::Total(total));
@@ -123,14 +88,8 @@ fn a_worse_point_has_the_same_bound() {
         for count in [Cardinality::Columns(vec![1, 2]), Cardinality::Total(3)] {
             let worse = exact + 0.05 * exact.abs();
             let found = bound(&c, 2, &Restriction::Cardinality(count.clone()), worse, 0.0);
-            assert!(
-                found.value <= exact + 1e-12 * exact.abs(),
-                "{seed} {count:?}"
-            );
-            assert!(
-                found.value >= exact - 1e-6 * exact.abs(),
-                "{seed} {count:?}"
-            );
+            assert!(found.value <= exact + 1e-12 * exact.abs(), "{seed} {count:?}");
+            assert!(found.value >= exact - 1e-6 * exact.abs(), "{seed} {count:?}");
         }
     }
 }
@@ -145,17 +104,8 @@ fn nonnegative_limits_have_the_bound_of_enumeration() {
         for counts in [&[1usize, 1][..], &[2, 1], &[2, 2]] {
             let exact = -0.5 * disjoint(&above, counts, 0);
             let count = Cardinality::Columns(counts.to_vec());
-            let found = bound(
-                &c,
-                2,
-                &Restriction::NonnegativeCardinality(count),
-                exact,
-                1e-6,
-            );
-            assert!(
-                found.value <= exact + 1e-12 * exact.abs(),
-                "{seed} {counts:?}"
-            );
+            let found = bound(&c, 2, &Restriction::NonnegativeCardinality(count), exact, 1e-6);
+            assert!(found.value <= exact + 1e-12 * exact.abs(), "{seed} {counts:?}");
             assert!(found.gap <= 1e-6, "{seed} {counts:?} {}", found.gap);
         }
     }
@@ -183,17 +133,12 @@ fn limits_on_rows_have_the_bound_of_enumeration() {
                 }
             }
             for lambda in [0.05, 0.4, 1.5] {
-                let value = |s: usize| {
-                    lambda * f64::from(s.count_ones()) - 0.5 * sum_on(&c, r, &members(s))
-                };
+                let value = |s: usize| lambda * f64::from(s.count_ones()) - 0.5 * sum_on(&c, r, &members(s));
                 let exact = sets().map(value).fold(f64::INFINITY, f64::min);
                 for objective in [exact, exact + 0.3] {
                     let found = bound(&c, r, &Restriction::RowPenalty(lambda), objective, 1e-9);
                     assert!(found.value <= exact + 1e-12, "{seed} {r} {lambda}");
-                    assert!(
-                        found.value >= exact - 1e-8 * exact.abs(),
-                        "{seed} {r} {lambda}"
-                    );
+                    assert!(found.value >= exact - 1e-8 * exact.abs(), "{seed} {r} {lambda}");
                 }
             }
         }
@@ -220,15 +165,9 @@ fn bounds_follow_scale_order_and_signs() {
             let one = |restriction: &Restriction| {
                 let smooth = Quadratic::new(-c, None, None).unwrap();
                 let options = BoundOptions::new(0.0, 100.0 * scale);
-                let options = BoundOptions {
-                    gap_tol: 0.0,
-                    objective: 3.0 * scale,
-                    ..options
-                };
+                let options = BoundOptions { gap_tol: 0.0, objective: 3.0 * scale, ..options };
                 let threads = Threads::serial();
-                lower_bound(&smooth, r, restriction, &options, &threads, &mut Unwatched)
-                    .unwrap()
-                    .value
+                lower_bound(&smooth, r, restriction, &options, &threads, &mut Unwatched).unwrap().value
             };
             base(0.3 * scale).iter().map(one).collect()
         };
@@ -237,10 +176,7 @@ fn bounds_follow_scale_order_and_signs() {
         let order = [3, 0, 4, 1, 2];
         let permuted = all(&c.select(Axis(0), &order).select(Axis(1), &order), 1.0);
         let signs = array![1.0, -1.0, -1.0, 1.0, -1.0];
-        let turned = all(
-            &Array2::from_shape_fn((n, n), |(i, j)| c[[i, j]] * signs[i] * signs[j]),
-            1.0,
-        );
+        let turned = all(&Array2::from_shape_fn((n, n), |(i, j)| c[[i, j]] * signs[i] * signs[j]), 1.0);
         for k in 0..first.len() {
             let size = first[k].abs();
             assert!((scaled[k] / 1024.0 - first[k]).abs() < 1e-4 * size, "{k}");
@@ -263,21 +199,12 @@ fn more_work_gives_no_worse_bound() {
     for (restriction, objective) in [
         (Restriction::Count(0.3), 1e3),
         (Restriction::Nonnegative, 1e3),
-        (
-            Restriction::Cardinality(Cardinality::Columns(vec![2, 2])),
-            exact(&[2, 2]),
-        ),
-        (
-            Restriction::Cardinality(Cardinality::Total(3)),
-            exact(&[2, 1]),
-        ),
+        (Restriction::Cardinality(Cardinality::Columns(vec![2, 2])), exact(&[2, 2])),
+        (Restriction::Cardinality(Cardinality::Total(3)), exact(&[2, 1])),
         (Restriction::Rows(3), 1e3),
         (Restriction::RowPenalty(0.3), 1e3),
     ] {
-        let options = BoundOptions {
-            gap_tol: 1e-4,
-            ..BoundOptions::new(objective, objective.abs())
-        };
+        let options = BoundOptions { gap_tol: 1e-4, ..BoundOptions::new(objective, objective.abs()) };
         let run = |work: f64| {
             let mut search = Search::new(&smooth, 2, &restriction).unwrap();
             search.advance_watched(&options, &limits(&clock, &threads, work), &mut Unwatched);
@@ -293,16 +220,9 @@ fn more_work_gives_no_worse_bound() {
             before = search.best.value;
             // The work exceeds its limit by a few steps, rounds of nodes or sparse maxima.
             let most = (part + 0.25) * whole.work + 100.0 * decomposition;
-            assert!(
-                search.work > 0.0 && search.work <= most,
-                "{restriction:?} {part}"
-            );
+            assert!(search.work > 0.0 && search.work <= most, "{restriction:?} {part}");
             let history = &search.best.history;
-            assert!(
-                history
-                    .windows(2)
-                    .all(|w| w[0].1 < w[1].1 && w[0].0 <= w[1].0)
-            );
+            assert!(history.windows(2).all(|w| w[0].1 < w[1].1 && w[0].0 <= w[1].0));
             assert_eq!(history[history.len() - 1].1, search.best.value);
         }
         let mut search = Search::new(&smooth, 2, &restriction).unwrap();
@@ -327,18 +247,10 @@ fn no_time_leaves_the_eigenvalues() {
     let smooth = Quadratic::new(-&c, None, None).unwrap();
     let threads = Threads::serial();
     let values = symmetric_eigenvalues(c.view());
-    for restriction in [
-        Restriction::Free,
-        Restriction::Absolute(0.5),
-        Restriction::Rows(2),
-    ] {
+    for restriction in [Restriction::Free, Restriction::Absolute(0.5), Restriction::Rows(2)] {
         for max_time in [Some(0.0), None] {
-            let options = BoundOptions {
-                max_time,
-                ..BoundOptions::new(1e3, 1e3)
-            };
-            let found =
-                lower_bound(&smooth, 2, &restriction, &options, &threads, &mut Unwatched).unwrap();
+            let options = BoundOptions { max_time, ..BoundOptions::new(1e3, 1e3) };
+            let found = lower_bound(&smooth, 2, &restriction, &options, &threads, &mut Unwatched).unwrap();
             let constant = restriction.relaxed(5, 2).1;
             let first = 0.5 * (constant - 2.0 * values[4]);
             assert!((found.history[0].1 - first).abs() < 1e-9 * first.abs());
@@ -360,10 +272,7 @@ fn goals_and_gaps_are_relative_to_a_resolved_magnitude() {
     for r in 1..=2 {
         let resolved = 1e-6 * 4.0 * r as f64;
         for (magnitude, size) in [(5.0, 5.0), (0.0, resolved)] {
-            let options = BoundOptions {
-                gap_tol: 0.25,
-                ..BoundOptions::new(3.0, magnitude)
-            };
+            let options = BoundOptions { gap_tol: 0.25, ..BoundOptions::new(3.0, magnitude) };
             let goal = search(r).goal(&options);
             assert!((goal - (3.0 - 0.25 * size)).abs() < 1e-12 * (1.0 + size));
             // The margin of 4 ulp is on the safe side.
@@ -371,10 +280,7 @@ fn goals_and_gaps_are_relative_to_a_resolved_magnitude() {
             let gap = search(r).finish(&options).gap;
             assert!((gap * size - (3.0 + 4.0 * r as f64)).abs() < 1e-9 * gap * size);
         }
-        let exact = BoundOptions {
-            gap_tol: 0.0,
-            ..BoundOptions::new(-4.0 * r as f64, 0.0)
-        };
+        let exact = BoundOptions { gap_tol: 0.0, ..BoundOptions::new(-4.0 * r as f64, 0.0) };
         assert_eq!(search(r).goal(&exact), -4.0 * r as f64);
         assert!(search(r).finish(&exact).gap.abs() < 1e-6);
     }
@@ -386,15 +292,8 @@ fn goals_and_gaps_are_relative_to_a_resolved_magnitude() {
 #[test]
 fn numbers_of_nodes_depend_on_limits() {
     let threads = Threads::serial();
-    let (timed, free) = (
-        Clock::new(Instant::now(), Some(1e3)),
-        Clock::new(Instant::now(), None),
-    );
-    for (clock, work, limited) in [
-        (&free, f64::INFINITY, false),
-        (&free, 1e9, true),
-        (&timed, f64::INFINITY, true),
-    ] {
+    let (timed, free) = (Clock::new(Instant::now(), Some(1e3)), Clock::new(Instant::now(), None));
+    for (clock, work, limited) in [(&free, f64::INFINITY, false), (&free, 1e9, true), (&timed, f64::INFINITY, true)] {
         let limits = limits(clock, &threads, work);
         assert_eq!(limits.is_limited(), limited);
         for (n, unlimited) in [(5, 20_000), (20, 1250), (400, 8)] {
@@ -432,11 +331,7 @@ fn steps_of_the_relaxation_are_counted() {
             let mut search = Search::new(&smooth, 2, &restriction).unwrap();
             let work = first + (f64::from(steps) - 1.0 + part) * step;
             search.advance_watched(&options, &limits(&clock, &threads, work), &mut Unwatched);
-            assert_eq!(
-                search.work,
-                first + f64::from(steps) * step,
-                "{steps} {part}"
-            );
+            assert_eq!(search.work, first + f64::from(steps) * step, "{steps} {part}");
         }
     }
     // The tenth step has a bound, which is evaluated again if it is better.

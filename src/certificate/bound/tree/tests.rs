@@ -30,12 +30,7 @@ fn shares_are_all_descending_sums() {
 }
 
 fn tree() -> Tree {
-    let c = array![
-        [3.0, 1.0, 0.0, 0.5],
-        [1.0, 1.0, 0.0, 0.0],
-        [0.0, 0.0, -2.0, 1.0],
-        [0.5, 0.0, 1.0, 0.0]
-    ];
+    let c = array![[3.0, 1.0, 0.0, 0.5], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -2.0, 1.0], [0.5, 0.0, 1.0, 0.0]];
     Tree::new(&c, 3, &[vec![3, 1, 1], vec![2, 2, 1]], 7.0)
 }
 
@@ -43,13 +38,7 @@ fn tree() -> Tree {
 fn roots_hold_a_class_for_each_number() {
     let mut tree = tree();
     let values = symmetric_eigenvalues(
-        array![
-            [3.0, 1.0, 0.0, 0.5],
-            [1.0, 1.0, 0.0, 0.0],
-            [0.0, 0.0, -2.0, 1.0],
-            [0.5, 0.0, 1.0, 0.0]
-        ]
-        .view(),
+        array![[3.0, 1.0, 0.0, 0.5], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -2.0, 1.0], [0.5, 0.0, 1.0, 0.0]].view(),
     );
     // The shift is the spread, and more if the least eigenvalue is negative.
     assert!((tree.sigma - (values[3] - 2.0 * values[0])).abs() < 1e-12);
@@ -57,11 +46,7 @@ fn roots_hold_a_class_for_each_number() {
     for sizes in [[(1, 3), (2, 1)], [(2, 2), (1, 1)]] {
         let root = tree.open.pop().unwrap().0;
         assert!(root.root && (root.bound - (7.0 + 3.0 * tree.sigma)).abs() < 1e-12);
-        let found: Vec<(usize, usize)> = root
-            .classes
-            .iter()
-            .map(|c| (c.columns, c.allowed.size))
-            .collect();
+        let found: Vec<(usize, usize)> = root.classes.iter().map(|c| (c.columns, c.allowed.size)).collect();
         assert_eq!(found, sizes);
         assert!(root.classes.iter().all(|c| c.allowed.free == [0, 1, 2, 3]));
     }
@@ -73,13 +58,7 @@ fn roots_hold_a_class_for_each_number() {
 }
 
 fn known(class: usize, rows: &[usize], entries: &[f64], weight: f64) -> Known {
-    Known {
-        class,
-        rows: rows.to_vec(),
-        entries: entries.to_vec(),
-        value: 1.0,
-        weight,
-    }
+    Known { class, rows: rows.to_vec(), entries: entries.to_vec(), value: 1.0, weight }
 }
 
 fn solved(columns: [usize; 2], vectors: Vec<Known>) -> Solved {
@@ -116,24 +95,14 @@ fn children_share_columns_and_weights() {
     };
     for columns in [1usize, 3] {
         let children = Tree::children(&solved([2, columns], vectors()), 1, 0);
-        let [with, without] = &children[..] else {
-            panic!("two children")
-        };
+        let [with, without] = &children[..] else { panic!("two children") };
         for child in &children {
-            assert_eq!(
-                (child.bound, child.root, child.left.is_none()),
-                (5.0, false, true)
-            );
+            assert_eq!((child.bound, child.root, child.left.is_none()), (5.0, false, true));
             let all: usize = child.classes.iter().map(|c| c.columns).sum();
             assert_eq!(all, 2 + columns);
             assert_eq!(child.classes[0].allowed.required, [2]);
             // The other class keeps its vectors and weights.
-            let other: Vec<f64> = child
-                .known
-                .iter()
-                .filter(|u| u.class == 0)
-                .map(|u| u.weight)
-                .collect();
+            let other: Vec<f64> = child.known.iter().filter(|u| u.class == 0).map(|u| u.weight).collect();
             assert_eq!(other, [0.4, 0.5]);
             for u in &child.known {
                 assert!(child.classes[u.class].allowed.fits(&u.rows));
@@ -141,12 +110,7 @@ fn children_share_columns_and_weights() {
         }
         assert_eq!(without.classes[1].allowed.free, [1, 2, 3]);
         assert_eq!(without.classes[1].columns, columns);
-        let left: Vec<f64> = without
-            .known
-            .iter()
-            .filter(|u| u.class == 1)
-            .map(|u| u.weight)
-            .collect();
+        let left: Vec<f64> = without.known.iter().filter(|u| u.class == 1).map(|u| u.weight).collect();
         assert_eq!(left, [0.2]);
         let own = if columns == 1 { 1 } else { 2 };
         assert_eq!(with.classes.len(), own + 1);
@@ -161,16 +125,8 @@ fn children_share_columns_and_weights() {
         assert_eq!(mine.len(), 2);
         assert!((mine[0].1 - 0.3).abs() < 1e-15 && (mine[1].1 - 0.1).abs() < 1e-15);
         if columns > 1 {
-            assert_eq!(
-                (with.classes[1].columns, &with.classes[1].allowed.free[..]),
-                (2, &[0, 1, 2, 3][..])
-            );
-            let rest: f64 = with
-                .known
-                .iter()
-                .filter(|u| u.class == 1)
-                .map(|u| u.weight)
-                .sum();
+            assert_eq!((with.classes[1].columns, &with.classes[1].allowed.free[..]), (2, &[0, 1, 2, 3][..]));
+            let rest: f64 = with.known.iter().filter(|u| u.class == 1).map(|u| u.weight).sum();
             assert!((rest - 0.6 * 2.0 / 3.0).abs() < 1e-15);
         }
     }
@@ -195,23 +151,13 @@ fn the_least_decided_row_is_split() {
     // Of rows that are equal, the first.
     assert_eq!(of(used(1.0)), Some((1, 0)));
     // Many small vectors of one row count together, for use and squares.
-    let many = vec![
-        known(1, &[0], &[1.0], 0.35),
-        known(1, &[1, 2], &[0.8, 0.6], 0.3),
-        known(1, &[1, 3], &[0.8, 0.6], 0.3),
-    ];
+    let many =
+        vec![known(1, &[0], &[1.0], 0.35), known(1, &[1, 2], &[0.8, 0.6], 0.3), known(1, &[1, 3], &[0.8, 0.6], 0.3)];
     assert_eq!(of(many), Some((1, 1)));
-    let both = vec![
-        known(0, &[3, 2], &[0.8, 0.6], 0.5),
-        known(1, &[1], &[1.0], 0.25),
-    ];
+    let both = vec![known(0, &[3, 2], &[0.8, 0.6], 0.5), known(1, &[1], &[1.0], 0.25)];
     assert_eq!(of(both), Some((0, 3)));
     // A use of 2 is decided.
-    let more = vec![
-        known(1, &[0], &[1.0], 1.5),
-        known(1, &[0, 1], &[1.0, 0.0], 0.5),
-        known(1, &[3], &[1.0], 0.5),
-    ];
+    let more = vec![known(1, &[0], &[1.0], 1.5), known(1, &[0, 1], &[1.0, 0.0], 0.5), known(1, &[3], &[1.0], 0.5)];
     assert_eq!(of(more), Some((1, 3)));
     // No row is left where the required ones are all.
     let mut none = solved([1, 1], Vec::new());
@@ -224,14 +170,7 @@ fn the_least_decided_row_is_split() {
 #[test]
 fn nodes_are_closed_split_or_put_back() {
     let threads = Threads::serial();
-    let reach = Reach {
-        value: 4.0,
-        closed: 4.5,
-        nodes: 100,
-        work: f64::INFINITY,
-        threads: &threads,
-        go_on: &|| true,
-    };
+    let reach = Reach { value: 4.0, closed: 4.5, nodes: 100, work: f64::INFINITY, threads: &threads, go_on: &|| true };
     let vectors = || vec![known(1, &[1], &[1.0], 0.5)];
     for (bound, cut, open, done) in [
         (5.0, None, 2, f64::NEG_INFINITY),
@@ -247,18 +186,11 @@ fn nodes_are_closed_split_or_put_back() {
         (solved.bound, solved.cut) = (bound, cut);
         let age = tree.age;
         tree.settle(root, solved, &reach);
-        assert_eq!(
-            (tree.open.len(), tree.done),
-            (open, done),
-            "{bound} {cut:?}"
-        );
+        assert_eq!((tree.open.len(), tree.done), (open, done), "{bound} {cut:?}");
         let back = open == 1;
         assert_eq!(tree.roots, usize::from(back));
         assert_eq!(tree.age, age + if open == 2 { 2 } else { 0 });
-        assert_eq!(
-            tree.excluded().len(),
-            if back || bound >= 4.0 { 0 } else { 4 }
-        );
+        assert_eq!(tree.excluded().len(), if back || bound >= 4.0 { 0 } else { 4 });
         if open == 2 {
             let mut ages: Vec<usize> = tree.open.iter().map(|n| n.0.age).collect();
             ages.sort_unstable();
@@ -298,8 +230,7 @@ fn maxima(b: &Array2<f64>, counts: &[usize]) -> f64 {
             .filter(|s| s.count_ones() as usize <= count)
             .map(|s| {
                 let rows: Vec<usize> = (0..b.nrows()).filter(|i| s >> i & 1 == 1).collect();
-                let block =
-                    Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| b[[rows[i], rows[j]]]);
+                let block = Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| b[[rows[i], rows[j]]]);
                 let values = symmetric_eigenvalues(block.view());
                 values[values.len() - 1]
             })
@@ -329,14 +260,8 @@ fn runs_end_with_a_closed_bound() {
         let above = values[n - 1] + values[n - 2];
         for part in [0.0, 1e-3, 0.4] {
             let closed = exact + part * (above - exact) + 1e-9;
-            let reach = Reach {
-                value: exact,
-                closed,
-                nodes: 1000,
-                work: f64::INFINITY,
-                threads: &threads,
-                go_on: &|| true,
-            };
+            let reach =
+                Reach { value: exact, closed, nodes: 1000, work: f64::INFINITY, threads: &threads, go_on: &|| true };
             let mut tree = Tree::new(&c, 2, &[counts.to_vec()], above);
             let (mut told, mut nodes) = (vec![above + 1e-9], 0);
             let work = tree.run(&reach, |news| {
@@ -372,38 +297,21 @@ fn runs_keep_their_limits() {
         let values = symmetric_eigenvalues(c.view());
         values[5] + values[4]
     };
-    let reach = Reach {
-        value: 0.0,
-        closed: 0.0,
-        nodes: 12,
-        work: f64::INFINITY,
-        threads: &threads,
-        go_on: &|| true,
-    };
+    let reach = Reach { value: 0.0, closed: 0.0, nodes: 12, work: f64::INFINITY, threads: &threads, go_on: &|| true };
     let fresh = || Tree::new(&c, 2, &shares, above);
     let mut whole = fresh();
     let work = whole.run(&reach, |_| true);
     // Four nodes at a time have two children each.
-    assert!(
-        !whole.is_over() && (12..12 + 8).contains(&whole.age),
-        "{}",
-        whole.age
-    );
+    assert!(!whole.is_over() && (12..12 + 8).contains(&whole.age), "{}", whole.age);
     for nodes in [12, whole.age] {
         assert_eq!(whole.run(&Reach { nodes, ..reach }, |_| true), 0.0);
     }
     let mut short = fresh();
     let none = Reach { work: 0.0, ..reach };
     assert_eq!((short.run(&none, |_| true), short.age), (0.0, 1));
-    let never = Reach {
-        go_on: &|| false,
-        ..reach
-    };
+    let never = Reach { go_on: &|| false, ..reach };
     assert_eq!((short.run(&never, |_| true), short.age), (0.0, 1));
-    let part = Reach {
-        work: 0.3 * work,
-        ..reach
-    };
+    let part = Reach { work: 0.3 * work, ..reach };
     let spent = short.run(&part, |_| true);
     assert!(spent >= 0.3 * work && spent < work, "{spent} {work}");
     let mut told = 0;
@@ -417,10 +325,5 @@ fn runs_keep_their_limits() {
     let few = Reach { nodes: 0, ..reach };
     let mut roots = Tree::new(&c, 2, &[vec![3, 2], vec![4, 1], vec![2, 2]], above);
     roots.run(&few, |_| true);
-    assert!(
-        roots.roots == 0 && roots.age >= 6,
-        "{} {}",
-        roots.roots,
-        roots.age
-    );
+    assert!(roots.roots == 0 && roots.age >= 6, "{} {}", roots.roots, roots.age);
 }

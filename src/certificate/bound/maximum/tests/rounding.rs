@@ -12,11 +12,7 @@ fn plain(n: usize, fewer: f64) -> Node {
         bound: f64::INFINITY,
         required: Vec::new(),
         free: rows.clone(),
-        relaxed: Arc::new(Relaxed {
-            rows,
-            admm,
-            largest: fewer,
-        }),
+        relaxed: Arc::new(Relaxed { rows, admm, largest: fewer }),
         age: 1,
     }
 }
@@ -60,12 +56,7 @@ fn bounds_of_nodes_are_rounded_up() {
     let n = 8;
     for seed in 0..6 {
         let b = indefinite(n, seed);
-        for (r, size, required) in [
-            (1, 6, vec![]),
-            (2, 6, vec![]),
-            (1, 5, vec![2]),
-            (1, 3, vec![]),
-        ] {
+        for (r, size, required) in [(1, 6, vec![]), (2, 6, vec![]), (1, 5, vec![2]), (1, 3, vec![])] {
             for steps in [0, 10, 20] {
                 let mut search = branching(&b, r, size, &WHOLE);
                 let node = relaxed(&mut search, &required, steps);
@@ -80,10 +71,7 @@ fn bounds_of_nodes_are_rounded_up() {
                 let both = proved.abs() + own;
                 let margin = ULP * ((size * size) as f64 * own + 2.0 * both);
                 let off = node.bound - proved - own;
-                assert!(
-                    (off - margin).abs() <= 1.5 * ULP * both,
-                    "{seed} {size} {steps}"
-                );
+                assert!((off - margin).abs() <= 1.5 * ULP * both, "{seed} {size} {steps}");
             }
         }
     }
@@ -96,11 +84,7 @@ fn a_search_of_one_node_takes_ten_steps() {
     for seed in 0..4 {
         for r in 1..=2 {
             let b = indefinite(n, seed);
-            let allowed = Allowed {
-                size: 3,
-                required: Vec::new(),
-                free: (0..n).collect(),
-            };
+            let allowed = Allowed { size: 3, required: Vec::new(), free: (0..n).collect() };
             let cube = (n as f64).powi(3);
             for (nodes, steps) in [(1, STEPS), (2, ROOT_STEPS)] {
                 let effort = Effort { nodes, ..WHOLE };
@@ -155,15 +139,8 @@ fn power_steps_take_the_largest_rows() {
         let b = indefinite(n, seed);
         for (r, required) in [(1, vec![]), (1, vec![4]), (2, vec![]), (2, vec![1])] {
             let free = (0..n).filter(|i| !required.contains(i)).collect();
-            let allowed = Allowed {
-                size: 4,
-                required,
-                free,
-            };
-            let first = [
-                &allowed.required[..],
-                &allowed.free[..4 - allowed.required.len()],
-            ];
+            let allowed = Allowed { size: 4, required, free };
+            let first = [&allowed.required[..], &allowed.free[..4 - allowed.required.len()]];
             let first = first.concat();
             let all = power_steps(&b, r, &allowed, &first);
             let mut search = branching(&b, r, 4, &WHOLE);
@@ -187,11 +164,7 @@ fn power_steps_take_the_largest_rows() {
 #[test]
 fn a_root_leaves_out_useless_rows() {
     let n = 8;
-    let allowed = Allowed {
-        size: 3,
-        required: Vec::new(),
-        free: (0..n).collect(),
-    };
+    let allowed = Allowed { size: 3, required: Vec::new(), free: (0..n).collect() };
     let (mut all, mut some, mut none) = (0, 0, 0);
     for seed in 0..24 {
         let size = if seed % 2 == 0 { 4.0 } else { 0.0 };
@@ -235,11 +208,7 @@ fn single_supports_are_evaluated() {
         let child = search.on(&node, free.to_vec(), (STEPS, f64::NEG_INFINITY));
         assert!(child.is_none() && search.nodes == 0);
         assert_eq!(search.found[0].rows, rows);
-        let allowed = Allowed {
-            size: 3,
-            required: vec![2],
-            free: free.to_vec(),
-        };
+        let allowed = Allowed { size: 3, required: vec![2], free: free.to_vec() };
         let found = sparse_maximum((&b, 1), &allowed, &[], &WHOLE);
         assert_eq!((found.nodes, found.found.len()), (0, 1));
     }

@@ -30,10 +30,7 @@ fn barriers_begin_relative_to_the_bound() {
     let threads = Threads::serial();
     let shifted = Shifted::new(indefinite(3) + Array2::<f64>::eye(N) * 12.0, 2);
     let mut at = node(vec![class(2, allowed(2, &[]))]);
-    let never = Reach {
-        go_on: &|| false,
-        ..reach(&threads, 0.0, 0.0)
-    };
+    let never = Reach { go_on: &|| false, ..reach(&threads, 0.0, 0.0) };
     for bound in [50.0, 80.0] {
         at.bound = bound;
         let terms = (N + shifted.begin(&at).len()) as f64;
@@ -54,11 +51,7 @@ fn rounds_are_cut_at_their_limits() {
     let shifted = Shifted::new(indefinite(3) + Array2::<f64>::eye(N) * 12.0, 2);
     let at = node(vec![class(2, allowed(2, &[]))]);
     let run = |spent: f64, work: f64, time: bool| {
-        let limits = Reach {
-            work,
-            go_on: &|| time,
-            ..reach(&threads, 0.0, 0.0)
-        };
+        let limits = Reach { work, go_on: &|| time, ..reach(&threads, 0.0, 0.0) };
         let mut state = attempt(&shifted, &at, 0.1, true);
         state.spent = spent;
         let cut = shifted.round(&at, &mut state, &limits, &mut |_, _| {}) == Round::Cut;
@@ -84,10 +77,7 @@ fn nodes_are_split_once_their_gap_is_small() {
         let c = indefinite(seed) + Array2::<f64>::eye(N) * 12.0;
         let (bound, shifted) = (ky_fan(&c, 2) + 1.0, Shifted::new(c, 2));
         for (rows, divisible) in [(&[][..], true), (&[0, 3], false)] {
-            for (barrier, root) in [1.0, 0.3, 0.1, 0.03]
-                .into_iter()
-                .flat_map(|b| [(b, false), (b, true)])
-            {
+            for (barrier, root) in [1.0, 0.3, 0.1, 0.03].into_iter().flat_map(|b| [(b, false), (b, true)]) {
                 let mut at = node(vec![class(2, allowed(2, rows))]);
                 (at.bound, at.root) = (bound, root);
                 for closed in [-30.0, 0.0, 20.0, 30.0] {
@@ -130,8 +120,7 @@ fn quick_rounds_alternate_with_full_ones() {
             let mut state = attempt(&shifted, &at, first, true);
             for _ in 0..60 {
                 let before = state.master.known.len();
-                let (easy, part, barrier, bound) =
-                    (state.easy, state.part, state.barrier, state.bound);
+                let (easy, part, barrier, bound) = (state.easy, state.part, state.barrier, state.bound);
                 let centre = state.master.clone().centre(barrier, &|| true).unwrap();
                 let round = shifted.round(&at, &mut state, &limits, &mut |_, _| {});
                 let rest = state.bound - value_of(&state, before);
@@ -142,23 +131,13 @@ fn quick_rounds_alternate_with_full_ones() {
                 let new = &state.master.known[before..];
                 assert_eq!(state.easy, !easy || !new.is_empty());
                 for u in new {
-                    let gain = u.value
-                        - quadratic(&centre.lambda, &u.rows, &u.entries)
-                        - centre.multipliers[u.class];
-                    let least = if easy {
-                        0.125 * (bound - value_of(&state, before))
-                    } else {
-                        0.0
-                    };
+                    let gain = u.value - quadratic(&centre.lambda, &u.rows, &u.entries) - centre.multipliers[u.class];
+                    let least = if easy { 0.125 * (bound - value_of(&state, before)) } else { 0.0 };
                     assert!(gain > least - 1e-9, "{seed} {gain} {least}");
                 }
                 let terms = (N + state.master.known.len()) as f64;
                 let aim = (0.1 * rest / terms).clamp(0.1 * barrier, barrier);
-                let (next, lower) = if easy {
-                    (part, barrier)
-                } else {
-                    ((2.0 * part).min(1.0), aim)
-                };
+                let (next, lower) = if easy { (part, barrier) } else { ((2.0 * part).min(1.0), aim) };
                 assert_eq!(state.part, next);
                 assert!((state.barrier - lower).abs() < 1e-12 * barrier, "{seed}");
                 counts[0] += usize::from(easy);
@@ -179,20 +158,11 @@ fn maxima_begin_with_known_supports_and_share_the_work() {
     let at = node(vec![class(1, allowed(3, &[])), class(1, allowed(3, &[]))]);
     let mut master = Master::new(N, vec![1.0, 1.0], shifted.begin(&at));
     for (class, rows) in [(0, [0, 3]), (1, [2, 5])] {
-        master.known.push(Known {
-            class,
-            rows: rows.to_vec(),
-            entries: vec![0.6, 0.8],
-            value: 1.0,
-            weight: 1e-3,
-        });
+        master.known.push(Known { class, rows: rows.to_vec(), entries: vec![0.6, 0.8], value: 1.0, weight: 1e-3 });
     }
     let centre = master.centre(0.2, &|| true).unwrap();
     let run = |work: f64| {
-        let effort = Effort {
-            work,
-            ..exact_effort()
-        };
+        let effort = Effort { work, ..exact_effort() };
         shifted.maxima(&at, &master, &centre, (effort, f64::NEG_INFINITY))
     };
     let none = run(0.0);
@@ -206,22 +176,11 @@ fn maxima_begin_with_known_supports_and_share_the_work() {
     // Both classes have the same maximum, and almost the same work.
     assert!(none.work < 0.3 * whole.work, "{} {}", none.work, whole.work);
     let half = run(0.5 * whole.work);
-    assert!(
-        half.work < 0.75 * whole.work,
-        "{} {}",
-        half.work,
-        whole.work
-    );
+    assert!(half.work < 0.75 * whole.work, "{} {}", half.work, whole.work);
 
-    let dual = Dual {
-        lambda: centre.lambda.clone(),
-        maxima: whole.maxima,
-    };
+    let dual = Dual { lambda: centre.lambda.clone(), maxima: whole.maxima };
     let screened = |work: f64| {
-        let effort = Effort {
-            work,
-            ..exact_effort()
-        };
+        let effort = Effort { work, ..exact_effort() };
         shifted.screen(&mut at.classes.clone(), &dual, 0.5, &effort)
     };
     let (least, most) = (screened(0.0), screened(f64::INFINITY));

@@ -81,10 +81,7 @@ fn better_bounds_alone_are_recorded() {
         search.improve(first + more, Method::Fantope, multiplier.cloned());
         let found = &search.best;
         assert_eq!((found.value, found.method), best);
-        assert_eq!(
-            (found.history.len(), found.history[rows - 1].1),
-            (rows, best.0)
-        );
+        assert_eq!((found.history.len(), found.history[rows - 1].1), (rows, best.0));
         assert_eq!(found.multiplier.as_ref(), (rows > 1).then_some(&lambda));
     }
 }
@@ -152,11 +149,9 @@ fn data_have_the_bound_of_their_matrix() {
     let data = GramQuadratic::new(columns, -1.0, None).unwrap();
     let dense = Quadratic::new(-&c, None, None).unwrap();
     let (clock, threads) = (unlimited(), Threads::serial());
-    for restriction in [
-        Restriction::Count(0.3),
-        Restriction::Rows(2),
-        Restriction::Cardinality(Cardinality::Columns(vec![2, 1])),
-    ] {
+    for restriction in
+        [Restriction::Count(0.3), Restriction::Rows(2), Restriction::Cardinality(Cardinality::Columns(vec![2, 1]))]
+    {
         let of = |form: &dyn QuadraticForm, clock: &Clock| {
             let mut search = Search::new(form, 2, &restriction).unwrap();
             let options = BoundOptions::new(10.0, 10.0);
@@ -167,10 +162,7 @@ fn data_have_the_bound_of_their_matrix() {
         };
         let (found, method) = of(&data, &clock);
         let (same, other) = of(&dense, &clock);
-        assert!(
-            (found - same).abs() < 1e-5 * same.abs(),
-            "{restriction:?} {found} {same}"
-        );
+        assert!((found - same).abs() < 1e-5 * same.abs(), "{restriction:?} {found} {same}");
         assert!(method == other && method != Method::Eigenvalues);
         assert_eq!(of(&data, &stopped()).1, Method::Eigenvalues);
     }
@@ -266,10 +258,7 @@ fn trees_keep_each_limit() {
         let some = (part * whole.0).ceil();
         let found = run(goal, &clock, 0.0, some);
         let same = run(goal, &clock, spent, some);
-        assert!(
-            found.1 == same.1 && (found.0 - same.0).abs() < 1e-6,
-            "{part}"
-        );
+        assert!(found.1 == same.1 && (found.0 - same.0).abs() < 1e-6, "{part}");
         assert!(found.0 > 0.0 && !found.1.1 && found.1.2 <= whole.1.2);
     }
 }
