@@ -165,5 +165,5 @@ bench:
 	$(CARGO) bench --locked
 
 clean:
-	rm -rf $(DEV) $(TEST) $(DOCS) out
+	rm -rf $(DEV) $(TEST) $(DOCS) docs/gallery out
 	$(CARGO) clean

@@ -1,5 +1,6 @@
 """Settings of the documentation; `make docs` builds it into out/site, warnings are errors."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -27,10 +28,10 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx_copybutton",
-    "tutorials",
+    "sphinx_gallery.gen_gallery",
 ]
-source_suffix = {".md": "markdown"}
-exclude_patterns = ["_ext"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_ext", "tutorials"]
 default_role = "py:obj"
 nitpicky = False
 # Quotes in types and defaults are code.
@@ -47,6 +48,21 @@ numpydoc_show_class_members = False
 autosummary_generate = False
 python_maximum_signature_line_length = 88
 toc_object_entries_show_parents = "hide"
+
+# These tutorials need real data; without the data their pages have no outputs and no pictures.
+ON_REAL_DATA = "gene_expression|knowledge_graph|text_topics"
+DATA = os.environ.setdefault("ORTHOBCD_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
+sphinx_gallery_conf = {
+    "examples_dirs": "tutorials",
+    "gallery_dirs": "gallery",
+    "filename_pattern": "" if Path(DATA).is_dir() else rf"/(?!{ON_REAL_DATA})\w+\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "capture_repr": (),
+    "download_all_examples": False,
+    "only_warn_on_example_error": True,
+    "show_signature": False,
+    "write_computation_times": False,
+}
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -5,7 +5,7 @@
 #   test-pairs               10⁷ pairs for each penalty and curve against the invariants of the pair solvers (ten minutes)
 #   mutants                  changes of the code that no test notices (cargo-mutants and mutmut, both installed by hand)
 #   comparison DATA=dir      docs/results/comparison.md: the quick and the paper suite, three seeds (two hours)
-#   figures                  the drawings and tutorials of the documentation
+#   figures                  the drawings of the documentation
 #   docs-links               are the addresses of other sites still there?
 #   sdist                    build the source distribution, build and import it elsewhere
 #   release-check            what a release needs and no account: addresses, crate, workflows
@@ -48,10 +48,9 @@ comparison: $(DEV)/.bench
 docs-links: $(DOCS)/.wheel
 	$(DOCS)/bin/python $(SAFE) -m sphinx -W --keep-going -q -b linkcheck docs out/links
 
-# The drawings of the guide; what the tutorials print and draw. Those on real data need ORTHOBCD_DATA.
+# The drawings of the guide.
 figures: $(TEST)/.ready
 	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/drawings.py docs/images
-	MPLBACKEND=Agg $(TEST)/bin/python $(SAFE) docs/_ext/tutorials.py docs/tutorials/*.py
 
 sdist: $(DEV)/.ready
 	rm -rf $(CARGO_TARGET_DIR)/sdist

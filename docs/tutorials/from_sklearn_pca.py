@@ -1,7 +1,12 @@
-"""From sklearn.decomposition.PCA to orthobcd.SparsePCA."""
+"""
+From scikit-learn's PCA to SparsePCA
+====================================
 
-# [start:before]
-from pathlib import Path
+Replace ``PCA`` by ``SparsePCA`` in a pipeline: each component can then be read, and the accuracy
+falls with the number of loadings. On scikit-learn's breast cancer data four principal components
+give 0.970, four sparse ones with 20 of 120 loadings 0.951 (as much as two principal components),
+with 30 loadings 0.968. First the pipeline as it is often written:
+"""
 
 import numpy as np
 import pandas as pd
@@ -19,9 +24,11 @@ X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 
 before = make_pipeline(StandardScaler(), PCA(4), LogisticRegression())
 print(f"PCA: {cross_val_score(before, X, y).mean():.3f}")
-# [end:before]
 
-# [start:after]
+# %%
+# Each of the four components mixes all 30 features. Replace one line, and say how many loadings
+# may be nonzero:
+
 after = make_pipeline(
     StandardScaler().set_output(transform="pandas"),
     ob.SparsePCA(4, n_nonzero=20, random_state=0),
@@ -32,21 +39,24 @@ print(f"SparsePCA, 20 of 120 loadings: {accuracy:.3f}")
 
 pca = after.fit(X, y)[1]
 axes = plot.components(pca, max_columns=2)
-# [end:after]
 
-assert pca.n_nonzero_ == 20
-assert accuracy > 0.9
+# %%
+# The components are the size of a cell, the shape of its outline, and the standard errors of
+# both.
+#
+# Instead of the number of nonzeros, the penalty can be searched for like any other parameter:
 
-# [start:search]
 search = GridSearchCV(
     after.set_params(sparsepca__n_nonzero=None),
     {"sparsepca__alpha": [0.3, 0.1, 0.03, 0.01]},
     cv=3,
 ).fit(X, y)
 print(f"the best of four weights: {search.best_score_:.3f}")
-# [end:search]
 
-# [start:compare]
+# %%
+# If the small loadings of PCA are set to zero instead, the components are not orthonormal, and
+# explain far less variance with the same number of nonzeros:
+
 Z = StandardScaler().fit_transform(X)
 dense = PCA(4).fit(Z)
 largest = np.abs(dense.components_) >= np.sort(np.abs(dense.components_), axis=None)[-20]
@@ -65,13 +75,3 @@ for name, V in (("PCA", dense.components_), ("PCA, cut", cut), ("SparsePCA", pca
         }
     )
 print(pd.DataFrame(rows).to_string(index=False))
-# [end:compare]
-
-assert rows[2]["nonzeros"] == rows[1]["nonzeros"] == 20
-assert rows[1]["explained"] < rows[2]["explained"] < rows[0]["explained"]
-assert rows[2]["‖VVᵀ − I‖"] < 1e-12 < rows[1]["‖VVᵀ − I‖"]
-
-
-def save(folder: Path) -> None:
-    """Write the figures of the page."""
-    axes[0].figure.savefig(folder / "cancer-components.png", dpi=110)

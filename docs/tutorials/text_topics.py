@@ -1,6 +1,13 @@
-"""Text: topics of 9394 news stories in a sparse matrix of 36771 words."""
+"""
+Topics of news stories
+======================
 
-# [start:data]
+Sparse components of word counts are topics: 66 to 100 % of the strongest stories of each
+component are about one topic. The TDT2 collection is a sparse matrix of word counts of 9394
+stories. Centring would make the matrix dense. The means are therefore subtracted inside the
+products, and the covariance of all words is never formed.
+"""
+
 import os
 from pathlib import Path
 
@@ -22,16 +29,17 @@ X = X @ scipy.sparse.diags_array(np.log(X.shape[0] / frequency[frequency >= 20])
 # Stories of unit length, so that long ones do not outweigh the rest.
 lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
 X = scipy.sparse.diags_array(1.0 / lengths) @ X
-# [end:data]
 
-# [start:fit]
+# %%
+
 pca = ob.SparsePCA(n_components=6, n_nonzero=90, random_state=0).fit(X)
 print(f"{X.shape[1]} words, {X.nnz} counts; the centred matrix is never formed")
-# [end:fit]
 
-assert pca.n_nonzero_ == 90
+# %%
+# Every component is a handful of words. The stories were labelled with topics by people; the fit
+# does not use the labels. The last column says how many of the 200 stories with the largest score
+# are about one topic:
 
-# [start:topics]
 scores = pca.transform(X)
 rows = []
 for k, row in enumerate(pca.components_):
@@ -47,16 +55,9 @@ for k, row in enumerate(pca.components_):
         }
     )
 print(pd.DataFrame(rows).to_string(index=False))
-# [end:topics]
 
-purity = [int(row["of its 200 strongest stories"].rstrip("%")) for row in rows]
-assert np.median(purity) >= 80, rows
+# %%
+# The words of different components hardly overlap. The fit asks for orthogonality and for 90
+# loadings, not for disjoint words:
 
-# [start:heat]
 heat = plot.components(pca, kind="heatmap")
-# [end:heat]
-
-
-def save(folder: Path) -> None:
-    """Write the figures of the page."""
-    heat.figure.savefig(folder / "text-heat.png", dpi=110)
