@@ -317,7 +317,9 @@ fn verify(penalty: &Penalty, instance: &Instance, best: &Best, scratch: &Scratch
     let (mut new_x, mut new_y) = (raw_x.clone(), raw_y.clone());
     scratch.settle(&mut new_x, &mut new_y);
     for k in 0..new_x.len() {
-        let rounding = 1e-14 * (instance.x[k].abs() + instance.y[k].abs());
+        // An entry is zero if it is rounding beside the largest column.
+        let columns = instance.x.iter().zip(&instance.y);
+        let rounding = 1e-14 * columns.map(|(x, y)| x.abs() + y.abs()).fold(0.0, f64::max);
         assert!(
             (new_x[k] - raw_x[k]).abs() <= rounding && (new_y[k] - raw_y[k]).abs() <= rounding,
             "column {k} of {:?} {:?} is not on its level: {} {}",
@@ -715,6 +717,46 @@ fn entries_that_are_zero_up_to_rounding_vanish() {
         }
     };
     against_generic_on(21, with_tiny, |rng, instance| Penalty::l0(weight(rng, instance, false)));
+}
+
+/// Entries of a large and a small column, one perpendicular to the other up to the rounding of the large one, vanish
+/// together, and beyond it they do not. The small column comes before and after the large one, on both sides of an axis.
+#[test]
+fn entries_that_are_zero_up_to_the_rounding_of_the_pair_vanish_together() {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(45);
+    let mut scratch = Scratch::new(8);
+    for trial in 0..6_000 {
+        let (size, angle) = (10f64.powf(rng.random_range(-7.0..0.0)), rng.random_range(0.0..TAU));
+        // In units of the tolerance of ℓ0; angles of other penalties are less exact.
+        let off = pick(&mut rng, &[0.0, 0.3, 0.4, 20.0, 50.0]) * pick(&mut rng, &[-1.0, 1.0]);
+        let other = angle + f64::from(trial % 4) * TAU / 4.0 + off * 8.0 * f64::EPSILON / size;
+        let mut columns = [(angle.cos(), angle.sin()), (size * other.cos(), size * other.sin())];
+        if trial % 8 > 3 {
+            columns.reverse();
+        }
+        let mut x = vec![columns[0].0, columns[1].0];
+        let mut y = vec![columns[0].1, columns[1].1];
+        x.resize(8, 0.0);
+        y.resize(8, 0.0);
+        let zero = Trig::default();
+        let pair = CirclePair { rows: (0, 1), x: &x, y: &y, rotation: zero, reflection: Some(zero) };
+        let weights = Array2::from_elem((2, 8), 1.0);
+        let penalties =
+            [Penalty::l0(1.0), Penalty::l0(weights.clone()), Penalty::l0(1.0).plus(&Penalty::l1(1e-9)).unwrap()];
+        let general = penalties.clone().map(|penalty| penalty.general());
+        for (kind, penalty) in penalties.iter().chain(&general).enumerate() {
+            let best = solve_on_circle(penalty, &pair, &mut scratch);
+            let (mut x, mut y) = (x.clone(), y.clone());
+            for (x, y) in x.iter_mut().zip(&mut y) {
+                (*x, *y) = turned(best.turn.c, best.turn.s, best.turn.reflect, *x, *y);
+            }
+            scratch.settle(&mut x, &mut y);
+            let zeros = (0..2).map(|k| usize::from(x[k] == 0.0) + usize::from(y[k] == 0.0)).sum::<usize>();
+            let expected = if off.abs() < 1.0 { 2 } else { 1 };
+            assert_eq!(zeros, expected, "{kind}: size {size:e}, angle {angle}, {off} tolerances, {best:?}");
+            assert!((best.value + zeros as f64).abs() < 1e-8);
+        }
+    }
 }
 
 #[test]

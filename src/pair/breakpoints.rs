@@ -347,10 +347,10 @@ impl Breakpoints {
 
     /// Returns the slots as points in no order, with one drop where h is lower by `drop` for every column whose entry
     /// vanishes: a bound of the sums of [`lay_drops`](Self::lay_drops). Columns in different parts of the period do not
-    /// vanish at one angle.
+    /// vanish at one angle, but for `far` of them.
     #[inline(always)]
-    pub(crate) fn unsorted(&mut self, drop: f64) -> Arcs<'_> {
-        let (mut live, mut near, mut parts) = (0, 0, [0u64; 4]);
+    pub(crate) fn unsorted(&mut self, drop: f64, far: u32) -> Arcs<'_> {
+        let (mut live, mut near, mut parts) = (0, far, [0u64; 4]);
         let keys = self.key[..self.slots].iter();
         for &key in keys.filter(|&&key| key < Self::INERT) {
             let place = key * LAST_PART;
@@ -383,37 +383,52 @@ impl Breakpoints {
         }
     }
 
-    /// Sums the drops of the slots within `tolerance` of the key of each point. `axis` is the drop of entries
-    /// that are 0 at both ends of the period, where keys are 0 and 2.
+    /// Adds the drop of every slot to the points that it reaches, for keys with the given period: `reaches` tells whether a
+    /// slot reaches some distance. `axis` is the drop of entries that are 0 at both ends of the period.
     #[inline(always)]
-    pub(crate) fn lay_drops(&mut self, tolerance: f64, axis: f64) {
-        let live = self.live;
+    pub(crate) fn lay_drops(&mut self, period: f64, reaches: impl Fn(usize, f64) -> bool, axis: f64) {
+        let (drops, sums) = (&self.bend[0], &mut self.bent[0]);
+        let order = &self.order[..self.live];
+        let live = order.len();
+        sums[..=live].fill(0.0);
         let mut ends = axis;
-        let mut m = 1;
-        while m <= live {
-            let group = self.group(m, tolerance);
-            let slots = &self.order[m - 1..m - 1 + group];
-            let drop: f64 = slots.iter().map(|&k| self.bend[0][k as usize]).sum();
-            let key = self.key[slots[0] as usize];
-            if key <= tolerance || key >= 2.0 - tolerance {
+        for (place, &slot) in order.iter().enumerate() {
+            let slot = slot as usize;
+            let (drop, key) = (drops[slot], self.key[slot]);
+            if drop == 0.0 {
+                continue;
+            }
+            if reaches(slot, around(key, 0.0, period)) {
                 ends += drop;
             }
-            self.bent[0][m..m + group].fill(drop);
-            m += group;
+            sums[place + 1] += drop;
+            // The points after this one and before it, around the period.
+            let near = |place: usize| reaches(slot, around(self.key[order[place] as usize], key, period));
+            let mut left = live - 1;
+            for other in (place + 1..live).chain(0..place).take_while(|&other| near(other)) {
+                sums[other + 1] += drop;
+                left -= 1;
+            }
+            for other in (0..place).rev().chain((place + 1..live).rev()).take(left).take_while(|&other| near(other)) {
+                sums[other + 1] += drop;
+            }
         }
-        self.bent[0][0] = ends;
-        self.bent[0][live + 1..].fill(ends);
+        sums[0] = ends;
+        sums[live + 1..].fill(ends);
     }
 
-    /// Returns the slots with a drop within `tolerance` of point `m`, after [`lay_drops`](Self::lay_drops).
-    pub(crate) fn dropping_at(&self, m: usize, tolerance: f64) -> impl Iterator<Item = u32> + '_ {
-        let at = self.is_breakpoint(m).then(|| self.key[self.order[m - 1] as usize]);
-        let near = move |key: f64| match at {
-            Some(at) => (key - at).abs() <= tolerance,
-            None => key <= tolerance || key >= 2.0 - tolerance,
-        };
-        let live = self.order[..self.live].iter().copied();
-        live.filter(move |&k| near(self.key[k as usize]) && self.bend[0][k as usize] > 0.0)
+    /// Returns the slots with a drop that reach point `m`, after [`lay_drops`](Self::lay_drops).
+    pub(crate) fn dropping_at(
+        &self,
+        m: usize,
+        period: f64,
+        reaches: impl Fn(usize, f64) -> bool,
+    ) -> impl Iterator<Item = u32> {
+        let at = if self.is_breakpoint(m) { self.key[self.order[m - 1] as usize] } else { 0.0 };
+        self.order[..self.live].iter().copied().filter(move |&k| {
+            let k = k as usize;
+            self.bend[0][k] > 0.0 && reaches(k, around(self.key[k], at, period))
+        })
     }
 
     /// Returns the points and arcs of the last [`lay_arcs`](Self::lay_arcs).
@@ -450,19 +465,18 @@ impl Breakpoints {
         })
     }
 
-    /// Returns the number of breakpoints from point `m` on with a key within `tolerance` of the key of `m`.
-    #[inline(always)]
-    pub(crate) fn group(&self, m: usize, tolerance: f64) -> usize {
-        let live = &self.order[m - 1..self.live];
-        let key = self.key[live[0] as usize];
-        live.iter().take_while(|&&k| self.key[k as usize] - key <= tolerance).count()
-    }
-
     /// Returns whether point `m` is a breakpoint and not an end of the period or of the gap.
     #[inline(always)]
     pub(crate) fn is_breakpoint(&self, m: usize) -> bool {
         m > 0 && m <= self.live && (self.order[m - 1] as usize) < self.slots
     }
+}
+
+/// Returns the distance of two keys around the period.
+#[inline(always)]
+fn around(first: f64, second: f64, period: f64) -> f64 {
+    let distance = (first - second).abs();
+    distance.min(period - distance)
 }
 
 #[cfg(test)]

@@ -30,6 +30,8 @@ pub(crate) struct Crossing {
     pub(crate) at: f64,
     pub(crate) entry: usize,
     pub(crate) level: f64,
+    /// Distance up to which the entry is on the level, see [`Sizes::reach`].
+    pub(crate) reach: f64,
     /// +1 if the entry rises above the level, −1 if the entry falls below, 0 for a touch.
     pub(crate) step: i8,
 }
@@ -39,12 +41,17 @@ pub(crate) struct Crossing {
 pub(crate) struct Crossings {
     pub(crate) entries: Vec<Moving>,
     pub(crate) points: Vec<Crossing>,
+    /// The crossings that reach a point.
+    pub(crate) met: Vec<Crossing>,
+    /// The largest reach.
+    pub(crate) widest: f64,
 }
 
 impl Crossings {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.points.clear();
+        self.widest = 0.0;
     }
 
     pub(crate) fn sort(&mut self) {
@@ -52,13 +59,14 @@ impl Crossings {
     }
 
     /// Adds an entry and its crossings of the ascending `levels`.
-    pub(crate) fn push<C: Curve>(&mut self, mut moving: Moving, levels: &[f64]) {
+    pub(crate) fn push<C: Curve>(&mut self, mut moving: Moving, levels: &[f64], reach: f64) {
+        self.widest = self.widest.max(reach);
         let path = C::path(moving.alpha, moving.beta);
         for &level in levels {
             let (above, crossings) = C::crossings(path, level);
             moving.above += usize::from(above);
             for (at, step) in crossings.into_iter().flatten() {
-                self.points.push(Crossing { at, entry: self.entries.len(), level, step });
+                self.points.push(Crossing { at, entry: self.entries.len(), level, reach, step });
             }
         }
         self.entries.push(moving);
@@ -78,8 +86,8 @@ pub(crate) trait Curve: Copy {
     /// Returns whether an entry starts above a level, and its crossings with their [steps](Crossing::step).
     fn crossings(path: Self::Path, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
 
-    /// Returns whether two parameters are the same point up to rounding.
-    fn same(first: f64, second: f64) -> bool;
+    /// Returns the distance of two parameters; points at most [`SAME_BREAKPOINT`] apart are equal.
+    fn distance(first: f64, second: f64) -> f64;
 
     fn point(at: f64) -> Self::Point;
 
@@ -105,11 +113,12 @@ pub(crate) struct OnCircle {
 /// Largest relative distance of a level from the largest value of an entry that counts as rounding.
 const TOUCH: f64 = 4.0 * f64::EPSILON;
 
-/// Angles closer than this are equal.
-const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
+/// Computed angles are equal up to this multiple of [`SAME_BREAKPOINT`].
+pub(crate) const SAME_ANGLE: f64 = 4.0;
 
 /// The range of angles, which starts just before 0 so that angles that are 0 up to rounding stay together.
-pub(crate) const ON_CIRCLE: (f64, f64) = (-2.0 * SAME_ANGLE, TAU - 2.0 * SAME_ANGLE);
+pub(crate) const ON_CIRCLE: (f64, f64) =
+    (-2.0 * SAME_ANGLE * SAME_BREAKPOINT, TAU - 2.0 * SAME_ANGLE * SAME_BREAKPOINT);
 
 /// Returns the angle in [`ON_CIRCLE`].
 fn wrapped(angle: f64) -> f64 {
@@ -140,8 +149,9 @@ impl Curve for OnCircle {
         (up > down, [Some((up, 1)), Some((down, -1))])
     }
 
-    fn same(first: f64, second: f64) -> bool {
-        (first - second).abs() <= SAME_ANGLE
+    fn distance(first: f64, second: f64) -> f64 {
+        let difference = (first - second).abs();
+        difference.min(TAU - difference) / SAME_ANGLE
     }
 
     fn point(at: f64) -> (f64, f64) {
@@ -239,8 +249,8 @@ impl Curve for OnHyperbola {
         }
     }
 
-    fn same(first: f64, second: f64) -> bool {
-        (first - second).abs() <= SAME_BREAKPOINT * first
+    fn distance(first: f64, second: f64) -> f64 {
+        (first - second).abs() / first
     }
 
     fn point(at: f64) -> f64 {

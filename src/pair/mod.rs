@@ -17,11 +17,13 @@ mod circle;
 mod curve;
 mod hyperbola;
 
+use pulp::Simd;
+
 pub use boost::{BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS};
 pub(crate) use breakpoints::{Arc, Arcs, Breakpoints, LANES};
 pub use circle::Trig;
 pub use curve::Piece;
-pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola};
+pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola, SAME_ANGLE};
 pub(crate) use hyperbola::MAX_RAPIDITY;
 pub use hyperbola::{Hyp, full_range};
 
@@ -32,6 +34,54 @@ pub(crate) const TIE: f64 = 8.0 * f64::EPSILON;
 
 /// Two breakpoints closer than this (radians) are equal: both entries vanish there, up to their own rounding.
 pub(crate) const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
+
+/// Sizes of the columns of two rows on the circle, where they stay, and what is zero beside the largest one. Where entries of
+/// several columns vanish together, the angle of a small column is as inexact as a large column makes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes<'a> {
+    x: &'a [f64],
+    y: &'a [f64],
+    largest: f64,
+}
+
+impl<'a> Sizes<'a> {
+    /// `x` and `y` are whole vectors.
+    #[inline(always)]
+    pub(crate) fn new<S: Simd>(simd: S, x: &'a [f64], y: &'a [f64]) -> Self {
+        let (xs, ys) = (S::as_simd_f64s(x).0, S::as_simd_f64s(y).0);
+        let mut largest = simd.splat_f64s(0.0);
+        for (&x, &y) in xs.iter().zip(ys) {
+            let size = simd.add_f64s(simd.abs_f64s(x), simd.abs_f64s(y));
+            largest = simd.max_f64s(largest, size);
+        }
+        Self { x, y, largest: simd.reduce_max_f64s(largest) }
+    }
+
+    /// Returns whether a column is smaller than a part of the largest one.
+    #[inline(always)]
+    pub(crate) fn is_below(&self, (x, y): (f64, f64), part: f64) -> bool {
+        x.abs() + y.abs() < part * self.largest
+    }
+
+    /// Returns whether an entry is not zero, but rounding.
+    #[inline(always)]
+    pub(crate) fn is_rounding(&self, entry: f64) -> bool {
+        (entry != 0.0) & (entry.abs() <= SAME_BREAKPOINT * self.largest)
+    }
+
+    /// Returns whether an entry still counts as zero at some distance from the breakpoint of its column; slots repeat after
+    /// the columns.
+    #[inline(always)]
+    pub(crate) fn reaches(&self, slot: usize, distance: f64) -> bool {
+        let column = slot.checked_sub(self.x.len()).unwrap_or(slot);
+        distance * (self.x[column].abs() + self.y[column].abs()) <= SAME_BREAKPOINT * self.largest
+    }
+
+    /// Returns up to which distance [`reaches`](Self::reaches) holds.
+    pub(crate) fn reach(&self, column: usize) -> f64 {
+        SAME_BREAKPOINT * self.largest / (self.x[column].abs() + self.y[column].abs())
+    }
+}
 
 /// A symmetric 2×2 matrix `[[d0, o], [o, d1]]`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -15,7 +15,7 @@
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_ANGLE, SAME_BREAKPOINT, Scratch, Sizes, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
@@ -71,7 +71,8 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
     scratch.breakpoints.exclude_arcs();
     if JUMPS {
-        scratch.breakpoints.lay_drops(4.0 * SAME_BREAKPOINT, start.k);
+        let sizes = Sizes::new(simd, pair.x, pair.y);
+        scratch.breakpoints.lay_drops(2.0, |slot, distance| sizes.reaches(slot, distance / SAME_ANGLE), start.k);
     }
     let mut arcs = scratch.breakpoints.arcs();
     let last = arcs.count - 1;

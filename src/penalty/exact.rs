@@ -8,8 +8,8 @@
 
 use super::Form;
 use crate::pair::{
-    Best, BestBoost, CirclePair, Crossing, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola, Piece,
-    Scratch,
+    Best, BestBoost, CirclePair, Crossing, Crossings, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola,
+    Piece, SAME_BREAKPOINT, Scratch, Sizes,
 };
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) per level, measured at r = 20.
@@ -41,16 +41,16 @@ fn piece(penalty: &impl Form, entry: &Moving) -> Piece {
     penalty.piece(entry.row, entry.column, left)
 }
 
-/// Returns the entries that reach levels at a breakpoint, each with its best level and the penalty there.
+/// Returns the entries that are on levels at a breakpoint, each with its best level and the penalty there.
 fn meetings<'a>(
     penalty: &'a impl Form,
     entries: &'a [Moving],
-    group: &'a [Crossing],
+    met: &'a [Crossing],
 ) -> impl Iterator<Item = (&'a Moving, f64, f64)> {
-    let first = |&k: &usize| group[..k].iter().all(|c| c.entry != group[k].entry);
-    (0..group.len()).filter(move |k| first(k)).filter_map(move |k| {
-        let entry = &entries[group[k].entry];
-        let own = group[k..].iter().filter(|c| c.entry == group[k].entry);
+    let first = |&k: &usize| met[..k].iter().all(|c| c.entry != met[k].entry);
+    (0..met.len()).filter(first).filter_map(move |k| {
+        let entry = &entries[met[k].entry];
+        let own = met[k..].iter().filter(|c| c.entry == met[k].entry);
         own.map(|c| (entry, c.level, penalty.entry(entry.row, entry.column, c.level)))
             .min_by(|l, r| l.2.total_cmp(&r.2))
     })
@@ -67,8 +67,8 @@ fn sweep<C: Curve>(
     mut best: f64,
 ) -> Option<(f64, C::Point)> {
     let Scratch { crossings, vanishing, pinned, .. } = scratch;
-    let entries = &mut crossings.entries;
-    let points = &crossings.points[..];
+    let Crossings { entries, points, met, widest } = crossings;
+    let (points, widest) = (&points[..], *widest);
     // Number of entries in infinite pieces.
     let mut outside = 0usize;
     let mut take = |curve: &mut C, entry: &Moving, sign: f64| {
@@ -109,14 +109,21 @@ fn sweep<C: Curve>(
         }
         let start = next;
         let at = points[start].at;
-        while next < points.len() && C::same(at, points[next].at) {
+        while next < points.len() && C::distance(at, points[next].at) <= SAME_BREAKPOINT {
             next += 1;
         }
         let group = &points[start..next];
         if at >= range.0 {
+            // Entries of small columns reach further than the breakpoints that count as equal, and around the circle.
+            let within = |c: &&Crossing| C::distance(at, c.at) <= widest;
+            let after = points[next..].iter().chain(&points[..start]).take_while(within);
+            let before = points[..start].iter().rev().chain(points[next..].iter().rev()).take_while(within);
+            met.clear();
+            met.extend(group);
+            met.extend(after.chain(before).filter(|c| C::distance(at, c.at) <= c.reach));
             let point = C::point(at);
             let (mut value, mut blocked) = (curve.value(point), blocked);
-            for (entry, level, at) in meetings(penalty, entries, group) {
+            for (entry, level, at) in meetings(penalty, entries, met) {
                 let [a, b, c] = piece(penalty, entry);
                 if a.is_finite() {
                     value -= a + level * (b + 0.5 * c * level);
@@ -130,11 +137,10 @@ fn sweep<C: Curve>(
                 found = Some((value, point));
                 vanishing.clear();
                 pinned.clear();
-                for (entry, level, _) in meetings(penalty, entries, group) {
+                for (entry, level, _) in meetings(penalty, entries, met) {
+                    pinned.push((entry.column, entry.second, level));
                     if level == 0.0 {
                         vanishing.push(entry.column as u32);
-                    } else {
-                        pinned.push((entry.column, entry.second, level));
                     }
                 }
             }
@@ -153,17 +159,19 @@ fn sweep<C: Curve>(
 pub(super) fn circle(penalty: &impl Form, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
     scratch.clear();
     let (i, j) = pair.rows;
+    let sizes = Sizes::new(pulp::Scalar::new(), pair.x, pair.y);
     let identity = pair.rotation.a + pair.rotation.p + cost(penalty, pair.rows, pair.x, pair.y);
     let mut best = Best::IDENTITY;
     for (f, reflect) in [(Some(pair.rotation), false), (pair.reflection, true)] {
         let Some(f) = f else { continue };
         scratch.crossings.clear();
         for (column, (x, y)) in columns(pair.x, pair.y) {
+            let reach = sizes.reach(column);
             // First entry c·x + s·y, second ±(c·y − s·x).
             let (alpha, beta) = if reflect { (-y, x) } else { (y, -x) };
             for (row, second, alpha, beta) in [(i, false, x, y), (j, true, alpha, beta)] {
                 let moving = Moving { alpha, beta, row, column, second, above: 0 };
-                scratch.crossings.push::<OnCircle>(moving, penalty.breakpoints());
+                scratch.crossings.push::<OnCircle>(moving, penalty.breakpoints(), reach);
             }
         }
         scratch.crossings.sort();
@@ -188,7 +196,7 @@ pub(super) fn hyperbola(penalty: &impl Form, pair: &HyperbolaPair<'_>, scratch: 
             let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
             for (row, second, sign, minus) in [(i, false, branch.signs[0], minus), (j, true, branch.signs[1], -minus)] {
                 let moving = Moving { alpha: sign * plus, beta: sign * minus, row, column, second, above: 0 };
-                scratch.crossings.push::<OnHyperbola>(moving, penalty.breakpoints());
+                scratch.crossings.push::<OnHyperbola>(moving, penalty.breakpoints(), SAME_BREAKPOINT);
             }
         }
         scratch.crossings.sort();

@@ -7,10 +7,7 @@ use pulp::Simd;
 
 use super::arcs::search;
 use super::crossings::half_period;
-use crate::pair::{Best, CirclePair, SAME_BREAKPOINT, Scratch};
-
-/// Angles closer than this are equal, as in the solver for any pieces.
-const SAME_ANGLE: f64 = 4.0 * SAME_BREAKPOINT;
+use crate::pair::{Best, CirclePair, SAME_ANGLE, Scratch, Sizes};
 
 /// Returns the global minimum on the circle; `weights` maps (row, column) to (μ, λ), both ≥ 0.
 #[inline(always)]
@@ -49,7 +46,9 @@ pub(super) fn circle<S: Simd>(
     points.set_drop(2 * stride, 0.0);
     let best = search::<S, false, false, true>(simd, pair, scratch, start);
     if let Some(m) = best.breakpoint {
-        let slots = scratch.breakpoints.dropping_at(m, SAME_ANGLE);
+        let sizes = Sizes::new(simd, pair.x, pair.y);
+        let slots =
+            scratch.breakpoints.dropping_at(m, 2.0, |slot, distance| sizes.reaches(slot, distance / SAME_ANGLE));
         let columns = slots.map(|slot| slot % stride as u32);
         scratch.vanishing.extend(columns);
     }

@@ -11,7 +11,7 @@ use pulp::Simd;
 use super::Form;
 use super::arcs::{ROUNDING, offer_points};
 use super::crossings::quarter_period;
-use crate::pair::{Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, SAME_BREAKPOINT, Scratch, Trig};
+use crate::pair::{Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Sizes, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,10 +77,13 @@ impl Form for L0 {
     #[inline(always)]
     fn circle<S: Simd>(&self, simd: S, pair: &CirclePair<'_>, scratch: &mut Scratch) -> Best {
         scratch.clear();
-        let (mut full, mut single, mut near) = (0usize, 0usize, 0usize);
+        let sizes = Sizes::new(simd, pair.x, pair.y);
+        let (mut full, mut single, mut near, mut small) = (0usize, 0usize, 0usize, 0u32);
         for (&x, &y) in pair.x.iter().zip(pair.y) {
-            near += usize::from(is_near_axis(x, y));
+            near += usize::from(sizes.is_rounding(x)) + usize::from(sizes.is_rounding(y));
+            let below = sizes.is_below((x, y), SMALL);
             let (x, y) = (x != 0.0, y != 0.0);
+            small += u32::from(x & y & below);
             full += usize::from(x & y);
             single += usize::from(x ^ y);
         }
@@ -105,13 +108,13 @@ impl Form for L0 {
             let base = base - self.lambda * single as f64;
             // A bound at the slopes, before they are sorted.
             let mut bound = best;
-            let mut arcs = breakpoints.unsorted(self.lambda * (1.0 + ROUNDING));
+            let mut arcs = breakpoints.unsorted(self.lambda * (1.0 + ROUNDING), small);
             offer_slopes(simd, &branches, base, &mut arcs, &mut bound);
             if bound.value < best.value {
                 breakpoints.fill_drops(self.lambda);
                 breakpoints.lay_arcs::<S, false>(simd, Arc::default(), (0.0, 1.0));
                 // No drop at the axis, which is a candidate already.
-                breakpoints.lay_drops(SAME_BREAKPOINT, 0.0);
+                breakpoints.lay_drops(1.0, |slot, distance| sizes.reaches(slot, distance), 0.0);
                 offer_slopes(simd, &branches, base, &mut breakpoints.arcs(), &mut best);
             }
         }
@@ -128,13 +131,15 @@ impl Form for L0 {
         }
 
         if best.breakpoint == Some(AXIS) {
-            let columns = pair.x.iter().zip(pair.y).enumerate();
-            let near = columns.filter(|&(_, (&x, &y))| is_near_axis(x, y));
-            scratch.vanishing.extend(near.map(|(k, _)| k as u32));
-        } else if let Some(m) = best.breakpoint {
-            for k in scratch.breakpoints.dropping_at(m, SAME_BREAKPOINT) {
-                scratch.vanishing.push(k);
+            let swaps = best.turn.c == 0.0;
+            for (k, (&x, &y)) in pair.x.iter().zip(pair.y).enumerate() {
+                let entries = [(x, swaps), (y, !swaps)].into_iter().filter(|entry| sizes.is_rounding(entry.0));
+                scratch.pinned.extend(entries.map(|(_, second)| (k, second, 0.0)));
             }
+        } else if let Some(m) = best.breakpoint {
+            scratch
+                .vanishing
+                .extend(scratch.breakpoints.dropping_at(m, 1.0, |slot, distance| sizes.reaches(slot, distance)));
         }
         best
     }
@@ -143,13 +148,8 @@ impl Form for L0 {
 /// The point θ = 0, before all breakpoints.
 const AXIS: usize = 0;
 
-/// Whether one of the two entries of a column is zero up to rounding, but not zero: its slope is that of the axis.
-#[inline(always)]
-fn is_near_axis(x: f64, y: f64) -> bool {
-    let (x, y) = (x.abs(), y.abs());
-    let smaller = x.min(y);
-    smaller > 0.0 && smaller <= SAME_BREAKPOINT * (x + y)
-}
+/// Columns below this part of the largest one can vanish together with columns whose angles differ.
+const SMALL: f64 = 1e-5;
 
 /// Offers the points of `arcs` on all branches.
 #[inline(always)]

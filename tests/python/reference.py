@@ -70,12 +70,12 @@ def grid_pair(
 ) -> tuple[float, np.ndarray]:
     """The best V of a dense grid on both branches, its best cells refined.
 
-    Entries within 1e-12 of zero count as zero, with ``own`` within the rounding of their column, so
+    Entries within 1e-12 of zero count as zero, with ``own`` within the rounding of the two rows, so
     that the isolated breakpoints of ℓ0 and of the nonnegativity constraint are met; they are added
     to the grid.
     """
-    sizes = np.hypot(Z[0], Z[1])
-    zero = 8 * np.finfo(float).eps * sizes if own else 1e-12 * max(1.0, float(np.abs(Z).max()))
+    size = float(np.abs(Z).sum(axis=0).max())
+    zero = 4 * np.finfo(float).eps * size if own else 1e-12 * max(1.0, float(np.abs(Z).max()))
 
     def values(thetas: np.ndarray, reflect: bool) -> np.ndarray:
         c, s = np.cos(thetas), np.sin(thetas)

@@ -85,7 +85,7 @@ def test_the_gap_of_a_certificate_is_the_gain_of_a_pair(case):
 
     gap = certificate.block2_gap / size
     assert gap >= 0.0
-    # Entries that vanish up to the rounding of XᵀX, but not of their column, may count or not.
+    # Entries that vanish up to the rounding of XᵀX, but not of their rows, may count or not.
     if gap > 0.0:
         least = gap * (1.0 - 1e-6) - 1e-9
         assert gain(certificate.block2_pair, 4001) <= gap * (1.0 + 1e-6) + 1e-9
