@@ -273,7 +273,14 @@ def test_a_panic_is_a_runtime_error():
 
     with pytest.raises(KeyError):
         ob.solve(problem, callback=lambda progress: {}["missing"], max_work=0.01)
-    panic = next(c for c in BaseException.__subclasses__() if c.__name__ == "PanicException")
+    # Another package can have brought its own class of this name.
+    for panic in (c for c in BaseException.__subclasses__() if c.__name__ == "PanicException"):
+        try:
+            ob.solve(problem, callback=interrupting, max_work=0.01)
+        except RuntimeError:
+            break
+        except panic:
+            continue
     for solver in (ob.Auto(), ob.OBCD(), ob.Continuation()):
         with pytest.raises(RuntimeError, match=r"error of its own.*please report"):
             ob.solve(problem, callback=interrupting, max_work=0.01, solver=solver)
