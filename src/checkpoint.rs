@@ -377,6 +377,7 @@ fn part(path: &Path) -> PathBuf {
 
 /// Continues a hash by bytes. A change of one bit changes the hash.
 fn hash(sum: u64, bytes: &[u8]) -> u64 {
+    /// Odd multiplier of the hash: 2⁶⁴ divided by the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
     bytes.chunks(8).fold(mix(sum, bytes.len() as u64), |sum, chunk| {

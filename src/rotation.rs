@@ -30,37 +30,48 @@ use crate::riemann::gradient::GradientDescent;
 use crate::start;
 use crate::threads::Threads;
 
-/// First and least ε of a descent from a start, and of one from a perturbed local minimum; relative to the
-/// root mean square of the entries of V.
+/// First and least ε of a descent from a start, relative to the root mean square of the entries of V.
 const WIDTHS: (f64, f64) = (1.0, 3e-4);
+
+/// First and least ε of a descent from a perturbed local minimum, relative to the root mean square of V.
 const NARROW: (f64, f64) = (0.1, 3e-4);
 
 /// Least ε if no vertex is searched for.
 const FINE: f64 = 1e-6;
 
-/// Ratio of consecutive ε, and largest number of gradient steps for each.
+/// Ratio of consecutive ε.
 const RATIO: f64 = 0.2;
+
+/// Largest number of gradient steps for each ε.
 const STEPS: usize = 40;
 
 /// A descent for one ε ends when the tangent part of the gradient is at most this share of ‖V‖‖φ'‖.
 const FLAT: f64 = 1e-4;
 
-/// Relative decrease of h below which a sweep is the last, and largest number of sweeps of a descent.
+/// Relative decrease of h below which a sweep is the last.
 const LEAST: f64 = 1e-9;
+
+/// Largest number of sweeps of a descent.
 const SWEEPS: usize = 30;
 
-/// Least and largest number of perturbations of each start's local minimum up to `FEW` columns, and the number of
-/// entries of V that all perturbations together visit in a pass; and the number of perturbations for more columns,
-/// where a move between vertices costs as much as a descent. They suffice for the best of ten starts to reach the
-/// values of a subgradient method on 28 of the 30 matrices of `benchmarks/scripts/rotation.py`.
+/// Least and largest number of perturbations of each start's local minimum up to `FEW` columns. They suffice for the
+/// best of ten starts to reach the values of a subgradient method on 28 of the 30 matrices of
+/// `benchmarks/scripts/rotation.py`.
 const TRIALS: (usize, usize) = (40, 160);
+
+/// Number of entries of V that all perturbations together visit in a pass.
 const VISITED: usize = 200_000;
+
+/// Largest number of columns with `TRIALS` perturbations.
 const FEW: usize = 12;
+
+/// Number of perturbations for more than `FEW` columns, where a move between vertices costs as much as a descent.
 const TRIALS_OF_MANY: usize = 2;
 
-/// Root mean square angles of perturbations of all columns, in turn. Every second perturbation is instead a
-/// random rotation of a few random columns; `CHOSEN` lists their numbers, in turn.
+/// Root mean square angles of perturbations of all columns, in turn.
 const ANGLES: [f64; 4] = [0.3, 0.03, 0.1, 0.01];
+
+/// Numbers of columns, in turn, that every second perturbation rotates at random instead of all columns.
 const CHOSEN: [usize; 3] = [3, 4, 2];
 
 /// A descent is given up where the ℓ1 norm exceeds the lowest one by more than `HOPE` times the mean fall of
@@ -120,6 +131,7 @@ const LANES: usize = 8;
 fn inverse_root(x: f64) -> f64 {
     /// Bits from which half of those of x are subtracted: a relative error of 3 %, which four steps square.
     const BITS: u64 = 0x5fe6_eb50_c7b5_37a9;
+    /// Number of Newton steps.
     const STEPS: usize = 4;
     let mut root = f64::from_bits(BITS - (x.to_bits() >> 1));
     for _ in 0..STEPS {

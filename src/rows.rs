@@ -21,6 +21,7 @@ impl Rows {
 
     /// A copy of a matrix stored in any way; in square pieces, so that neither side leaves the cache.
     pub(crate) fn copied(a: ArrayView2<'_, f64>) -> Self {
+        /// Rows and columns of a piece that fits into the cache.
         const PIECE: usize = 64;
         if a.is_standard_layout() {
             return Self(a.to_owned());

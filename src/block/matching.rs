@@ -63,8 +63,10 @@ impl<'a> Majoriser<'a> {
 
 /// A move is kept if F falls by this share of the model's decrease.
 const FAIR_SHARE: f64 = 0.1;
-/// A move lowers L by the factor [`LOWER`] if F falls by this share of the model's decrease.
+/// A move lowers L if F falls by at least this share of the decrease of the model.
 const GOOD_SHARE: f64 = 0.5;
+
+/// Factor by which a good move lowers L.
 const LOWER: f64 = 0.8;
 /// Factor by which a move that is not kept raises L.
 pub(crate) const RAISE: f64 = 2.0;

@@ -16,9 +16,10 @@ use super::{Heuristic, LEAST, LIKELY, Prior, Task, UNLIKELY};
 use crate::limits::MethodLimit;
 use crate::support::GAIN;
 
-/// Most random cycles of a perturbation, and number of descents without improvement after which the search
-/// ends.
+/// Largest number of random cycles of a perturbation.
 const ROTATIONS: usize = 3;
+
+/// Number of descents without improvement after which the search ends.
 const IDLE: usize = 30;
 
 /// Returns X with row `to[k]` in the place of row `from[k]`.

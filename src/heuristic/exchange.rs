@@ -17,24 +17,31 @@ use super::{Heuristic, LEAST, LIKELY, Prior, Task, tangent};
 use crate::limits::MethodLimit;
 use crate::manifold::normals;
 
-/// Steps of a trial, and of a trial whose F then exceeds that of the present point by at most λ.
+/// Steps of a trial.
 const SHORT: usize = 10;
+
+/// Steps of a trial whose F then exceeds that of the present point by at most λ.
 const LONG: usize = 150;
 
-/// Most adds, drops and swaps tried at a point, and most added entries in swaps.
+/// Most adds, drops and swaps tried at a point.
 const LISTED: usize = 400;
+
+/// Most added entries in swaps.
 const ADDED: usize = 60;
 
 /// Decrease, relative to λ, from which a trial is accepted.
 const HELPS: f64 = 1e-6;
 
-/// Smallest and largest displacement of an entry that measures the curvature along it, and largest magnitude
-/// of an added entry.
+/// Smallest and largest displacement of an entry that measures the curvature along it.
 const PROBE: (f64, f64) = (1e-4, 0.1);
+
+/// Largest magnitude of an added entry.
 const LARGEST: f64 = 0.5;
 
-/// Most random swaps of a perturbation minus one, and number of draws if no feasible point is near.
+/// Most random swaps of a perturbation minus one.
 const MOST: f64 = 5.0;
+
+/// Number of draws of a perturbation if no feasible point is near.
 const DRAWS: usize = 20;
 
 /// Row and column.

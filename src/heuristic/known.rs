@@ -17,9 +17,10 @@ use crate::start;
 use crate::support::Covariance;
 use crate::threads::Threads;
 
-/// Most steps to a critical point of a nonquadratic f, and the relative change of f below which a rotation
-/// leaves f unchanged.
+/// Most steps to a critical point of a nonquadratic f.
 const CRITICAL_STEPS: usize = 200;
+
+/// Relative change of f below which a rotation leaves f unchanged.
 const INVARIANT: f64 = 1e-6;
 
 /// Distances, relative to ‖X‖, between the points whose gradients estimate a Lipschitz constant.

@@ -15,8 +15,10 @@ use super::{Heuristic, LIKELY, Prior, Task};
 use crate::signature::Signature;
 use crate::start::random_j_orthogonal;
 
-/// Standard deviations of the rapidities of a start and of a perturbation.
+/// Standard deviation of the rapidities of a start.
 const START: f64 = 0.5;
+
+/// Standard deviation of the rapidities of a perturbation.
 const PERTURBATION: f64 = 0.3;
 
 /// R X₀ for a random J-orthogonal R, which keeps X₀ᵀJX₀. For X ≥ 0, and for every second run with ℓ0, a

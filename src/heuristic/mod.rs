@@ -60,13 +60,19 @@ pub struct Prior {
     pub least: f64,
 }
 
-/// Three values of [`Prior::success`]. With equal priors the order of [`registry`] decides.
+/// [`Prior::success`] of a likely heuristic. With equal priors the order of [`registry`] decides.
 const LIKELY: f64 = 0.9;
+
+/// [`Prior::success`] of a possible heuristic.
 const POSSIBLE: f64 = 0.5;
+
+/// [`Prior::success`] of an unlikely heuristic.
 const UNLIKELY: f64 = 0.2;
 
-/// Least numbers of iterations: in general, and of a descent through the stages of a smoothing.
+/// Least number of iterations of a heuristic.
 const LEAST: f64 = 50.0;
+
+/// Least number of iterations of a descent through the stages of a smoothing.
 const LEAST_STAGED: f64 = 150.0;
 
 impl Prior {

@@ -26,9 +26,10 @@ const CONVERGED: f64 = 1e-7;
 /// Relative rise of f that counts as rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// Passes over X charged with a product, and work of an entry in a pass or in a column of C, in
-/// multiply-adds.
+/// Passes over X charged with a product.
 const PASSES: usize = 80;
+
+/// Work of an entry in a pass or in a column of C, in multiply-adds.
 const ENTRY: usize = 5;
 
 /// Relative decrease from which new owners are accepted.
@@ -43,9 +44,10 @@ const REGROUPED: f64 = 0.5;
 /// Probability of one more perturbation before the next descent.
 const MORE: f64 = 0.3;
 
-/// Relative loss up to which (times a random number) a worse point is accepted, and number of failures after
-/// which the search returns to the best point.
+/// Relative loss up to which (times a random number) a worse point is accepted.
 const WORSE: f64 = 1e-3;
+
+/// Number of failures after which the search returns to the best point.
 const PATIENCE: usize = 20;
 
 /// Bound on 1 − x² below which a row is the only one of its column.

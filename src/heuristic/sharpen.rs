@@ -12,8 +12,10 @@ use crate::start;
 /// Most tangent steps after thresholding.
 pub(crate) const TANGENT_STEPS: usize = 300;
 
-/// Thresholds tried, in units of the smoothing width.
+/// Thresholds tried for a penalty that counts nonzeros, in units of the smoothing width.
 const COUNT_LEVELS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, 4.5, 6.0];
+
+/// Thresholds tried for other sparse penalties, in units of the smoothing width.
 const SPARSE_LEVELS: [f64; 5] = [0.0, 1.0, 3.0, 10.0, 30.0];
 
 /// Returns a feasible point near a dense orthonormal X with the zeros of Y.

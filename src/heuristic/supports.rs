@@ -9,8 +9,10 @@ use super::{Heuristic, LEAST, LIKELY, POSSIBLE, Prior, Task, UNLIKELY};
 use crate::continuation::top_diagonal;
 use crate::support::{Disjoint, TEMPERATURE};
 
-/// For an improvement the first temperature is `WARM` of that of a restart, down to `COOLEST` times that for heat 0.
+/// First temperature of an improvement of heat 1, in units of that of a restart.
 const WARM: f64 = 0.6;
+
+/// First temperature of an improvement of heat 0, in units of that of heat 1.
 const COOLEST: f64 = 0.25;
 
 /// Returns columns without rows, with the penalty of an arbitrarily small nonzero.

@@ -15,8 +15,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{at_unit_size, from_faer, product, square, symmetric_eigen};
 
-/// Part of the eigenvectors up to which they are computed one by one, and least order.
+/// Part of the eigenvectors up to which they are computed one by one.
 const FEW: f64 = 0.25;
+
+/// Least order of a matrix whose eigenvectors are computed one by one.
 const LEAST: usize = 100;
 
 /// Distance of eigenvalues, relative to ‖T‖, up to which the vectors of inverse iteration are orthogonalised.

@@ -113,8 +113,11 @@ impl<'a> Manifold<'a> {
 
     /// Like [`restore`](Self::restore); also None once `refused` returns true.
     pub(super) fn restore_unless(&self, x: &Array2<f64>, refused: &dyn Fn() -> bool) -> Option<Array2<f64>> {
+        /// Most Newton steps.
         const NEWTON: usize = 7;
+        /// Most conjugate gradients of a Newton step.
         const GRADIENTS: usize = 40;
+        /// Largest drift from which a step is taken.
         const FAR: f64 = 0.7;
         if self.refuses(x, 2) {
             return None;

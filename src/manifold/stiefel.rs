@@ -13,8 +13,10 @@ use crate::threads::CHUNK_ROWS;
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
 
-/// ‖XᵀX − I‖_F up to which the polar factor is iterated, and most iterations: five reach rounding from there.
+/// Largest ‖XᵀX − I‖_F from which the polar factor is iterated.
 const NEAR: f64 = 0.3;
+
+/// Most iterations of Newton and Schulz: five reach rounding from `NEAR`.
 const NEWTON_SCHULZ: usize = 8;
 
 /// Returns the polar factor XM. Near {XᵀX = I} M = (XᵀX)^(−1/2) comes from the coupled Newton–Schulz
@@ -79,6 +81,7 @@ pub(crate) fn varimax_while(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> A
 
 /// Returns the rotation of [`varimax_while`].
 pub(crate) fn varimax_rotation(loadings: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Array2<f64> {
+    /// Relative increase of the criterion below which a step is the last.
     const TOLERANCE: f64 = 1e-5;
     let (n, r) = loadings.dim();
     let loadings = loadings.as_standard_layout();
@@ -108,7 +111,9 @@ fn varimax_step(n: usize, r: usize) -> f64 {
 }
 
 fn varimax_steps(n: usize, r: usize) -> usize {
+    /// Least and largest number of steps.
     const STEPS: (usize, usize) = (5, 60);
+    /// Work of the steps, in multiply-adds, that limits their number.
     const WORK: f64 = 2e9;
     ((WORK / varimax_step(n, r)) as usize).clamp(STEPS.0, STEPS.1)
 }

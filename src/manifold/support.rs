@@ -13,23 +13,35 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
 
 /// Alternating projections before the Levenberg–Marquardt method, where the drift is larger than `NEAR`.
 const ALTERNATIONS: usize = 3;
+
+/// Largest drift from which the Levenberg–Marquardt method begins at once.
 const NEAR: f64 = 0.3;
 
-/// Largest number of rounds of [`project_near_support`], and the product of two columns, relative to the
-/// largest product, above which the columns conflict.
+/// Largest number of rounds of [`project_near_support`].
 const ROUNDS: usize = 20;
+
+/// Product of two columns, relative to the largest product, above which the columns conflict.
 const CONFLICT: f64 = 0.3;
 
-/// First damping of the Levenberg–Marquardt method, most steps, and most conjugate gradients per step.
+/// First damping of the Levenberg–Marquardt method.
 const DAMPING: f64 = 1e-2;
+
+/// Most steps of the Levenberg–Marquardt method.
 const STEPS: usize = 20;
+
+/// Most conjugate gradients per step of the Levenberg–Marquardt method.
 const GRADIENTS: usize = 30;
 
-/// A step is slow if it leaves more than this part of the drift, in general and below a drift of `CLOSE`. The
-/// method ends after `SLOW_STEPS` slow steps in a row, for example if two columns share one row.
+/// A step is slow if it leaves more than this part of the drift.
 const SLOW: f64 = 0.9;
+
+/// A step is slow below a drift of `CLOSE` if it leaves more than this part of the drift.
 const SLOW_CLOSE: f64 = 0.2;
+
+/// Drift below which `SLOW_CLOSE` decides which steps are slow.
 const CLOSE: f64 = 1e-3;
+
+/// The method ends after this number of slow steps in a row, for example if two columns share one row.
 const SLOW_STEPS: usize = 2;
 
 /// Drift from which Newton's method finishes.

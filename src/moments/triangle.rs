@@ -11,8 +11,10 @@ use crate::threads::Threads;
 /// Largest number of rows of a strip, the work unit of a thread.
 pub(super) const HEIGHT: usize = 256;
 
-/// Least number of strips, so that few entries below the diagonal are summed, and least height of a strip.
+/// Least number of strips, so that few entries below the diagonal are summed.
 const STRIPS: usize = 4;
+
+/// Least height of a strip.
 const LEAST_HEIGHT: usize = 32;
 
 /// Rows of a strip and their entries from the first diagonal entry on, row by row. Rows and columns are

@@ -234,7 +234,7 @@ impl Data for DenseColumns<'_> {
     }
 
     fn squares(&self, _mean: Option<&Array1<f64>>) -> Vec<f64> {
-        // Several columns at once: in a single sum every addition waits for the previous one.
+        /// Columns summed at once: in a single sum every addition waits for the previous one.
         const LANES: usize = 8;
         let mut squares = vec![0.0; self.features()];
         for (block, sums) in squares.chunks_mut(LANES).enumerate() {
@@ -357,8 +357,10 @@ impl Data for DenseColumns<'_> {
     }
 }
 
-/// Vectors whose products with a column are computed together, and running sums for each of them.
+/// Vectors whose products with a column are computed together.
 const LANES: usize = 4;
+
+/// Running sums for each vector.
 const SUMS: usize = 8;
 
 /// Returns the inner products of a column with at most [`LANES`] vectors.

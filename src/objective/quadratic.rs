@@ -139,6 +139,7 @@ fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
 
 /// Returns whether `a` is exactly symmetric, comparing square pieces that fit into the cache.
 fn is_symmetric(a: ArrayView2<'_, f64>) -> bool {
+    /// Rows and columns of a piece that fits into the cache.
     const PIECE: usize = 64;
     let n = a.nrows();
     let piece = |at: usize| at..n.min(at + PIECE);

@@ -7,9 +7,10 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use super::{QuadraticForm, gradient_work};
 use crate::linalg::symmetric_eigen;
 
-/// Most Lanczos steps for bounds on a spectrum, and the largest work for them, in multiply-adds, beyond the
-/// steps for the spread.
+/// Most Lanczos steps for bounds on a spectrum.
 const STEPS: usize = 40;
+
+/// Largest work of the Lanczos steps beyond those for the spread, in multiply-adds.
 const WORK: f64 = 5e9;
 
 /// Largest n at which the spectrum of a matrix of any sign is computed exactly.

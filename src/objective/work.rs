@@ -3,16 +3,25 @@
 use super::{Objective, QuadraticForm};
 use crate::limits::RATE;
 
-/// Work of a multiply-add in a product with a stored C, with a dense A of few rows, and with a sparse matrix,
-/// and number of columns whose work is added to the r columns of X (the overhead of a product).
+/// Work of a multiply-add in a product with a stored C.
 const STORED: f64 = 0.4;
+
+/// Work of a multiply-add in a product with a dense A of few rows.
 const FACTORED: f64 = 0.6;
+
+/// Work of a multiply-add in a product with a sparse matrix.
 const SCATTERED: f64 = 5.0;
+
+/// Number of columns whose work is added to the r columns of X: the overhead of a product.
 const COLUMNS: f64 = 8.0;
 
-/// Array sizes, in numbers, from which memory slows random and sequential access, and largest slowdown.
+/// Array size, in numbers, from which memory slows random access.
 const NEAR: f64 = 131_072.0;
+
+/// Array size, in numbers, from which memory slows sequential access.
 const NEAR_IN_ORDER: f64 = 2_097_152.0;
+
+/// Largest slowdown by memory.
 const FARTHEST: f64 = 6.0;
 
 /// Work per entry of writing a column of C to newly allocated memory.
@@ -21,23 +30,33 @@ const FILLED: f64 = 15.0;
 /// Overhead of a step, which dominates in small problems.
 const SMALL_STEP: f64 = 1e4;
 
-/// Work of a step of a full-gradient method per entry of X, additionally per entry and column of X, and of
-/// its r×r decomposition in units of r³.
+/// Work of a step of a full-gradient method per entry of X.
 const PASSES: f64 = 40.0;
+
+/// Work of a step of a full-gradient method per entry and column of X, in addition to `PASSES`.
 const PASS: f64 = 1.0;
+
+/// Work of the r×r decomposition of a step, in units of r³.
 pub(crate) const DECOMPOSITION: f64 = 60.0;
 
 /// Work of all eigenvectors of a matrix of order k, in units of k, k² and k³: measured beside products for
 /// orders 20 to 800, accurate to a factor of 1.5.
 const EIGEN: [f64; 3] = [1e4, 500.0, 1.0];
 
-/// Work of a search without limits: `STEPS` steps, `CALLS` if f is not quadratic, at most `WORK` per `WORK_ROWS` rows (or fewer) and at most
-/// `MOST_WORK`. `RATE` is 1 to 2 seconds of a 2 GHz core with shared memory, see
-/// `benchmarks/scripts/work.py`.
+/// Largest number of steps of a search with an effort of 1.
 const STEPS: f64 = 30_000.0;
+
+/// Largest number of calls of an f that is not quadratic, of a search with an effort of 1.
 const CALLS: f64 = 5000.0;
+
+/// Work per `WORK_ROWS` rows of a search with an effort of 1, in units of `RATE`: 1 to 2 seconds of a 2 GHz core with
+/// shared memory, see `benchmarks/scripts/work.py`.
 const WORK: f64 = 2.0 * RATE;
+
+/// Number of rows that have the work `WORK`; fewer rows have the same work.
 const WORK_ROWS: f64 = 1000.0;
+
+/// Largest work of a search with an effort of 1.
 const MOST_WORK: f64 = 5.0 * RATE;
 
 /// Returns the work of a value and gradient of a general f: a product with a dense n×n matrix.

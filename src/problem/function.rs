@@ -17,15 +17,18 @@ use crate::threads::Threads;
 /// A solve may end at once where the tangent part of ∇f is at most this part of it.
 const CRITICAL: f64 = 1e-6;
 
-/// A gradient agrees with the values where `f(Y) − f(X)` and `½⟨∇f(X) + ∇f(Y), Y − X⟩` differ by at most `AGREES` times the
-/// larger of them, or by the rounding of f, in units of its precision. They differ by O(‖Y − X‖³) and by the noise of the
-/// values, so that a right gradient agrees for some angle if the noise is a few per cent of the changes of f.
+/// A gradient agrees with the values where `f(Y) − f(X)` and `½⟨∇f(X) + ∇f(Y), Y − X⟩` differ by at most this part of
+/// the larger of them. They differ by O(‖Y − X‖³) and by the noise of the values, so that a right gradient agrees for
+/// some angle if the noise is a few per cent of the changes of f.
 const AGREES: f64 = 0.05;
+
+/// Rounding of f, in units of its precision, up to which differences count as agreement.
 const ROUNDING: f64 = 64.0;
 
-/// Directions along which a gradient is checked, and the angles by which rows turn: from those that noise hides least
-/// to those that curvature disturbs least.
+/// Directions along which a gradient is checked.
 const DIRECTIONS: u64 = 6;
+
+/// Angles by which rows turn: from those that noise hides least to those that curvature disturbs least.
 const ANGLES: [f64; 6] = [1e-2, 1e-1, 3e-1, 1e-3, 1e-5, 1e-7];
 
 impl Problem<'_> {

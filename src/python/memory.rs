@@ -10,13 +10,17 @@ use crate::search::MOST_CHOSEN;
 /// Bytes of a number.
 const NUMBER: f64 = 8.0;
 
-/// Number of arrays of the size of X in a solve, and in each of its threads: the incumbent, gradients, starts
-/// and the points of heuristics. Twice the measured peaks.
+/// Number of arrays of the size of X in a solve: the incumbent, gradients, starts and the points of heuristics. Twice
+/// the measured peak.
 const COPIES: f64 = 20.0;
+
+/// Number of arrays of the size of X in each thread of a solve. Twice the measured peak.
 const COPIES_PER_THREAD: f64 = 10.0;
 
-/// Eigenvectors and submatrices of C: largest order of one that is counted, and number of them.
+/// Largest order of a matrix of eigenvectors, or of a submatrix of C, that is counted.
 const DENSE_ORDER: f64 = 1500.0;
+
+/// Number of matrices of eigenvectors and submatrices of C.
 const DENSE_ARRAYS: f64 = 4.0;
 
 /// Bytes of address space of a thread: its stack, and what the C library reserves for its allocations.

@@ -97,6 +97,7 @@ type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
 
 /// Returns a matrix of any layout row by row; it is read in square pieces that fit the cache.
 fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
+    /// Rows and columns of a piece that fits into the cache.
     const PIECE: usize = 64;
     let (m, n) = a.dim();
     if n == 1 || a.strides()[1] == 1 {
@@ -211,6 +212,7 @@ fn lower_bound(mut range: std::ops::Range<usize>, below: impl Fn(usize) -> bool)
 #[pyclass(name = "Moments", module = "orthobcd._core")]
 pub(super) struct PyMoments(Moments);
 
+/// Names of the precisions in Python.
 const PRECISIONS: [(&str, Precision); 2] = [("fast", Precision::Fast), ("exact", Precision::Exact)];
 
 #[pymethods]

@@ -189,8 +189,10 @@ pub(super) struct ModelOptions {
     seed: u64,
 }
 
-/// Default κ of J-JOBCD by the loss: `select` of `benchmarks/scripts/ultra_e.py`, on three cores.
+/// Default κ of J-JOBCD with the softmax loss: `select` of `benchmarks/scripts/ultra_e.py`, on three cores.
 const SOFTMAX_CURVATURE: f64 = 0.3;
+
+/// Default κ of J-JOBCD with the logistic loss, from the same runs as [`SOFTMAX_CURVATURE`].
 const LOGISTIC_CURVATURE: f64 = 0.14;
 
 impl ModelOptions {

@@ -14,9 +14,11 @@ use ndarray::{Array1, Array2, Zip};
 
 use crate::linalg::{square, symmetric, symmetric_eigen};
 
-/// First β in units of the [curvature](curvatures) of a component (for penalties the least curvature), and
-/// last β in units of the Lipschitz constant of ∇f. Half and double are worse on most of the training list.
+/// First β in units of the [curvature](curvatures) of a component (for penalties the least curvature). Half and double
+/// are worse on most of the training list.
 pub(crate) const FIRST: f64 = 0.06;
+
+/// Last β in units of the Lipschitz constant of ∇f. Half and double are worse on most of the training list.
 pub(crate) const LAST: f64 = 1.2;
 
 /// Factor by which the first β is raised for a result near the incumbent.

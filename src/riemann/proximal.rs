@@ -13,8 +13,10 @@ use super::gradient::{ARMIJO, Lengths};
 use crate::linalg::{product, square};
 use crate::manifold::normals;
 
-/// Shortest and longest t, in units of [`Bounds::unit`].
+/// Shortest t, in units of [`Bounds::unit`].
 const SHORTEST: f64 = 1e-3;
+
+/// Longest t, in units of [`Bounds::unit`].
 const LONGEST: f64 = 1e3;
 
 /// If all trials of a direction fail, a t above this many units is shortened, and a smaller one ends the

@@ -26,8 +26,10 @@ use crate::penalty::Penalty;
 /// Entries below this are zero if X ≥ 0.
 const NEGLIGIBLE: f64 = 1e-14;
 
-/// Most semismooth Newton steps for Λ, with one sign and with mixed signs.
+/// Most semismooth Newton steps for Λ with one sign.
 const NEWTON_STEPS: usize = 12;
+
+/// Most semismooth Newton steps for Λ with mixed signs.
 const MIXED_NEWTON_STEPS: usize = 30;
 
 /// Most halvings of a Newton step.
@@ -36,8 +38,10 @@ const HALVINGS: usize = 8;
 /// Residual to which the Newton system is solved with mixed signs.
 const INEXACT: f64 = 1e-2;
 
-/// Least damping of the Newton system, and for mixed signs the damping relative to min(‖error‖/‖D‖, 1).
+/// Least damping of the Newton system.
 const LEAST_DAMPING: f64 = 1e-12;
+
+/// Damping of the Newton system for mixed signs, relative to min(‖error‖/‖D‖, 1).
 const DAMPING: f64 = 0.01;
 
 /// Returns the largest work of a step, unless its line search is long: see [`Tangent::step`].

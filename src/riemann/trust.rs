@@ -6,9 +6,10 @@ use ndarray::Array2;
 
 use crate::linalg::{inner, square};
 
-/// Δ shrinks to `POOR` times the step if the decrease is below `POOR` times that of the model, and doubles if
-/// it is above `GOOD` times that.
+/// Δ shrinks to this part of the step if the decrease is below this part of that of the model.
 const POOR: f64 = 0.25;
+
+/// Δ doubles if the decrease is above this part of that of the model.
 const GOOD: f64 = 0.75;
 
 /// η, H\[η\], the residual g + H\[η\] and the next direction.

@@ -8,8 +8,10 @@ use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, sum_of_magnitudes};
 use crate::linalg::{self, Lu, product};
 use crate::manifold::polar;
 
-/// Largest number of Newton steps to a vertex, and of moves between vertices.
+/// Largest number of Newton steps to a vertex.
 const NEWTON: usize = 12;
+
+/// Largest number of moves between vertices.
 const MOVES: usize = 500;
 
 /// Ratio of the lengths of consecutive Newton steps above which the equations are decomposed again.

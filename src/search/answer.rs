@@ -28,10 +28,13 @@ use crate::start;
 use crate::support::Axes;
 use crate::threads::Threads;
 
-/// Names that reports give to direct solutions: the heuristic `spectral` computes the same point
-/// approximately.
+/// Name that reports give to eigenvectors; the heuristic `spectral` computes the same point approximately.
 const SPECTRAL: &str = "spectral";
+
+/// Name that reports give to the eigenvectors of a pencil.
 const PENCIL: &str = "pencil";
+
+/// Name that reports give to an assignment.
 const ASSIGNMENT: &str = "assignment";
 
 /// Number of products of C with a block of vectors charged for a Krylov space.
@@ -44,9 +47,10 @@ const VERIFIED: f64 = 0.5;
 /// Order up to which a decomposition comes at once; beyond it a rough point is made first.
 const AT_ONCE: usize = 300;
 
-/// First slice of a descent as a part of the work of a default search, and largest part of that work for the descent of a
-/// nonquadratic f from the first point.
+/// First slice of a descent as a part of the work of a default search.
 const SLICE: f64 = 1.0 / 128.0;
+
+/// Largest part of the work of a default search for the descent of a nonquadratic f from the first point.
 const DESCENT: f64 = 0.05;
 
 /// Solves a problem without penalty on the Stiefel manifold or of a definite pencil, or with a known minimiser; returns

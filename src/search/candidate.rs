@@ -13,9 +13,10 @@ use crate::start;
 use crate::stored::{Stored, stored};
 use crate::threads::Threads;
 
-/// Largest ‖XᵀJX − K‖_F of an accepted point, and the value above which a point is corrected first; for mixed
-/// signatures relative to ‖X‖².
+/// Largest ‖XᵀJX − K‖_F of an accepted point, for mixed signatures relative to ‖X‖².
 const ACCEPTED: f64 = 1e-12;
+
+/// ‖XᵀJX − K‖_F above which a point is corrected first, for mixed signatures relative to ‖X‖².
 const CORRECTED: f64 = 1e-13;
 
 /// A feasible point and its origin. [`Candidate::new`] checks that all entries are finite and that the point
@@ -197,6 +198,7 @@ pub(super) fn polish(
     sweeps: Option<u64>,
     plain: bool,
 ) -> Candidate {
+    /// Largest number of rounds of tangent steps and exact pairs.
     const ROUNDS: usize = 12;
     let problem = oracle.problem;
     let mut best = from;

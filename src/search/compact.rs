@@ -20,9 +20,11 @@ use crate::support;
 /// Number of rows from which the problem is screened.
 const MANY: usize = 2048;
 
-/// Largest number of screened rows if no other row can matter, and default number otherwise. A product with C
-/// of 4096 rows takes as long as one with data of some ten million entries, and C takes 128 MiB.
+/// Largest number of screened rows if no other row can matter. A product with C of 4096 rows takes as long as one with
+/// data of some ten million entries, and C takes 128 MiB.
 pub(crate) const MOST: usize = 4096;
+
+/// Default number of screened rows if other rows can matter.
 const SOME: usize = 2048;
 
 /// Cost of forming an entry of C, beside its inner product, in multiply-adds.

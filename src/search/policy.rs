@@ -28,6 +28,7 @@ pub(super) struct Policy {
     pub(super) last: f64,
 }
 
+/// The policy of every search.
 pub(super) const POLICY: Policy = Policy {
     lanes: 4,
     first: 1.0 / 64.0,

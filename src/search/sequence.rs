@@ -34,15 +34,19 @@ const LONGER: f64 = 1.3;
 /// agree.
 const IDLE_ROUNDS: usize = 2;
 
-/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch, or at the end of
-/// a search if they take at most this part of a work unit.
+/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch.
 const DESCENT_SWEEPS: f64 = 20.0;
+
+/// Largest part of a work unit that [`DESCENT_SWEEPS`] may take for a descent by exact pairs at the end of a search.
 const DESCENT_UNITS: f64 = 0.1;
 
-/// Mixed signatures: first slice of the descent from the given start, as a part of a work unit, and the number of starts,
-/// with the largest product of that number and n²r for an effort of 1.
+/// Mixed signatures: first slice of the descent from the given start, as a part of a work unit.
 const MIXED_SLICE: f64 = 0.01;
+
+/// Mixed signatures: number of starts.
 const MIXED_STARTS: f64 = 4.0;
+
+/// Mixed signatures: largest product of the number of starts and n²r for an effort of 1.
 const MIXED_WORK: f64 = 64e3;
 
 /// What the present start of a heuristic led to.

@@ -24,10 +24,11 @@ const FIRST: f64 = 0.02;
 /// descent stalls; it also stalls if a step length is reduced until its decrease could be rounding.
 const BLIND: u32 = 100;
 
-/// Value and gradient contradict each other after this number of successive stalls, or after one whose step
-/// length was reduced by [`CONTRADICTION`], if the gradient predicts a decrease of more than [`RESOLVED`]
-/// times the rounding.
+/// Value and gradient contradict each other after this number of successive stalls, if the gradient predicts a decrease
+/// of more than [`RESOLVED`] times the rounding.
 const STALLS: u32 = 3;
+
+/// Value and gradient contradict each other, too, after one stall whose step length was reduced by this factor.
 const CONTRADICTION: f64 = 1e-6;
 
 /// The steps and their state.

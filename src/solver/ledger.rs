@@ -9,9 +9,11 @@ use super::outcome::{Record, Solution, Status};
 use crate::pair::Recession;
 use crate::stored::stored;
 
-/// Least passes and least work of a segment. A solve is resumed at the beginning of a segment, where movers begin anew
-/// and find their step sizes again. Segments are long, so that this costs little; in unit tests they are short.
+/// Least passes of a segment. A solve is resumed at the beginning of a segment, where movers begin anew and find their
+/// step sizes again. Segments are long, so that this costs little; in unit tests they are short.
 const SEGMENT_PASSES: u64 = if cfg!(test) { 4 } else { 300 };
+
+/// Least work of a segment.
 const SEGMENT_WORK: f64 = if cfg!(test) { 1.0 } else { 10.0 * WORK_UNIT };
 
 /// F, the counts, and the history of a solve.

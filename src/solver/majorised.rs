@@ -25,9 +25,11 @@ const FIRST: f64 = 0.1;
 /// the mean decrease per unit of work of all of them, the gradient included.
 const WORTH: f64 = 0.5;
 
-/// Number of successive failed curvatures after which value and gradient contradict each other: if the last
-/// decrease could be rounding, and in any case.
+/// Successive failed curvatures after which value and gradient contradict each other if the last decrease could be
+/// rounding.
 const CONTRADICTION: u32 = 12;
+
+/// Successive failed curvatures after which value and gradient contradict each other in any case.
 const MOST_RAISES: u32 = 60;
 
 /// Rows of a piece of the products that give the gaps of smooth pairs.

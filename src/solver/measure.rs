@@ -9,9 +9,10 @@ use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
 use crate::objective;
 
-/// X counts as critical if ‖G − JXΛ‖ is at most this times √tol, relative to ‖G‖ or, if larger, to a
-/// thousandth of the largest ‖G‖ met; 1e-6 with the default tolerance.
+/// X counts as critical if ‖G − JXΛ‖ is at most this times √tol, relative to ‖G‖: 1e-6 with the default tolerance.
 const CRITICAL: f64 = 0.1;
+
+/// Part of the largest ‖G‖ met that takes the place of ‖G‖ if it is larger.
 const SHARE: f64 = 1e-3;
 
 /// Rounding of F relative to the magnitude of F, in units of the precision of f.

@@ -11,15 +11,19 @@ use super::point::Point;
 use crate::checkpoint::Checkpoint;
 use crate::limits::Control;
 
-/// Time between polls of the monitor, and between records within a pass.
+/// Time between polls of the monitor.
 const POLL: Duration = Duration::from_millis(40);
+
+/// Time between records within a pass.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The pause after a record is at least this multiple of its duration.
 const RECORD_SHARE: u32 = 20;
 
-/// Up to this number of records every pass makes one; then at most one per [`LONG_PAUSE`].
+/// Up to this number of records every pass makes one.
 const MANY_RECORDS: usize = 1000;
+
+/// Least time between records after the first [`MANY_RECORDS`].
 const LONG_PAUSE: Duration = Duration::from_millis(10);
 
 /// Observes a solve.

@@ -18,18 +18,20 @@ use crate::manifold::normals;
 use crate::riemann::gradient::LONGEST;
 use crate::riemann::trust;
 
-/// Steps are slow if the least ‖grad f‖² of a window of this number of steps exceeds this share of its
-/// earlier value. Newton's method follows slow gradient steps; if it is slow too, gradient steps follow for
-/// good.
+/// Number of steps of the window in which slow steps are recognised.
 const WINDOW: u32 = 50;
+
+/// Steps are slow if the least ‖grad f‖² of a window exceeds this share of its earlier value. Newton's method follows
+/// slow gradient steps; if it is slow too, gradient steps follow for good.
 const SLOW: f64 = 1e-2;
 
 /// The first Δ, relative to ‖X‖.
 const RADIUS: f64 = 0.1;
 
-/// The model is solved to this share of ‖grad f‖, or to the share ‖grad f‖/‖∇f‖ if smaller; never below the
-/// share `ENOUGH` of the norm at which X counts as critical.
+/// The model is solved to this share of ‖grad f‖, or to the share ‖grad f‖/‖∇f‖ if smaller.
 const FORCING: f64 = 0.1;
+
+/// Least accuracy of the model, as a share of the norm at which X counts as critical.
 const ENOUGH: f64 = 0.3;
 
 /// A step is accepted if F falls by this share of the model's decrease.

@@ -14,8 +14,10 @@ use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::working_set::{Pass, Schedule, Scores, Visit, WorkingSet};
 
-/// Work of the solution of a pair with ℓ1, constant and per column; and of a visit that solves nothing.
+/// Work of the solution of a pair with ℓ1, constant and per column.
 const PAIR_WORK: (f64, f64) = (3000.0, 250.0);
+
+/// Work of a visit that solves nothing.
 pub(super) const VISIT_WORK: f64 = 2.0;
 
 /// Pairs of rows of opposite sign that are probed before anything moves: a problem that is unbounded below

@@ -18,17 +18,25 @@ use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
 use crate::threads::Threads;
 
-/// Cost of all and of a few eigenvectors in multiply-adds of a matrix product, in units of n³ (n from 300 to 1500), and
-/// the part of n up to which eigenvectors are few.
+/// Cost of all eigenvectors in multiply-adds of a matrix product, in units of n³ (n from 300 to 1500).
 const DECOMPOSITION: f64 = 10.0;
+
+/// Cost of a few eigenvectors in multiply-adds of a matrix product, in units of n³.
 const PARTIAL: f64 = 3.0;
+
+/// Divisor of n: up to n / `FEW` eigenvectors are few.
 const FEW: usize = 8;
 
-/// Largest order of a matrix, also of a stored one, whose decomposition costs less than products with it, largest part of
-/// the work of a decomposition for these products, and their largest number.
+/// Largest order of a matrix whose decomposition costs less than products with it.
 const SMALL: usize = 1200;
+
+/// Largest order of a stored matrix whose decomposition costs less than products with it.
 const STORED: usize = 3000;
+
+/// Largest part of the work of a decomposition for products in its place.
 const KRYLOV: f64 = 0.15;
+
+/// Largest number of products in place of a decomposition.
 const PRODUCTS: usize = 400;
 
 /// Largest inner product of eigenvectors of the two ends of a spectrum.

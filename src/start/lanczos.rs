@@ -12,10 +12,16 @@ use crate::linalg::{add_product, product, symmetric_eigen};
 use crate::objective::GoOn;
 use crate::rows::Rows;
 
-/// Columns of a block beyond the wanted number, at least, and divisor of the number; blocks in the basis, and largest number of entries of the basis.
+/// Least number of columns of a block beyond the wanted number.
 const MORE: usize = 2;
+
+/// The number of columns of a block is a multiple of this number.
 const LANES: usize = 4;
+
+/// Number of blocks in the basis.
 const BLOCKS: usize = 12;
+
+/// Largest number of entries of the basis.
 const ENTRIES: usize = 40_000_000;
 
 /// Blocks between tests of convergence.

@@ -16,14 +16,19 @@ use crate::threads::Threads;
 /// Largest n at which C is decomposed in full.
 pub(crate) const DENSE: usize = 400;
 
-/// Products with a block for a rough basis: largest and least number, and the multiply-adds that decide
-/// between them. PRODUCTS is also the largest number of blocks between restarts.
+/// Largest number of products with a block for a rough basis, and of blocks between restarts.
 const PRODUCTS: usize = 10;
+
+/// Least number of products with a block for a rough basis.
 const FEWEST: usize = 4;
+
+/// Multiply-adds that decide between the largest and the least number of products.
 const ROUGH: f64 = 5e9;
 
-/// Largest number of products for eigenvectors to rounding, and the multiply-adds that limit it further.
+/// Largest number of products for eigenvectors to rounding.
 const MANY_PRODUCTS: usize = 300;
+
+/// Multiply-adds that limit the number of products further.
 const WORK: f64 = 1e10;
 
 /// Cost of a multiply-add of Gram–Schmidt, relative to one of a product, per block in the space.
@@ -33,12 +38,16 @@ const TALL: f64 = 1.0;
 /// one, at which they have converged.
 const TOLERANCE: f64 = 1e-10;
 
-/// Largest number of columns and of entries of the space.
+/// Largest number of columns of the space.
 const COLUMNS: usize = 320;
+
+/// Largest number of entries of the space.
 const ENTRIES: usize = 12_000_000;
 
-/// Columns of a block beyond r; FEW if the fewest products with MORE exceed `ROUGH`.
+/// Columns of a block beyond r.
 const MORE: usize = 8;
+
+/// Columns of a block beyond r if the fewest products with `MORE` exceed `ROUGH`.
 const FEW: usize = 2;
 
 /// Square of the relative length below which a direction lies in the space already.

@@ -16,8 +16,10 @@ use crate::limits::TaskWork;
 use crate::problem::Cardinality;
 use crate::stored::stored;
 
-/// Most rows added per column, and most entries of a column that a transferred row can replace.
+/// Most rows added per column.
 const ADDITIONS: usize = 16;
+
+/// Most entries of a column that a transferred row can replace.
 const CHEAPEST: usize = 3;
 
 /// Most drops and adds per column in transfers.
@@ -26,8 +28,10 @@ pub(crate) const TRANSFERS: usize = 6;
 /// Most moves kept, those with the largest estimate.
 const KEPT: usize = 400;
 
-/// Smallest and largest initial magnitude of an added entry.
+/// Smallest initial magnitude of an added entry.
 const LEAST_FIRST: f64 = 1e-6;
+
+/// Largest initial magnitude of an added entry.
 const FIRST: f64 = 0.3;
 
 /// Entries (row, column) dropped from the support and added to it.

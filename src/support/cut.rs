@@ -13,19 +13,25 @@ use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// Most and fewest ADMM iterations, and the largest work for them in multiply-adds. With fewer iterations the
-/// result is worse than any other start.
+/// Largest number of ADMM iterations.
 pub(crate) const STEPS: f64 = 300.0;
+
+/// Least number of ADMM iterations: with fewer the result is worse than any other start.
 pub(crate) const LEAST_STEPS: f64 = 100.0;
+
+/// Largest work of the ADMM iterations, in multiply-adds.
 const WORK: f64 = 4e8;
 
 /// The largest work for a [dense](ColumnModel::is_dense) problem.
 const DENSE_WORK: f64 = 6e9;
 
-/// Multiply-adds per entry of X in an iteration, for the polar factor (for each column) and for passes over
-/// X; and per entry in a selection of the largest ones.
+/// Multiply-adds of the polar factor in an iteration, per entry of X and column.
 const POLAR: f64 = 4.0;
+
+/// Multiply-adds of passes over X in an iteration, per entry of X.
 const PASSES: f64 = 160.0;
+
+/// Multiply-adds of a selection of the largest entries, per entry.
 const LARGEST: f64 = 200.0;
 
 /// Number of entries sorted first, as a multiple of the cardinality.

@@ -24,39 +24,55 @@ use super::pattern;
 use crate::limits::MethodLimit;
 use crate::linalg::dot;
 
-/// Proposals between updates of the progress, and between checks of the clock.
+/// Proposals between updates of the progress.
 const BATCH: usize = 4096;
+
+/// Proposals between checks of the clock.
 const BETWEEN_CHECKS: usize = 256;
 
 /// Accepted moves, per row, between exact evaluations of the images.
 const REFRESH: usize = 64;
 
-/// Change of a greedy move, relative to the largest diagonal entry, that counts as rounding; relative
-/// decrease of F after which greedy passes end; and most passes.
+/// Change of a greedy move, relative to the largest diagonal entry, that counts as rounding.
 const ROUNDING: f64 = 1e-14;
+
+/// Relative decrease of F after which greedy passes end.
 const LAST: f64 = 1e-9;
+
+/// Largest number of greedy passes.
 const ROUNDS: usize = 60;
 
-/// Square of a vector without a row, relative to that with it, up to which the row cannot be dropped, and largest entry
-/// of an added row, relative to the norm of the others.
+/// Square of a vector without a row, relative to that with it, up to which the row cannot be dropped.
 const ALONE: f64 = 1e-9;
+
+/// Largest entry of an added row, relative to the norm of the others.
 const LARGEST: f64 = 1e6;
 
-/// Work of a proposal, per column and in all, of a row in a scan for the best one, of a row in an accepted move, and of
-/// an entry of a column of C that is added or gathered, in multiply-adds.
+/// Work of a proposal per column, in multiply-adds.
 const PER_COLUMN: usize = 10;
+
+/// Work of a proposal beside that of its columns, in multiply-adds.
 const PER_PROPOSAL: usize = 280;
+
+/// Work of a row in a scan for the best one, in multiply-adds.
 const SCAN: usize = 40;
+
+/// Work of a row in an accepted move, in multiply-adds.
 const ACCEPTED: usize = 8;
+
+/// Work of an entry of a column of C that is added or gathered, in multiply-adds.
 const ENTRY: usize = 2;
 
 /// First and last temperature, in units of the mean net gain of a row.
 pub(crate) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
 
-/// Power iterations after an add, and for a complete column; a column is refined after it has grown by this part of its
-/// size.
+/// Power iterations after an add.
 const REFINEMENTS: usize = 3;
+
+/// Power iterations for a complete column.
 const FINAL_REFINEMENTS: usize = 40;
+
+/// A column is refined after it has grown by its size divided by this number.
 const GROWTH: usize = 8;
 
 /// Square of the change of a unit vector at which power iterations end.

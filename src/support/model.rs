@@ -53,8 +53,10 @@ const SPREAD: f64 = 1.3;
 /// Bytes for cached columns of a C that is not stored.
 pub(crate) const BYTES: usize = 256 << 20;
 
-/// Most steps of the projected power method, and change at which it ends.
+/// Largest number of steps of the projected power method.
 const POWER_STEPS: usize = 2000;
+
+/// Change at which the projected power method ends.
 const POWER_CHANGE: f64 = 1e-12;
 
 /// A feasible X and f there.

@@ -38,9 +38,10 @@ const DIRECTIONS: usize = 30;
 /// Most passes over all columns, and directions from which a column begins, of a quick, a short and a long run.
 pub(crate) const STAGES: [(usize, usize); 3] = [(1, 2), (3, 5), (3, DIRECTIONS)];
 
-/// Cost of leading axes, in products with C, and largest work of axes to rounding, in multiply-adds; beyond, the axes
-/// are approximate.
+/// Cost of leading axes, in products with C.
 const AXES: f64 = 10.0;
+
+/// Largest work of axes to rounding, in multiply-adds; beyond, the axes are approximate.
 const AXES_WORK: f64 = 3e8;
 
 /// Most steps of a run.
@@ -49,9 +50,10 @@ const STEPS: usize = 30;
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
 
-/// Most rows of a column that is solved on its rows. A larger one only takes the step of the power method, until the
-/// relative decrease is below [`ENOUGH`].
+/// Most rows of a column that is solved on its rows.
 pub(crate) const EXACT: usize = 100;
+
+/// Relative decrease at which the steps of the power method for a larger column end.
 const ENOUGH: f64 = 1e-4;
 
 /// F and s with −C ≈ s·FFᵀ, and FᵀF.

@@ -10,8 +10,10 @@ use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
 use crate::threads::Threads;
 
-/// Most products, and relative decrease of f at which they end.
+/// Largest number of products.
 const PRODUCTS: usize = 100;
+
+/// Relative decrease of f at which the products end.
 const ENOUGH: f64 = 1e-4;
 
 /// Returns the best X ≥ 0 with orthonormal columns of some products from Y (n×r), for f = ½ tr(XᵀCX) with C

@@ -12,8 +12,10 @@ use super::distances::{Measure, Query};
 use crate::rows::{Rows, rows_of};
 use crate::{Threads, simd};
 
-/// Queries per parallel piece, and candidates per parallel piece of their gradient.
+/// Queries per parallel piece.
 const CHUNK_QUERIES: usize = 64;
+
+/// Candidates per parallel piece of their gradient.
 const CHUNK_CANDIDATES: usize = 128;
 
 /// Queries of a batch with the same place open, and the candidates.

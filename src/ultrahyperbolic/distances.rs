@@ -11,11 +11,16 @@ use super::geometry::DISTANCE_EPSILON;
 /// Exponent below which an exponential counts as zero.
 const LEAST_EXPONENT: f64 = -708.0;
 
+/// Leading bits of log 2, whose product with an exponent is exact.
 const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
+
+/// log 2 less [`LN2_HIGH`].
 const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
-/// 2⁵² and 1.5·2⁵²: adding either leaves an integer in the low bits of a number.
+/// 2⁵²: added, it leaves an integer in the low bits of a number.
 const INTEGER: f64 = 4_503_599_627_370_496.0;
+
+/// 1.5·2⁵²: as [`INTEGER`], also for negative numbers.
 const ROUNDED: f64 = 6_755_399_441_055_744.0;
 
 /// Returns log x of a normal x ≥ ½.
@@ -258,6 +263,7 @@ fn sigmoids(scores: &mut [f64], weights: &[f64], c: f64) -> f64 {
     c * sums.iter().sum::<f64>()
 }
 
+/// Number of partial results that are folded side by side.
 const LANES: usize = 8;
 
 /// Folds all numbers in eight lanes, as the compiler may not reorder a single one.

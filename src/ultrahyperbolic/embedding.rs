@@ -29,8 +29,10 @@ use crate::objective::GoOn;
 use crate::rows::{Rows, slice_of};
 use crate::{Error, Result, Signature, Threads, simd};
 
-/// Largest number of triples ranked at a time, and of scores kept at once for each place.
+/// Largest number of triples ranked at a time.
 const MOST_QUERIES: usize = 16;
+
+/// Largest number of scores kept at once for each place.
 const MOST_SCORES: usize = 1 << 20;
 
 /// (head, relation, tail).

@@ -17,8 +17,10 @@ use super::maximum::Candidate;
 use crate::limits::GoOn;
 use crate::linalg::Cholesky;
 
-/// Largest number of Newton steps, and squared Newton decrement at which the weights count as centred.
+/// Largest number of Newton steps.
 const NEWTON: usize = 100;
+
+/// Squared Newton decrement at which the weights count as centred.
 const CENTRED: f64 = 0.01;
 
 /// Largest number of known vectors; above it, about two thirds remain, those of largest weight.

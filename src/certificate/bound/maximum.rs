@@ -92,13 +92,19 @@ pub(super) struct Effort<'a> {
 /// Largest number of vectors that a search returns.
 const RETURNED: usize = 8;
 
-/// ADMM steps at the root, at other nodes, and between two evaluations of the bound.
+/// ADMM steps at the root.
 const ROOT_STEPS: usize = 80;
+
+/// ADMM steps at nodes other than the root.
 const STEPS: usize = 10;
+
+/// ADMM steps between two evaluations of the bound.
 const LOOK: usize = 10;
 
-/// Number of supports from which truncated power steps begin, and largest number of steps from each.
+/// Number of supports from which truncated power steps begin.
 const POLISHED: usize = 4;
+
+/// Largest number of truncated power steps from each support.
 const POWER_STEPS: usize = 20;
 
 struct Node {

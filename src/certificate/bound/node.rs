@@ -16,16 +16,22 @@ use super::relaxation::{ky_fan_above, largest_sum};
 use crate::limits::GoOn;
 use crate::threads::Threads;
 
-/// Largest number of rounds at a node, and of known supports from which a sparse maximum starts.
+/// Largest number of rounds at a node.
 const ROUNDS: usize = 150;
+
+/// Largest number of known supports from which a sparse maximum starts.
 const WARM: usize = 24;
 
-/// Nodes of a full sparse maximum (least, most, c): c/n³ between `least` and `most`; and of a quick one.
+/// Nodes of a full sparse maximum (least, most, c): c/n³ between `least` and `most`.
 const INNER_NODES: (f64, f64, f64) = (50.0, 20_000.0, 2e9);
+
+/// Nodes of a quick sparse maximum.
 const EASY_NODES: usize = 1;
 
-/// First barrier weight relative to the bound, later one relative to the gap; both per barrier term.
+/// First barrier weight per barrier term, relative to the bound.
 const FIRST_BARRIER: f64 = 0.01;
+
+/// Later barrier weight per barrier term, relative to the gap.
 const BARRIER: f64 = 0.1;
 
 /// Least ratio of two successive barrier weights.

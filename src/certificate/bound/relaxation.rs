@@ -20,8 +20,10 @@ use ndarray::{Array1, Array2, Axis, Zip};
 
 use crate::linalg::{Cholesky, symmetric_eigen, symmetric_eigenvalues};
 
-/// Multiply-adds of an eigenvalue decomposition and of an ADMM step, in units of n³.
+/// Multiply-adds of an eigenvalue decomposition, in units of n³.
 pub(super) const EIGEN: f64 = 4.0;
+
+/// Multiply-adds of an ADMM step, in units of n³.
 pub(super) const STEP: f64 = 8.0;
 
 /// Function g of the relaxation.
@@ -184,8 +186,10 @@ fn onto_fantope(a: &Array2<f64>, r: usize) -> Array2<f64> {
     (&kept * &weights.slice(ndarray::s![first..])).dot(&kept.t())
 }
 
-/// Steps between two balance checks of the residuals, and largest ratio of the residuals that is left alone.
+/// Steps between two balance checks of the residuals.
 const BALANCED: usize = 10;
+
+/// Largest ratio of the residuals that needs no balancing.
 const IMBALANCE: f64 = 3.0;
 
 /// Factor by which σ is multiplied or divided if the residuals are not balanced.

@@ -21,22 +21,28 @@ use crate::threads::{Threads, locked};
 /// Largest n at which the matrix C is formed.
 pub(crate) const FORMED_ROWS: usize = 2048;
 
-/// ADMM steps between two evaluations of the bound, and in all.
+/// ADMM steps between two evaluations of the bound.
 const EVALUATED: usize = 10;
+
+/// Largest number of ADMM steps.
 const STEPS: usize = 1000;
 
 /// Largest residual, relative to Y or C, of a relaxation that has converged.
 const CONVERGED: f64 = 1e-6;
 
-/// Largest n, and largest number of ways to share the nonzeros among the columns, for branch and bound.
+/// Largest n for branch and bound.
 const BRANCHED_ROWS: usize = 512;
+
+/// Largest number of ways to share the nonzeros among the columns for branch and bound.
 const SHARES: usize = 64;
 
 /// Nodes (least, most, c) of the tree: at most `most` under a limit, else c/n³ between `least` and `most`.
 const NODES: (f64, f64, f64) = (8.0, 20_000.0, 1e7);
 
-/// Nodes of the search for a block of rows, as in `NODES`, and nodes charged in addition per search.
+/// Nodes of the search for a block of rows, as in `NODES`.
 const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
+
+/// Nodes charged in addition for each search for a block of rows.
 const FIRST_NODE: usize = 8;
 
 /// Least magnitude of F to which gaps are relative, over ½r‖C‖: below it, a gap of 1e-6 would be rounding.

@@ -26,9 +26,10 @@ const QUICK: f64 = 300.0;
 /// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
 
-/// Most columns of a stored C for which the lower bound on f is computed, and largest total cardinality that
-/// the bound distributes over the columns.
+/// Most columns of a stored C for which the lower bound on f is computed.
 const BOUNDED: usize = 1500;
+
+/// Largest total cardinality that the lower bound on f distributes over the columns.
 const SHARED: usize = 400;
 
 /// Minimises f under a limit on nonzero entries, from `x0` truncated to it.

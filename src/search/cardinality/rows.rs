@@ -29,12 +29,16 @@ use crate::threads::Threads;
 /// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
 
-/// The kind of perturbation by truncated power iterations, and range of the share of the rows that it keeps.
+/// The kind of perturbation by truncated power iterations.
 const POWERED: usize = 1;
+
+/// Range of the share of the rows that a perturbation by truncated power iterations keeps.
 const KEPT: (f64, f64) = (0.2, 0.9);
 
-/// Blocks of axes from which truncated power iterations start, and most steps of each.
+/// Blocks of axes from which truncated power iterations start.
 const BLOCKS: usize = 6;
+
+/// Most steps of truncated power iterations from each block.
 const STEPS: usize = 30;
 
 /// Minimises f under a limit on nonzero rows, or with a penalty for each, from the rows of `x0`. X is exactly optimal

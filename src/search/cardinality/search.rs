@@ -35,12 +35,17 @@ use crate::threads::{Threads, locked};
 /// Name of a point that needs no search.
 const OPENING: &str = "opening";
 
-/// Largest number of chains. The first round has at least [`FIRST_CHAINS`], and as many as can make [`PRODUCTS`] products
-/// with C each in [`FIRST_ROUND`]; each round adds one until there are [`LEAST_CHAINS`]: of costly moves, few chains make
-/// enough.
+/// Largest number of chains.
 const CHAINS: usize = 16;
+
+/// Least number of chains of the first round, which has as many as can make [`PRODUCTS`] products with C each in
+/// [`FIRST_ROUND`].
 const FIRST_CHAINS: usize = 4;
+
+/// Number of chains up to which each round adds one: of costly moves, few chains make enough.
 const LEAST_CHAINS: usize = 8;
+
+/// Products with C of each chain that decide the number of chains of the first round.
 const PRODUCTS: f64 = 1000.0;
 
 /// Number of independent chains with the best value that end a search with an effort of 1, after a round of
@@ -48,15 +53,23 @@ const PRODUCTS: f64 = 1000.0;
 /// would have missed any better point.
 const AGREEING: usize = CHAINS / 4;
 
-/// Work of a chain in the first two rounds, in the longest round, and the growth factor between later rounds.
+/// Work of a chain in the first two rounds.
 pub(super) const FIRST_ROUND: f64 = 2e7;
+
+/// Largest work of a chain in a round.
 const LONGEST_ROUND: f64 = 2e8;
+
+/// Growth factor of the work of a chain from round to round, after the first two.
 const GROWTH: f64 = 2.0;
 
-/// Number of perturbations in a row without improvement that ends a search with an effort of 1: per index of the
-/// support, at least, and at most per swap of two indices (with few swaps, more perturbations repeat them).
+/// Perturbations in a row without improvement, per index of the support, that end a search with an effort of 1.
 const PATIENCE: usize = 40;
+
+/// Least number of perturbations in a row without improvement that ends a search with an effort of 1.
 const LEAST_PATIENCE: usize = 800;
+
+/// Largest number of perturbations without improvement per swap of two indices: with few swaps, more perturbations
+/// repeat them.
 const PER_SWAP: usize = 4;
 
 /// Least and largest work of a search with an effort of 1, in multiply-adds.

@@ -125,24 +125,31 @@ const POWER_STEPS: usize = 15;
 /// Probability that a random row comes from the rows of large gradient or leverage.
 const NEAR: f64 = 0.7;
 
-/// Probability that a column is made anew on rows of other columns, and the same for a dense problem.
+/// Probability that a column is made anew on rows of other columns.
 const SHARED: f64 = 0.3;
+
+/// Probability that a column of a dense problem is made anew on rows of other columns.
 const DENSE_SHARED: f64 = 0.8;
 
 /// Range of the share of its entries that a perturbed column keeps.
 const KEPT: (f64, f64) = (0.3, 0.9);
 
-/// Kinds of perturbations: new columns, swaps of entries, ADMM.
+/// The kind of perturbation by swaps of entries.
 const SWAP: usize = 1;
+
+/// The kind of perturbation by ADMM.
 const ADMM: usize = 2;
 
 /// Share of new columns in the work of new columns and swaps.
 const REGROWN: f64 = 0.5;
 
-/// Share of the work of perturbations by ADMM from the best point, the same for a dense problem, and size of the
-/// random rotation before ADMM.
+/// Share of the work of perturbations by ADMM from the best point.
 const ADMM_SHARE: f64 = 0.1;
+
+/// Share of the work of perturbations by ADMM from the best point of a dense problem.
 const DENSE_ADMM_SHARE: f64 = 0.5;
+
+/// Size of the random rotation before ADMM.
 const ROTATION: f64 = 0.1;
 
 /// A given start with at most this multiple of the cardinality is reduced by drops; a denser one is

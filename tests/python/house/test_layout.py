@@ -255,3 +255,15 @@ def test_scripts_import_names_that_their_neighbours_define():
                     found += 1
                     assert alias.name in defined, (name, node.module, alias.name)
     assert found >= 2
+
+
+def test_each_constant_of_the_crate_has_a_comment_of_its_own():
+    """A comment above several constants does not say which of its clauses is whose."""
+    for path in (ROOT / "src").rglob("*.rs"):
+        if "tests" in path.relative_to(ROOT).as_posix():
+            continue
+        lines = path.read_text(encoding="utf-8").split("#[cfg(test)]\nmod tests {")[0].split("\n")
+        for at, line in enumerate(lines):
+            if found := re.match(r"(?:pub(?:\([^)]*\))? )?const ([A-Z_0-9]+):", line):
+                above = [text for text in lines[:at] if not text.startswith("#[")]
+                assert above[-1].startswith("///"), (path, found[1])
