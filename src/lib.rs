@@ -66,6 +66,7 @@ mod continuation;
 mod error;
 pub mod finite_sum;
 pub mod heuristic;
+mod internal;
 mod limits;
 pub mod linalg;
 mod manifold;

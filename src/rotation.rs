@@ -19,14 +19,13 @@ mod vertices;
 use ndarray::{Array2, ArrayView2};
 use pulp::{Simd, WithSimd};
 
-use crate::block::{Block, ColumnSweep};
+use crate::block::Block;
 use crate::error::{Error, Result};
-use crate::limits::GoOn;
-use crate::linalg::{self, product, square};
-use crate::manifold::{polar, tangent, varimax_rotation};
+use crate::internal::{ColumnSweep, GradientDescent, polar, product, square, tangent, varimax_rotation};
+use crate::linalg;
+use crate::objective::GoOn;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
-use crate::riemann::gradient::GradientDescent;
 use crate::start;
 use crate::threads::Threads;
 
@@ -460,7 +459,8 @@ impl Search<'_> {
         let evaluate = |rotation: &Array2<f64>| {
             let mut x = product(self.v.view(), rotation.view());
             let entries = x.as_slice_mut().unwrap_or_default();
-            let (value, squares) = crate::simd::arch().dispatch(SmoothSlopes { criterion, width, x: entries });
+            let (value, squares) =
+                crate::internal::simd::arch().dispatch(SmoothSlopes { criterion, width, x: entries });
             let gradient = product(self.v.t(), x.view());
             (value, tangent(rotation, &gradient), squares.sqrt())
         };

@@ -28,9 +28,12 @@ mod page;
 mod rule;
 mod solve;
 
+use std::sync::Arc;
+
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 
-use crate::objective::{Objective, lanczos_bounds};
+use crate::internal::lanczos_bounds;
+use crate::objective::Objective;
 use crate::threads::Threads;
 
 pub use eigenvalue::SampledGram;
@@ -95,38 +98,45 @@ pub trait FiniteSum: Send + Sync {
 }
 
 /// The whole sum as an objective.
-impl Objective for &dyn FiniteSum {
-    fn rows(&self) -> usize {
-        FiniteSum::rows(*self)
-    }
+/// Makes pointers to a sum objectives.
+macro_rules! objectives {
+    ($($pointer:ty),+) => {
+        $(impl Objective for $pointer {
+            fn rows(&self) -> usize {
+                FiniteSum::rows(&**self)
+            }
 
-    fn columns(&self) -> Option<usize> {
-        FiniteSum::columns(*self)
-    }
+            fn columns(&self) -> Option<usize> {
+                FiniteSum::columns(&**self)
+            }
 
-    fn value_and_gradient(
-        &self,
-        x: ArrayView2<'_, f64>,
-        mut target: ArrayViewMut2<'_, f64>,
-        _threads: &Threads,
-    ) -> f64 {
-        let (value, gradient) = FiniteSum::value_and_gradient(*self, x);
-        target.assign(&gradient);
-        value
-    }
+            fn value_and_gradient(
+                &self,
+                x: ArrayView2<'_, f64>,
+                mut target: ArrayViewMut2<'_, f64>,
+                _threads: &Threads,
+            ) -> f64 {
+                let (value, gradient) = FiniteSum::value_and_gradient(&**self, x);
+                target.assign(&gradient);
+                value
+            }
 
-    fn value(&self, x: ArrayView2<'_, f64>, _threads: &Threads) -> f64 {
-        FiniteSum::value(*self, x)
-    }
+            fn value(&self, x: ArrayView2<'_, f64>, _threads: &Threads) -> f64 {
+                FiniteSum::value(&**self, x)
+            }
 
-    fn precision(&self) -> f64 {
-        FiniteSum::precision(*self)
-    }
+            fn precision(&self) -> f64 {
+                FiniteSum::precision(&**self)
+            }
 
-    fn has_failed(&self) -> bool {
-        FiniteSum::has_failed(*self)
-    }
+            fn has_failed(&self) -> bool {
+                FiniteSum::has_failed(&**self)
+            }
+        })+
+    };
 }
+
+objectives!(&dyn FiniteSum, Arc<dyn FiniteSum>);
 
 /// Lanczos steps for the largest eigenvalue.
 const LANCZOS_STEPS: usize = 40;

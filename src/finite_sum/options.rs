@@ -2,8 +2,8 @@
 
 use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
-use crate::options::setters;
-use crate::solver::{Limits, Side, Solution};
+use crate::internal::{Limits, setters};
+use crate::solver::{Side, Solution};
 
 /// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
 ///

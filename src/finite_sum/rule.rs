@@ -3,12 +3,15 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::{FiniteSum, FiniteSumOptions, Page};
-use crate::block::{Outcome, SlopePairs};
+use crate::block::Outcome;
 use crate::error::{Error, Result};
+use crate::internal::{
+    SlopePairs,
+    tournament::{matching, rounds},
+};
 use crate::signature::Signature;
 use crate::solver::Side;
 use crate::threads::Threads;
-use crate::tournament::{matching, rounds};
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -7,18 +7,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::rule::{Model, Trial};
 use super::{CONVERGED_PASSES, FiniteSum, FiniteSumOptions, FiniteSumSolution, Page};
-use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
+use crate::block::{Outcome, PairOptions};
 use crate::error::{Error, Result};
+use crate::internal::{
+    Domain, Limits, Majoriser, Matchings, PacedMonitor, RAISE, adapted, components, recession_at, tournament,
+};
 use crate::objective::{DenseColumns, GramQuadratic};
 use crate::pair::Recession;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::solver::{
-    Control, Domain, Ledger, Limits, Monitor, Options, PacedMonitor, Side, Status, components, recession_at,
-};
+use crate::solver::{Control, Ledger, Monitor, Options, Side, Status};
 use crate::threads::Threads;
-use crate::tournament;
 
 /// Iterations between repairs of the drift of XᵀJX.
 const REPAIR_EVERY: u64 = 200;

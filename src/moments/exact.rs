@@ -17,7 +17,7 @@ use super::pair::{Pair, exponent, power, two_product};
 use super::product::{ANCHOR, DEPTH as ROWS, Factor, PANEL, add_product, panels};
 use super::triangle::{self, Strip};
 use super::{Block, Read, clear_constant, deviations, varying};
-use crate::simd;
+use crate::internal::simd;
 use crate::threads::Threads;
 
 /// Panels of columns of a strip whose sums are formed at once; both kinds of sums take 0.4 MB.

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView2};
 
 use crate::error::{Error, Result};
-use crate::rows::Rows;
+use crate::internal::Rows;
 use crate::threads::Threads;
 
 use exact::Exact;

@@ -14,7 +14,7 @@ use std::ops::Range;
 use pulp::{Simd, WithSimd};
 
 use super::pair::SPLITTER;
-use crate::simd;
+use crate::internal::simd;
 use crate::threads::Threads;
 
 /// Columns of a panel.

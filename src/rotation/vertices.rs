@@ -5,8 +5,8 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, sum_of_magnitudes};
-use crate::linalg::{self, Lu, product};
-use crate::manifold::polar;
+use crate::internal::{Lu, polar, product};
+use crate::linalg;
 
 /// Largest number of Newton steps to a vertex.
 const NEWTON: usize = 12;

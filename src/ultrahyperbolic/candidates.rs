@@ -9,8 +9,8 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::distances::{Measure, Query};
-use crate::rows::{Rows, rows_of};
-use crate::{Threads, simd};
+use crate::Threads;
+use crate::internal::{Rows, rows_of, simd};
 
 /// Queries per parallel piece.
 const CHUNK_QUERIES: usize = 64;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ndarray::{Array1, Array2, s};
 
 use crate::Signature;
-use crate::linalg::cayley;
+use crate::internal::cayley;
 use crate::start::HyperbolicCs;
 
 /// Factors of R and the sums of squares of their slopes so far.

@@ -25,9 +25,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::distances::Scores;
 use super::geometry::Pseudohyperboloid;
 use super::relations::{Relation, RelationUpdate, check_update};
+use crate::internal::{Rows, simd, slice_of};
 use crate::objective::GoOn;
-use crate::rows::{Rows, slice_of};
-use crate::{Error, Result, Signature, Threads, simd};
+use crate::{Error, Result, Signature, Threads};
 
 /// Largest number of triples ranked at a time.
 const MOST_QUERIES: usize = 16;

@@ -26,8 +26,8 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
-use crate::objective::{DATA, check_size, largest};
-use crate::rows::{Rows, slice_of};
+use crate::internal::{Rows, check_size, largest, slice_of};
+use crate::objective::DATA;
 use crate::{Error, Result, Signature};
 
 /// |z − 1| up to which a distance and its slope count as zero, and z up to which the slope does.

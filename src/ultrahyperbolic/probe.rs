@@ -22,9 +22,9 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::finite_sum::FiniteSum;
+use crate::internal::{Rows, rows_of, slice_of, tournament};
 use crate::objective::check_data;
-use crate::rows::{Rows, rows_of, slice_of};
-use crate::{Error, Result, Threads, tournament};
+use crate::{Error, Result, Threads};
 
 /// Rows per block.
 pub(super) const BLOCK: usize = 128;

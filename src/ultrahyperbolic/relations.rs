@@ -16,10 +16,10 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::csdm::{self, Factors};
-use crate::block::{Majoriser, Matchings, PairOptions, SlopePairs};
-use crate::linalg::cayley;
+use crate::block::PairOptions;
+use crate::internal::{Majoriser, Matchings, SlopePairs, cayley, tournament};
 use crate::penalty::Penalty;
-use crate::{Error, Result, Signature, Threads, project_dense, tournament};
+use crate::{Error, Result, Signature, Threads, project_dense};
 
 /// Update of the relation matrices.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,7 +12,7 @@ use super::distances::Measure;
 use super::embedding::{Embedding, Loss, Triple, UltraE, width};
 use super::relations::RelationUpdate;
 use super::sampling::Counts;
-use crate::rows::{Rows, slice_of};
+use crate::internal::{Rows, slice_of};
 use crate::{Control, Error, Monitor, Result, Threads};
 
 /// Adam's decay of the first moment, and its ε (Kingma and Ba, ICLR 2015).

@@ -14,8 +14,8 @@
 use ndarray::Array2;
 
 use super::maximum::Candidate;
-use crate::limits::GoOn;
-use crate::linalg::Cholesky;
+use crate::internal::Cholesky;
+use crate::objective::GoOn;
 
 /// Largest number of Newton steps.
 const NEWTON: usize = 100;

@@ -38,7 +38,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use crate::error::{Error, Result};
-use crate::limits::Clock;
+use crate::internal::Clock;
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
 use crate::problem::{Cardinality, Limit, Problem, RowSparsity};

@@ -13,7 +13,7 @@ use ndarray::Array2;
 use super::master::{Centre, Known, Master};
 use super::maximum::{Allowed, Candidate, Effort, sparse_maximum};
 use super::relaxation::{ky_fan_above, largest_sum};
-use crate::limits::GoOn;
+use crate::objective::GoOn;
 use crate::threads::Threads;
 
 /// Largest number of rounds at a node.
@@ -353,7 +353,7 @@ impl Shifted {
 /// Returns the rounding that A (C or Λ) can add to the sums of r eigenvalues of C − Λ and of Λ, and their
 /// total. The entries of A are a sum or a difference, so an ulp of each.
 fn sum_rounding(a: &Array2<f64>, r: usize) -> f64 {
-    8.0 * r as f64 * f64::EPSILON * crate::linalg::square(a).sqrt()
+    8.0 * r as f64 * f64::EPSILON * crate::internal::square(a).sqrt()
 }
 
 #[cfg(test)]

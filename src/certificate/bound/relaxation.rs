@@ -18,7 +18,8 @@
 
 use ndarray::{Array1, Array2, Axis, Zip};
 
-use crate::linalg::{Cholesky, symmetric_eigen, symmetric_eigenvalues};
+use crate::internal::{Cholesky, symmetric_eigenvalues};
+use crate::linalg::symmetric_eigen;
 
 /// Multiply-adds of an eigenvalue decomposition, in units of n³.
 pub(super) const EIGEN: f64 = 4.0;
@@ -90,7 +91,7 @@ fn largest(a: &Array2<f64>) -> f64 {
 }
 
 fn norm(a: &Array2<f64>) -> f64 {
-    crate::linalg::square(a).sqrt()
+    crate::internal::square(a).sqrt()
 }
 
 /// Returns t with Σ (|v| − t)₊ = radius, or 0 if the sum of magnitudes is at most `radius`.
@@ -292,7 +293,7 @@ impl Admm {
             .and(&self.y)
             .and(&self.u)
             .for_each(|v, &y, &u| *v = RELAXATION * *v + (1.0 - RELAXATION) * y + u / sigma);
-        let v = crate::linalg::symmetric(&v);
+        let v = crate::internal::symmetric(&v);
         let y = self.entries.proximal(&v, sigma);
         self.u = &v - &y;
         self.u.mapv_inplace(|u| sigma * u);

@@ -11,12 +11,11 @@ use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
 use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
 use crate::error::{Error, Result};
-use crate::limits::{Clock, RATE};
+use crate::internal::{Clock, RATE, locked, pool};
 use crate::objective::QuadraticForm;
-use crate::pool;
 use crate::problem::Cardinality;
 use crate::solver::Monitor;
-use crate::threads::{Threads, locked};
+use crate::threads::Threads;
 
 /// Largest n at which the matrix C is formed.
 pub(crate) const FORMED_ROWS: usize = 2048;

@@ -14,7 +14,7 @@ use ndarray::Array2;
 use super::master::{Known, Master};
 use super::maximum::{Allowed, Rank, Ranked};
 use super::node::{Class, Left, Node, Reach, Shifted, Solved};
-use crate::linalg::symmetric_eigenvalues;
+use crate::internal::symmetric_eigenvalues;
 
 /// Number of nodes solved at a time; fixed, so that the result does not depend on the number of threads.
 const TOGETHER: usize = 4;

@@ -1,0 +1,17 @@
+//! Private names of the crate that the modules beside the method may use, in addition to its public names.
+//!
+//! These modules are [`moments`](crate::moments), the bounds of [`certificate`](crate::certificate),
+//! [`finite_sum`](crate::finite_sum), [`ultrahyperbolic`](crate::ultrahyperbolic) and `rotation`. The method imports none
+//! of them, so that each can become a crate of its own; `tests/borders.rs` checks both.
+
+pub(crate) use crate::block::{ColumnSweep, Majoriser, Matchings, RAISE, SlopePairs, adapted};
+pub(crate) use crate::limits::{Clock, RATE};
+pub(crate) use crate::linalg::{Cholesky, Lu, cayley, product, square, symmetric, symmetric_eigenvalues};
+pub(crate) use crate::manifold::{polar, tangent, varimax_rotation};
+pub(crate) use crate::objective::{check_size, lanczos_bounds, largest};
+pub(crate) use crate::options::setters;
+pub(crate) use crate::riemann::gradient::GradientDescent;
+pub(crate) use crate::rows::{Rows, rows_of, slice_of};
+pub(crate) use crate::solver::{Domain, Limits, PacedMonitor, components, recession_at};
+pub(crate) use crate::threads::locked;
+pub(crate) use crate::{pool, simd, tournament};
