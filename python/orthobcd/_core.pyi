@@ -43,10 +43,7 @@ __all__ = [
     "penalty_value",
     "random_j_orthogonal",
     "rotate_loadings",
-    "solve_auto",
-    "solve_continuation",
-    "solve_finite_sum",
-    "solve_pairs",
+    "solve",
     "start_point",
     "ultra_e_epoch",
     "ultra_e_gradient",
@@ -82,27 +79,11 @@ class _Stages(Protocol):
     @property
     def n_nonzero(self) -> int | None: ...
 
-def solve_pairs(
-    problem: Problem,
-    x0: str | _Matrix,
-    project_x0: bool,
-    solver: OBCD | JOBCD,
-    run: Solve,
-    callback: _Callback | None,
-) -> _Returned: ...
-def solve_auto(
+def solve(
     problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    solver: Auto,
-    run: Solve,
-    callback: _Callback | None,
-) -> _Returned: ...
-def solve_continuation(
-    problem: Problem,
-    x0: str | _Matrix | None,
-    project_x0: bool,
-    solver: _Stages,
+    how: Auto | OBCD | JOBCD | VRJOBCD | _Stages,
     run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...
@@ -122,15 +103,6 @@ def lower_bound(
     gap_tol: float,
     run: Solve,
 ) -> tuple[dict[str, Any], bool, BaseException | None]: ...
-def solve_finite_sum(
-    sum: Any,
-    penalty: Any,
-    signature: NDArray[np.int8],
-    x0: _Matrix,
-    solver: VRJOBCD,
-    run: Solve,
-    callback: _Callback | None,
-) -> _Returned: ...
 def random_j_orthogonal(signature: NDArray[np.int8], scale: float, seed: int) -> _Matrix: ...
 def rotate_loadings(
     v: _Matrix,

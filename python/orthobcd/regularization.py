@@ -290,7 +290,7 @@ def path_of(
         problem = base.with_penalty(penalty_of(penalty, lams[0]))
         stages = _Stages(tuple(lams), solver, run.tol or 0.0, n_nonzero)
         run.identify(problem="path", shape=problem.shape, penalty=penalty, stages=stages, x0=x)
-        returned, error = _core.solve_continuation(problem, x, False, stages, run, run.watcher)
+        returned, error = _core.solve(problem, x, False, stages, run, run.watcher)
         result = as_result(returned, error, run.seed)
         run.interrupted |= result.status is Status.INTERRUPTED
         for point in result.path:

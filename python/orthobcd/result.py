@@ -434,10 +434,10 @@ def as_result(
     if returned["status"] == CONTRADICTION:
         error = error or ValueError(WRONG_GRADIENT)
     returned["status"] = _status(returned["status"])
-    strategy = returned.pop("strategy", None)
+    returned.pop("recession", None)
     if (search := returned.pop("search", None)) is not None:
-        runs = tuple(SearchRun(*run) for run in search["runs"])
-        returned["search"] = Search(search["profile"], runs, strategy)
+        runs = tuple(SearchRun(**run) for run in search["runs"])
+        returned["search"] = Search(search["profile"] or {}, runs, returned.pop("strategy"))
     points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
     if (bound := returned.pop("bound", None)) is not None:

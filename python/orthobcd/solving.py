@@ -249,7 +249,7 @@ def solve(
     search = not free or not isinstance(problem.penalty, NoPenalty)
     full: Solver = Auto() if search else OBCD()
     how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
-    core = _core_of(how, problem)
+    _check_solver(how, problem)
     start = as_start(x0, STARTS, problem.shape)
     if start is None and isinstance(how, (OBCD, VRJOBCD)):
         dense = "random" if free else "identity"
@@ -260,7 +260,7 @@ def solve(
             point = _core.start_point(problem, start or "random", project_x0, run)
             returned, error, extra = solve_sum(problem, point, how, run)
             return as_result(returned, error, run.seed, extra)
-        returned, error = core(problem, start, project_x0, how, run, run.watcher)
+        returned, error = _core.solve(problem, start, project_x0, how, run, run.watcher)
         run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
         return as_result(returned, error, run.seed)
 
@@ -324,10 +324,10 @@ def _identify(run: Solve, problem: Problem, x0: Any, solver: Solver, project_x0:
     )
 
 
-def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
-    """The function of the core that runs a solver; refuses a problem that it cannot solve."""
+def _check_solver(solver: Solver, problem: Problem) -> None:
+    """Refuses a solver that cannot solve the problem."""
     if isinstance(solver, VRJOBCD) and isinstance(problem.smooth, FiniteSum):
-        return _core.solve_finite_sum
+        return
     if not isinstance(solver, (Auto, Continuation, OBCD)):
         raise TypeError(
             f"solver must be an Auto, Continuation or OBCD, got {type(solver).__name__}"
@@ -338,16 +338,11 @@ def _core_of(solver: Solver, problem: Problem) -> Callable[..., Any]:
             raise TypeError(f"solver must be an Auto for a {penalty}, got {type(solver).__name__}")
         if solver.makers is not None:
             raise ValueError(f"makers of Auto must be None for a {penalty}")
-        return _core.solve_auto
+        return
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:
         raise ValueError(f"block_size must be at most n = {n}, got {sweeper.block_size}")
-    if isinstance(solver, Auto):
-        return _core.solve_auto
-    if isinstance(solver, OBCD):
-        return _core.solve_pairs
-    return _core.solve_continuation
 
 
 def _as_obcd(solver: JOBCD) -> OBCD:

@@ -54,7 +54,7 @@ impl Lent {
         };
         let mut lent = Self { owner: owner.clone_ref(py), file: Some(file) };
         let file = lent.file.as_mut();
-        released(py, || file.map_or(Ok(()), |file| file.begin(problem, settings, threads)))??;
+        released(py, || file.map_or(Ok(()), |file| file.begin(problem, settings, threads)))?;
         Ok(Some(lent))
     }
 

@@ -19,8 +19,12 @@ where
 }
 
 /// Returns the answer of `work` without the GIL, or a `RuntimeError` if `work` panics.
-pub(super) fn released<T: Ungil>(py: Python<'_>, work: impl FnOnce() -> T + Ungil) -> PyResult<T> {
-    guarded(|| Ok::<T, PyErr>(py.detach(work)))
+pub(super) fn released<T, E>(py: Python<'_>, work: impl FnOnce() -> Result<T, E> + Ungil) -> PyResult<T>
+where
+    Result<T, E>: Ungil,
+    PyErr: From<E>,
+{
+    guarded(|| py.detach(work))
 }
 
 fn of_panic(panic: &(dyn Any + Send)) -> PyErr {

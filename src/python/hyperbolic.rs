@@ -1,11 +1,10 @@
-//! Mixed signatures: problems, starts and the CS decomposition.
+//! Starts and decompositions of J-orthogonal matrices.
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use ndarray::{Array2, Array3};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::guard::{guarded, released};
-use crate::pair::Recession;
 use crate::{Result, Signature, manifold, start};
 
 pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature> {
@@ -17,19 +16,6 @@ pub(super) fn signature_or_stiefel(signs: Option<&PyReadonlyArray1<'_, i8>>, n: 
     signs.map_or_else(|| Ok(Signature::stiefel(n)), signature_of)
 }
 
-/// Adds the pair along which the objective is unbounded, if there is one.
-pub(super) fn set_recession(out: &Bound<'_, PyDict>, recession: Option<Recession>) -> PyResult<()> {
-    let Some(recession) = recession else {
-        return Ok(());
-    };
-    let dict = PyDict::new(out.py());
-    dict.set_item("pair", recession.pair)?;
-    dict.set_item("kind", if recession.columns { "columns" } else { "rows" })?;
-    dict.set_item("signs", (recession.signs[0], recession.signs[1]))?;
-    dict.set_item("direction", if recession.upwards { 1 } else { -1 })?;
-    out.set_item("recession", dict)
-}
-
 /// Returns a random J-orthogonal matrix with rapidities scale·N(0, 1).
 #[pyfunction]
 pub(super) fn random_j_orthogonal<'py>(
@@ -39,7 +25,7 @@ pub(super) fn random_j_orthogonal<'py>(
     seed: u64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let signature = signature_of(&signature)?;
-    let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))??;
+    let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))?;
     Ok(x.into_pyarray(py))
 }
 
@@ -51,7 +37,7 @@ pub(super) fn j_orthogonal_start<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let (py, signature) = (x0.py(), signature_of(&signature)?);
     let x0 = x0.as_array().to_owned();
-    let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))??;
+    let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))?;
     Ok(x.into_pyarray(py))
 }
 
@@ -81,4 +67,18 @@ pub(super) fn hyperbolic_cs<'py>(
         cs.v1.into_pyarray(py),
         cs.v2.into_pyarray(py),
     ))
+}
+
+/// Returns (pairs, matrices) of the factors W₁, W₂, … with D = W_m ⋯ W₁.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(super) fn basis_factorization<'py>(
+    py: Python<'py>,
+    d: PyReadonlyArray2<'py, f64>,
+) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
+    let factors = guarded(|| crate::basis_factorization(d.as_array()))?;
+    let pairs =
+        Array2::from_shape_fn((factors.len(), 2), |(t, k)| (if k == 0 { factors[t].i } else { factors[t].j }) as i64);
+    let matrices = Array3::from_shape_fn((factors.len(), 2, 2), |(t, k, l)| factors[t].v[k][l]);
+    Ok((pairs.into_pyarray(py), matrices.into_pyarray(py)))
 }

@@ -11,15 +11,18 @@ use pyo3::prelude::*;
 
 use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
-use super::smooth::{Function, Trouble};
+use super::smooth::{Function, FunctionSum, Trouble};
+use super::ultrahyperbolic::PyStructuralProbe;
 use crate::block::Curvature;
+use crate::finite_sum::{FiniteSum, Logistic, SampledGram};
 use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
 use crate::penalty::{Penalty, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::working_set::{Rule, View, WorkingSet};
 use crate::{Cardinality, Error, Limit as Restriction, Result, RowSparsity, Sparsity, Threads};
 
-/// `orthobcd.Quadratic`, `orthobcd.GramQuadratic` or `orthobcd.SmoothFunction`.
+/// f of a problem: `orthobcd.Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
+/// structural probe.
 #[derive(FromPyObject)]
 pub(super) enum AnySmooth<'py> {
     Quadratic {
@@ -51,6 +54,21 @@ pub(super) enum AnySmooth<'py> {
         lipschitz: Option<f64>,
         #[pyo3(attribute("curvature"))]
         curvature: Option<PyReadonlyArray2<'py, f64>>,
+        /// Number of terms of an `orthobcd.FiniteSum`.
+        #[pyo3(attribute("n_terms"), default)]
+        terms: Option<usize>,
+    },
+    Logistic {
+        #[pyo3(attribute("A"))]
+        a: PyReadonlyArray2<'py, f64>,
+        #[pyo3(attribute("B"))]
+        b: PyReadonlyArray2<'py, f64>,
+        #[pyo3(attribute("labels"))]
+        labels: PyReadonlyArray1<'py, f64>,
+    },
+    Probe {
+        #[pyo3(attribute("core"))]
+        probe: PyRef<'py, PyStructuralProbe>,
     },
 }
 
@@ -135,24 +153,54 @@ impl AnySmooth<'_> {
                 let name = format!("copies of the {} stored entries of A", values.len());
                 (4.0 * values.len() as f64, name, shape.0 as f64)
             }
-            Self::Function { .. } => (0.0, "f".to_owned(), 0.0),
+            Self::Logistic { a, b, .. } => ((a.len() + b.len()) as f64, "copies of the data".to_owned(), 0.0),
+            Self::Function { .. } | Self::Probe { .. } => (0.0, "f".to_owned(), 0.0),
         };
         Stored { numbers, name, rows }
     }
 
+    /// Returns the function of Python, which leaves its exceptions in `trouble`; None for other objectives.
+    fn function(&self, trouble: &Arc<Trouble>) -> Option<Function> {
+        let Self::Function { evaluate, product, rows, columns, lipschitz, curvature, .. } = self else {
+            return None;
+        };
+        Some(Function {
+            evaluate: Python::attach(|py| evaluate.clone_ref(py)),
+            product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
+            rows: *rows,
+            columns: *columns,
+            lipschitz: *lipschitz,
+            curvature: curvature.as_ref().map(|c| c.as_array().to_owned()),
+            trouble: trouble.clone(),
+            turn: Mutex::new(()),
+        })
+    }
+
+    /// Builds the objective as a sum, of which terms can be sampled.
+    pub(super) fn sum(&self, trouble: &Arc<Trouble>, threads: &Threads) -> Result<Arc<dyn FiniteSum>> {
+        Ok(match self {
+            Self::Logistic { a, b, labels } => {
+                let (a, b, labels) = (a.as_array(), b.as_array(), labels.as_array());
+                Arc::new(Logistic::new(a.to_owned(), b.to_owned(), labels.to_owned())?)
+            }
+            Self::Gram { data: AnyData::Dense(a), scale, mean: None } => {
+                Arc::new(SampledGram::new(a.as_array().to_owned(), *scale)?)
+            }
+            Self::Probe { probe } => Arc::new(probe.0.with_threads(threads.clone())),
+            Self::Function { terms, .. } => match (self.function(trouble), *terms) {
+                (Some(function), Some(terms)) => Arc::new(FunctionSum { function, terms }),
+                _ => return Err(Error::invalid("solver", "must not be a VRJOBCD for a function without terms")),
+            },
+            _ => return Err(Error::invalid("solver", "must not be a VRJOBCD for this objective")),
+        })
+    }
+
     /// Builds the objective, which leaves exceptions of Python in `trouble`.
     pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
+        if let Some(function) = self.function(trouble) {
+            return Ok(Box::new(function));
+        }
         Ok(match self {
-            Self::Function { evaluate, product, rows, columns, lipschitz, curvature } => Box::new(Function {
-                evaluate: Python::attach(|py| evaluate.clone_ref(py)),
-                product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
-                rows: *rows,
-                columns: *columns,
-                lipschitz: *lipschitz,
-                curvature: curvature.as_ref().map(|c| c.as_array().to_owned()),
-                trouble: trouble.clone(),
-                turn: Mutex::new(()),
-            }),
             Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
                 c.as_array(),
                 linear.as_ref().map(|a| a.as_array().to_owned()),
@@ -170,6 +218,7 @@ impl AnySmooth<'_> {
                     }
                 })
             }
+            _ => return Err(Error::invalid("solver", "must be a VRJOBCD for this objective")),
         })
     }
 }
@@ -494,10 +543,6 @@ impl Run {
             seed: self.seed,
             ..default
         }
-    }
-
-    pub(super) fn threads(&self) -> Result<Threads> {
-        Threads::new(self.n_threads)
     }
 }
 

@@ -318,7 +318,7 @@ impl PyMoments {
         let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
         released(py, || {
             let pieces = moments.pieces(height, &threads);
-            pieces.into_iter().map(Self).collect()
+            Ok::<_, Error>(pieces.into_iter().map(Self).collect())
         })
     }
 
@@ -332,14 +332,14 @@ impl PyMoments {
     /// Continues in double precision.
     fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
         let moments = &mut self.0;
-        released(py, || moments.make_fast())
+        released(py, || Ok::<_, Error>(moments.make_fast()))
     }
 
     /// Returns the samples and their weights; None if some are no longer buffered.
     fn buffered<'py>(&self, py: Python<'py>) -> PyResult<Option<Buffered<'py>>> {
         let n = self.0.features();
         reserve_numbers((n * BLOCK_ROWS.min(self.0.rows() as usize)) as f64, || matrix_of(n))?;
-        let buffered = released(py, || self.0.buffered())?;
+        let buffered = released(py, || Ok::<_, Error>(self.0.buffered()))?;
         Ok(buffered.map(|(rows, weights)| {
             let weights = weights.map(|weights| weights.into_pyarray(py));
             (rows.into_pyarray(py), weights)

@@ -142,7 +142,7 @@ impl PyStructuralProbe {
         let d = d.as_array().to_owned();
         let targets = targets.map_or(Targets::Euclidean, |t| Targets::Matrix(t.as_array().to_owned()));
         let transform = if literal { Transform::Literal } else { Transform::First };
-        let probe = released(py, || StructuralProbe::new(d, targets, space, transform, scale, threads))??;
+        let probe = released(py, || StructuralProbe::new(d, targets, space, transform, scale, threads))?;
         Ok(Self(probe))
     }
 
@@ -153,14 +153,14 @@ impl PyStructuralProbe {
         x: PyReadonlyArray2<'py, f64>,
     ) -> PyResult<(f64, Bound<'py, PyArray2<f64>>)> {
         let x = x.as_array();
-        let (value, gradient) = released(py, || self.0.value_and_gradient(x))?;
+        let (value, gradient) = released(py, || Ok::<_, Error>(self.0.value_and_gradient(x)))?;
         Ok((value, gradient.into_pyarray(py)))
     }
 
     /// Returns (mean of d, mean of T) at X, the factor of T included.
     fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> PyResult<(f64, f64)> {
         let x = x.as_array();
-        released(py, || self.0.mean_distances(x))
+        released(py, || Ok::<_, Error>(self.0.mean_distances(x)))
     }
 
     /// Returns the same objective with another factor of T; the data are shared.
@@ -327,7 +327,7 @@ pub(super) fn ultra_e_epoch<'py>(
     let mut state = read_state(&state);
     let threads = Threads::new(n_threads)?;
     let mut watch = Watch::new(None, 0.0);
-    let loss = released(py, || model.epoch(&mut state, &triples, epoch, &threads, &mut watch))??;
+    let loss = released(py, || model.epoch(&mut state, &triples, epoch, &threads, &mut watch))?;
     Ok((write_state(py, state, signature.len()), loss, watch.into_error()))
 }
 

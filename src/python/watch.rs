@@ -14,7 +14,7 @@ use super::checkpoint::Lent;
 use super::guard::guarded;
 use crate::limits::Clock;
 use crate::objective::GoOn;
-use crate::{Checkpoint, Control, Monitor, Record, Status, pool};
+use crate::{Checkpoint, Control, Monitor, Record, pool};
 
 thread_local! {
     /// Flag that ends the solves of this thread.
@@ -224,21 +224,4 @@ fn is_own_interrupt(error: &PyErr) -> bool {
         error.is_instance_of::<PyKeyboardInterrupt>(py)
             && error.traceback(py).is_none_or(|trace| trace.getattr("tb_next").is_ok_and(|next| next.is_none()))
     })
-}
-
-/// Returns the value of the Python enum member.
-pub(super) fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Converged => "converged",
-        Status::MaxTime => "max_time",
-        Status::MaxSweeps => "max_sweeps",
-        Status::MaxWork => "max_work",
-        Status::Interrupted => "interrupted",
-        Status::Target => "target",
-        Status::Proved => "proved",
-        Status::Unbounded => "unbounded",
-        Status::Diverged => "diverged",
-        Status::Noise => "noise",
-        Status::Contradiction => "contradiction",
-    }
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, Signs, is_sparse
 from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
-from ..penalties import NoPenalty
+from ..penalties import NoPenalty, Penalty
 from ..problems import Problem, as_start, samples
 from ..result import Hyperbolic, Status
 from ..solvers import JOBCD, VRJOBCD, Auto
@@ -97,11 +97,9 @@ def solve_mixed(
     hyperbolic: dict[str, Any] = {"well_posedness": posed}
     if isinstance(solver, VRJOBCD):
         returned, error, extra = solve_sum(problem, start, solver, run)
-    elif isinstance(solver, JOBCD):
-        returned, error = _core.solve_pairs(problem, start, False, solver, run, run.watcher)
     else:
-        returned, error = _core.solve_auto(problem, start, False, solver, run, run.watcher)
-    recession = returned.pop("recession", None)
+        returned, error = _core.solve(problem, start, False, solver, run, run.watcher)
+    recession = returned.pop("recession")
     if recession is not None:
         hyperbolic["recession"] = recession
         logger.warning(
@@ -136,16 +134,8 @@ def solve_sum(
     run: Solve,
 ) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
     """Solves a sum on either constraint; returns the core's dict, error and extra values."""
-    signs = problem.signature
-    returned, error = _core.solve_finite_sum(
-        _finite_sum(problem),
-        problem.penalty,
-        np.ones(problem.shape[0], np.int8) if signs is None else signs,
-        start,
-        _for_sum(problem, solver),
-        run,
-        run.watcher,
-    )
+    how = _for_sum(problem, solver)
+    returned, error = _core.solve(_as_sum(problem), start, False, how, run, run.watcher)
     return returned, error, {"component_gradients": returned.pop("evaluations")}
 
 
@@ -165,13 +155,28 @@ def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
     return replace(solver, step_rule="accumulated" if probe else "bound")
 
 
-def _finite_sum(problem: Problem) -> Any:
-    """The sum over data rows for `VRJOBCD`, as the core needs it."""
-    if isinstance(problem, HyperbolicStructuralProbeProblem):
-        return problem.core
+class _Rows(NamedTuple):
+    """``½ scale ||AX||²`` as a sum over the rows of A."""
+
+    A: FloatArray
+    scale: float
+    mean: None = None
+
+
+class _Sum(NamedTuple):
+    """A problem whose f is a sum over rows."""
+
+    smooth: _Rows
+    penalty: Penalty
+    signature: Signs | None
+    shape: tuple[int, int]
+
+
+def _as_sum(problem: Problem) -> Problem:
+    """The problem with f as a sum over data rows, of which `VRJOBCD` samples some."""
     smooth = problem.smooth
-    if isinstance(smooth, (LogisticLoss, FiniteSum)):
-        return smooth
+    if isinstance(smooth, (LogisticLoss, FiniteSum, HyperbolicStructuralProbeProblem)):
+        return problem
     if isinstance(problem, HyperbolicEigenvalueProblem):
         data, scale = problem.A, 2.0 if problem.sense == "min" else -2.0
         if problem.ridge < 0.0:
@@ -187,7 +192,7 @@ def _finite_sum(problem: Problem) -> Any:
     ridge = getattr(problem, "ridge", 0.0)
     if ridge > 0.0:
         dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
-    return dense, scale
+    return _Sum(_Rows(dense, scale), problem.penalty, problem.signature, problem.shape)
 
 
 def _check(problem: Problem, run: Solve) -> WellPosedness | None:

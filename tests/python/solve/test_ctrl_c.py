@@ -195,14 +195,14 @@ PARTS = {
 def test_nothing_follows_a_part_that_was_interrupted(case, after, monkeypatch):
     """No descent after a path, no bisection, no search: seconds after the beginning of the path."""
     pca = ob.SparsePCA(20, tol=0.0, **PARTS[case])
-    follow, timer = _core.solve_continuation, threading.Timer(after, _thread.interrupt_main)
+    follow, timer = _core.solve, threading.Timer(after, _thread.interrupt_main)
 
     def pressed_within(*arguments: Any) -> Any:
         if timer.ident is None:
             timer.start()
         return follow(*arguments)
 
-    monkeypatch.setattr(_core, "solve_continuation", pressed_within)
+    monkeypatch.setattr(_core, "solve", pressed_within)
     with pytest.raises(KeyboardInterrupt) as caught:
         pca.fit(LONG)
     timer.join()

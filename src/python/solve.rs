@@ -1,0 +1,167 @@
+//! The door of all solves, and functions about a problem or a point without a solve.
+
+use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyMapping};
+
+use super::answer::{More, Search};
+use super::bound::{auto_and_bound, proof};
+use super::finite_sum::SumOptions;
+use super::input::{AnyProblem, Run, SolverOptions};
+use super::instance::{Instance, StartPoint};
+use super::watch::{Watch, interruptible};
+use crate::certificate::certify_while;
+use crate::continuation::largest_lambda_while;
+use crate::search::{Auto, Stages, follow_path};
+use crate::{Certificate, Options, Side, Solution, WORK_UNIT, evaluate, minimize};
+
+/// `orthobcd.Auto`.
+#[derive(FromPyObject)]
+pub(super) struct AutoOptions {
+    makers: Option<Vec<String>>,
+}
+
+/// `orthobcd.Continuation`, or the stages of a regularisation path.
+#[derive(FromPyObject)]
+pub(super) struct PathOptions {
+    lams: Option<Vec<f64>>,
+    ratio: f64,
+    solver: SolverOptions,
+    stage_tol: f64,
+    n_nonzero: Option<usize>,
+}
+
+/// A solver, recognised by the options that no other has.
+#[derive(FromPyObject)]
+pub(super) enum How {
+    Search(AutoOptions),
+    Path(PathOptions),
+    Sum(SumOptions),
+    Pairs(SolverOptions),
+}
+
+/// Returns the result of a solver as a dict, and the exception that stopped the solver, if one did.
+#[pyfunction]
+#[pyo3(signature = (problem, x0, project_x0, how, run, callback))]
+pub(super) fn solve<'py>(
+    py: Python<'py>,
+    problem: AnyProblem<'py>,
+    x0: Option<StartPoint<'py>>,
+    project_x0: bool,
+    how: How,
+    run: Run,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
+    let mut instance = Instance::new(&problem, run.n_threads, matches!(how, How::Sum(_)))?;
+    if !matches!(how, How::Path(_)) {
+        instance = instance.without_zero_penalty();
+    }
+    let mut watch = instance.watch(py, callback, &run)?;
+    let x0 = x0.map(|x0| instance.start(py, &x0, project_x0, &run, &mut watch)).transpose()?;
+    let door = run.door();
+    let mut watch = watch.after(door);
+    let (mut solution, more) = match how {
+        How::Search(solver) => {
+            let side = if instance.mixed { Side::Both } else { Side::Rows };
+            let auto = Auto { makers: solver.makers, options: Options { side, ..run.options() } };
+            let proof = run.gap_tol.map(|gap_tol| proof(&instance, gap_tol)).transpose()?;
+            let (mut found, bound) = instance
+                .solved(py, |problem, threads| auto_and_bound(problem, proof, x0, &auto, threads, &mut watch))?;
+            found.runs.iter_mut().for_each(|run| run.seconds += door);
+            let search = Search { runs: found.runs, profile: found.profile };
+            (found.solution, More::Search { strategy: found.strategy, search, bound })
+        }
+        How::Path(solver) => {
+            let options = solver.solver.options(&run, false, &instance.trouble)?;
+            let (lams, tol) = (solver.lams.as_deref(), solver.stage_tol);
+            let stages = Stages { lams, ratio: solver.ratio, tol, nonzeros: solver.n_nonzero };
+            let found = instance
+                .solved(py, |problem, threads| follow_path(problem, x0, &stages, &options, threads, &mut watch))?;
+            (found.solution, More::Path { path: found.path })
+        }
+        How::Sum(solver) => solver.solved(py, &instance, x0.unwrap_or_default(), &run, &mut watch)?,
+        How::Pairs(solver) => {
+            let options = solver.options(&run, instance.mixed, &instance.trouble)?;
+            let x0 = x0.unwrap_or_default();
+            let found = instance.solved(py, |problem, threads| minimize(problem, x0, &options, threads, &mut watch))?;
+            (found, More::Path { path: Vec::new() })
+        }
+    };
+    solution.seconds += door;
+    solution.history.iter_mut().for_each(|record| record.seconds += door);
+    let out = solution.into_pyobject(py)?;
+    out.update(more.into_pyobject(py)?.cast::<PyMapping>()?)?;
+    Ok((out, instance.raised(watch)))
+}
+
+/// Returns the values of a point, as a solution without a solve.
+#[pyfunction]
+pub(super) fn value(
+    py: Python<'_>,
+    problem: AnyProblem<'_>,
+    x: PyReadonlyArray2<'_, f64>,
+    n_threads: Option<usize>,
+) -> PyResult<Solution> {
+    let instance = Instance::new(&problem, n_threads, false)?;
+    let x = x.as_array().to_owned();
+    let found = instance.solved(py, |problem, threads| evaluate(problem, x, threads))?;
+    instance.trouble.take().map_or(Ok(found), Err)
+}
+
+/// Returns a starting point by name, or a checked user start.
+#[pyfunction]
+pub(super) fn start_point<'py>(
+    py: Python<'py>,
+    problem: AnyProblem<'py>,
+    x0: StartPoint<'py>,
+    project_x0: bool,
+    run: Run,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let instance = Instance::new(&problem, run.n_threads, false)?;
+    let mut watch = Watch::new(None, 0.0);
+    let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
+    watch.raise()?;
+    Ok(x0.into_pyarray(py))
+}
+
+/// Certifies a point within the time limit.
+#[pyfunction]
+pub(super) fn certify(
+    py: Python<'_>,
+    problem: AnyProblem<'_>,
+    x: PyReadonlyArray2<'_, f64>,
+    run: Run,
+) -> PyResult<Certificate> {
+    let instance = Instance::new(&problem, run.n_threads, false)?.without_zero_penalty();
+    let x = x.as_array().to_owned();
+    let threads = &instance.threads;
+    let problem = instance.problem()?;
+    let found = interruptible(py, |go_on| certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()))?;
+    let certificate = instance.answer(found.map_err(PyErr::from))?;
+    match instance.smooth.has_failed() {
+        true => Err(instance.trouble.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
+        false => Ok(certificate),
+    }
+}
+
+/// Returns the λ from which on no pair improves the rows of largest variance; None if it is not known.
+#[pyfunction]
+pub(super) fn largest_lam(py: Python<'_>, problem: AnyProblem<'_>, n_threads: Option<usize>) -> PyResult<Option<f64>> {
+    let instance = Instance::new(&problem, n_threads, false)?;
+    let problem = instance.problem()?;
+    interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
+}
+
+/// Returns the names of the heuristics of a search.
+#[pyfunction]
+pub(super) fn heuristics() -> Vec<&'static str> {
+    crate::heuristic::registry().iter().map(|heuristic| heuristic.name()).collect()
+}
+
+/// Returns the work of a search without any limit, as `max_work` counts it.
+#[pyfunction]
+pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
+    let instance = Instance::new(&problem, Some(1), false)?;
+    Ok(crate::search::default_work(&*instance.smooth, instance.components) / WORK_UNIT)
+}
