@@ -82,7 +82,7 @@ fn procrustes_reaches_the_singular_value_optimum() {
     }
 }
 
-/// SPEC section 7, item 7.
+/// Theorem 3.6(a) of the OBCD paper is false with a nonsmooth h.
 #[test]
 fn the_solver_leaves_a_point_where_every_pair_rests() {
     let c = 0.5f64.sqrt();

@@ -125,7 +125,7 @@ fn conditional_mean_is_exact() {
     }
 }
 
-/// SPEC 4, Lemma 4.5 without replacement:
+/// Lemma 4.5 of the JOBCD paper without replacement:
 /// u⁺ = p·(N−b)/(b(N−1))·σ² + (1−p)(u + (N−b′)/(b′(N−1))·mean‖δ_i − δ̄‖²), δ_i = ∇f_i(x) − ∇f_i(x⁻).
 #[test]
 fn variance_recursion_holds() {

@@ -1,7 +1,7 @@
 //! Stationarity under XᵀJX = K: first-order residual, and largest decrease that a single pair can make.
 //!
 //! For square J-orthogonal X and smooth f the condition is G = JXGᵀXJ, equivalently XGᵀJ symmetric
-//! (JOBCD paper, Lemma 3.1). `dist(0, ∂f°) ≤ ½‖G − JXGᵀXJ‖` (SPEC erratum 19).
+//! (JOBCD paper, Lemma 3.1). `dist(0, ∂f°) ≤ ½‖G − JXGᵀXJ‖`.
 
 use ndarray::{Array2, ArrayView2};
 

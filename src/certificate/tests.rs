@@ -322,7 +322,7 @@ fn subdifferentials_are_the_textbook_ones() {
     assert_eq!(at(&Penalty::NONE, 0, 0, 0.0), (0.0, 0.0));
 }
 
-/// SPEC section 7, item 7: block-2 stationary, yet not critical.
+/// Block-2 stationary, yet not critical: Theorem 3.6(a) of the OBCD paper with a nonsmooth h.
 #[test]
 fn pairs_may_rest_at_a_point_that_is_not_critical() {
     let c = 0.5f64.sqrt();

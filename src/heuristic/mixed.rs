@@ -1,7 +1,7 @@
 //! Starts and perturbations for mixed signatures, where h causes many local optima.
 //!
-//! With ℓ1, exact pairs of rows and columns stall at kinks, at points that are not critical (SPEC section 7,
-//! item 7). Alternating pairs and [tangent steps](super::tangent) end at critical points that no pair
+//! With ℓ1, exact pairs of rows and columns stall at kinks, at points that are not critical
+//! (`docs/theory.md`). Alternating pairs and [tangent steps](super::tangent) end at critical points that no pair
 //! improves, mostly at the same point from every start.
 
 use ndarray::{Array2, Axis};

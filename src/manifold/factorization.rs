@@ -1,8 +1,8 @@
 //! Any orthogonal matrix as a product of 2×2 rotations and reflections (OBCD paper, Theorem 3.1).
 //!
 //! Givens rotations on the pairs (j, i), i = j+1..n, bring Dᵀ to the identity, column by column; the
-//! sign of the last diagonal entry is absorbed into the last factor (SPEC erratum 12: the pivot
-//! form, in which all n(n−1)/2 pairs appear). At most one factor is a reflection.
+//! sign of the last diagonal entry is absorbed into the last factor (in the pivot
+//! form, all n(n−1)/2 pairs appear). At most one factor is a reflection.
 
 use ndarray::{Array2, ArrayView2};
 

@@ -1,6 +1,6 @@
 //! Proximal-gradient steps on the tangent space, which move more than two rows at once.
 //!
-//! A point that no pair improves need not be critical if h is not smooth (SPEC section 7, item 7): a descent
+//! A point that no pair improves need not be critical if h is not smooth (`docs/theory.md`): a descent
 //! direction may need three rows. The step (ManPG: Chen, Ma, So and Zhang, SIAM J. Optim. 30, 2020) minimises
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! The hyperbolic CS decomposition (JOBCD paper, section on the start; SPEC 3.6).
+//! The hyperbolic CS decomposition (JOBCD paper, section on the start).
 //!
 //! With the p rows and columns of positive sign first, then the q negative ones, every J-orthogonal X is
 //!

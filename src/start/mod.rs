@@ -39,7 +39,7 @@ pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
     linalg::orthonormal_factor(gauss.view())
 }
 
-/// Returns a random partition of the rows into r groups, X(G_k, k) = 1/√|G_k| (SPEC erratum 3): feasible and
+/// Returns a random partition of the rows into r groups, X(G_k, k) = 1/√|G_k|: feasible and
 /// nonnegative. If r > n, the last groups are empty and their columns zero.
 pub fn partition(n: usize, r: usize, seed: u64) -> Array2<f64> {
     // The first r rows go to different groups, so that no group is empty.
