@@ -23,7 +23,6 @@ version = release = orthobcd.__version__
 extensions = [
     "checks",
     "docstrings",
-    "mathml",
     "myst_parser",
     "numpydoc",
     "sphinx.ext.autodoc",
@@ -37,9 +36,7 @@ nitpicky = False
 # Quotes in types and defaults are code.
 smartquotes = False
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 4
-myst_dmath_allow_labels = False
 
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -67,7 +64,6 @@ sphinx_gallery_conf = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"orthobcd {release}"
 html_baseurl = SITE
