@@ -4,7 +4,7 @@
 #   make demo [DATA=path] [OUT=dir]   sparse PCA of scikit-learn's digits, or of your own file
 #   make test                         Rust tests, then the wheel in a clean environment
 #   make test-quick                   the first case of each test that is not slow, of the wheel: under a minute
-#   make test-long                    the whole grids: hours, not in make test
+#   make test-long                    the whole grids, the papers' theorems, the bench: hours, not in make test
 #   make test-timing                  of these, only the tests that wait for the clock
 #   make test-portable                the tests as on older processors, and with data one last bit off
 #   make lint                         formatting, clippy, ruff, mypy, stubtest, documentation
@@ -105,14 +105,15 @@ test-quick: $(TEST)/.ready
 
 # A part of it: make test-long PYTHON_TESTS="tests/python/laws/test_search_laws.py -k nonzeros".
 test-long: $(TEST)/.ready
+	$(CARGO) test --release --locked --test papers
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m long --timeout=3600 $(PYTHON_TESTS)
 
 # They need the machine for themselves: after all others, never beside them.
 test-timing: $(TEST)/.ready
-	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m timing
+	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest -m "timing and not long"
 
 # As on a processor without AVX-512, as on one with SSE only, and with data one unit in the last place off. A part of
-# the tests: make test-portable RUST_TESTS="--test auto" PYTHON_TESTS="tests/python/penalties/test_cardinality.py".
+# the tests: make test-portable RUST_TESTS="--test public auto::" PYTHON_TESTS="tests/python/penalties/test_cardinality.py".
 RUST_TESTS ?=
 PYTHON_TESTS ?=
 OLDER := avx2 scalar

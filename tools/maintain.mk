@@ -16,8 +16,8 @@ include Makefile
 
 # Ten million instances for each penalty and curve; some ten thousand of them meet the grid.
 test-pairs:
-	ORTHOBCD_INSTANCES=10000000 $(CARGO) test --release --locked --test pair --test hyperbolic_pair -- --test-threads 1 \
-	    --nocapture no_penalty l0_against l0_is l1_against l1_is nonnegative_against nonnegative_is
+	ORTHOBCD_INSTANCES=10000000 $(CARGO) test --release --locked --test public -- --test-threads 1 \
+	    --nocapture $(addprefix pair::,no_penalty l0_against l0_is l1_against l1_is nonnegative_against nonnegative_is)
 
 MINUTES ?= 60
 SOAK ?=

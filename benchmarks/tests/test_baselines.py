@@ -37,6 +37,8 @@ from orthobcd_bench.baselines.scoring import best_feasible, round_to_partition
 from orthobcd_bench.baselines.smoothed import smoothed_objective
 from orthobcd_bench.baselines.starts import top_diagonal, varimax
 
+pytestmark = pytest.mark.long
+
 N, R = 30, 4
 
 

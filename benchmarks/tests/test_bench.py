@@ -43,6 +43,8 @@ from orthobcd_bench.suites import (
     Table,
 )
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 
 QUICK = ["--suite", "quick", "--rows", "randn-200-300-l0", "--time", "0.1"]

@@ -7,6 +7,8 @@ import pytest
 
 from orthobcd_bench.baselines.limits import Covariance, forward_selection, truncated_power
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("method", [truncated_power, forward_selection])
 @pytest.mark.parametrize("shape", [(40, 12), (8, 60)])

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +73,37 @@ if os.environ.get("ORTHOBCD_TEST_ULP"):
     np.random.default_rng = lambda seed=None: OffByAnUlp(drawn(seed).bit_generator)  # type: ignore[assignment]
 
 
-APART = {"papers", "house", "test_outputs", "test_demo", "test_ctrl_c", "test_dask"}
-"""Claims of the papers, pages, type checkers, and tests that start many processes: not `quick`."""
+def covering(cases: list[pytest.Item], strength: int) -> list[pytest.Item]:
+    """Few of the cases, which have all combinations of the values of ``strength`` parameters."""
+    each: list[set[Any]] = [
+        set(combinations(sorted(case.callspec.indices.items()), strength))  # type: ignore[attr-defined]
+        for case in cases
+    ]
+    missing, chosen = set[Any]().union(*each), []
+    while missing:
+        best = max(range(len(cases)), key=lambda k: len(each[k] & missing))
+        missing -= each[best]
+        chosen.append(cases[best])
+    return chosen
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the first case of each test that is not slow as `quick`: `make test-quick`."""
-    seen = set()
+    """Marks cases of `covering` tests as `long`, and the first case of a test as `quick`."""
+    tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        longer = {mark.name for mark in item.iter_markers()} & {"slow", "long", "timing"}
-        # Of the path below the root alone: a checkout may be in a folder of any name.
-        place = {*item.path.resolve().relative_to(ROOT).parts, item.path.stem}
-        if not (longer or test in seen or APART & place):
-            seen.add(test)
-            item.add_marker("quick")
+        if not {mark.name for mark in item.iter_markers()} & {"long", "timing"}:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        marker = cases[0].get_closest_marker("covering")
+        if marker is not None:
+            chosen = {id(case) for case in covering(cases, *marker.args or (1,))}
+            for case in cases:
+                if id(case) not in chosen:
+                    case.add_marker("long")
+            cases = [case for case in cases if id(case) in chosen]
+        if cases[0].get_closest_marker("slow") is None:
+            cases[0].add_marker("quick")
 
 
 @pytest.fixture

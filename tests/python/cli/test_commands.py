@@ -118,7 +118,7 @@ def test_hyperbolic(table, capsys):
     assert "signature" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_sparse_file_of_a_hundred_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
     data = random_sparse(300, 100_000, 1e-4, seed=1)

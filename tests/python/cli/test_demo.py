@@ -162,6 +162,7 @@ def test_the_command_on_a_file(tmp_path):
     assert "20 samples, 6 features, 2 components" in done.stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GOOD)
 def test_the_command_on_every_kind_of_file(name, tmp_path, monkeypatch, capsys):
     GOOD[name](tmp_path / name)
@@ -195,22 +196,24 @@ def test_a_broken_file_gets_one_clear_line(name, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_the_command_on_a_broken_file(tmp_path):
+def test_the_command_on_a_broken_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.csv").write_text("a,b\nc,d\n")
-    done = orthobcd("demo", "bad.csv", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith("error: bad.csv: ")
-    assert len(done.stderr.strip().splitlines()) == 1
+    assert cli.main(["demo", "bad.csv"]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("error: bad.csv: ")
+    assert len(said.err.strip().splitlines()) == 1
 
 
-def test_too_many_components(tmp_path):
+def test_too_many_components(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     GOOD["a.npy"](tmp_path / "a.npy")
-    done = orthobcd("demo", "a.npy", "--components", "7", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--components" in done.stderr
+    assert cli.main(["demo", "a.npy", "--components", "7"]) == 2
+    assert "--components" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.data
 def test_w1a(w1a):
     rows = demo.compare(w1a, 5, seconds=1.0)

@@ -271,7 +271,7 @@ def orthobcd(*arguments: str, limit: int | None = None, **options):
 
 
 @posix
-@pytest.mark.parametrize("name", ["c.csv", "c.npz"])
+@pytest.mark.parametrize("name", ["c.npz", pytest.param("c.csv", marks=pytest.mark.long)])
 def test_a_disk_that_fills_up_leaves_nothing_half_written(name, tmp_path):
     data = tmp_path / "wide.npy"
     np.save(data, np.random.default_rng(0).standard_normal((4, 2000)))

@@ -56,6 +56,7 @@ FITS = {
 }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("values", CONSTANTS, ids=str)
 @pytest.mark.parametrize("precision", ["auto", "fast"])
 @pytest.mark.parametrize("scale", [True, False])

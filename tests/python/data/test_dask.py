@@ -34,6 +34,7 @@ TRANSFORMERS = {
 }
 
 
+@pytest.mark.covering(2)
 @short
 @pytest.mark.parametrize("by", ["set_output", "config"])
 @pytest.mark.parametrize("output", ["default", "pandas", "polars"])
@@ -129,6 +130,7 @@ def test_sums_are_those_of_arrays(precision, workers):
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=what)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("size", [1, 5, 7, 8, 9, 100, 3000])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_few_sums_are_held_at_once(size, threads):
@@ -317,7 +319,7 @@ def chunks_of(pid: int, folder: Path) -> int:
     return len(list(folder.glob(f"*-{pid}")))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_cluster_that_loses_a_worker(tmp_path: Path):
     """Two processes give the bits of one, also if one of them is killed in its second chunk."""

@@ -224,6 +224,7 @@ def test_a_masked_number_of_a_vector_is_refused(door, storage):
     check(FLOATS[door], STORAGES[storage](np.ones(40), gaps), np.where(gaps, np.nan, 1.0))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("door", SAMPLES)
 def test_without_a_missing_entry_the_storage_does_not_matter(door, storage):

@@ -21,6 +21,7 @@ def orthogonal(rng: np.random.Generator, r: int) -> np.ndarray:
     return np.linalg.qr(rng.standard_normal((r, r)))[0]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("criterion", ["l1", "l0"])
 @pytest.mark.parametrize(("n", "r"), [(1, 1), (2, 2), (7, 3), (30, 5), (9, 9), (40, 1)])
 @pytest.mark.parametrize("kind", ["unit", "scaled", "deficient", "zero", "huge"])
@@ -43,6 +44,7 @@ def test_span_and_variance_are_kept(criterion, n, r, kind):
     assert h(loadings, criterion) <= h(V, criterion) * (1 + 1e-15)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("criterion", ["l1", "l0"])
 @pytest.mark.parametrize("r", [2, 3, 5])
 @pytest.mark.parametrize("scaled", [False, True])
@@ -144,6 +146,7 @@ def loadings_of(data: np.ndarray, r: int, scaled: bool) -> np.ndarray:
     return vt[:r].T * (s[:r] if scaled else 1.0)
 
 
+@pytest.mark.covering
 @pytest.mark.slow
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", ["cancer", "digits", "normal", "heavy"])

@@ -14,6 +14,8 @@ import pytest
 
 from ..conftest import SAFE_PATH
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent / "typed"
 ACCEPTED, REJECTED = HERE / "accepted.py", HERE / "rejected.py"
 
@@ -43,7 +45,9 @@ def pyright_errors(folder: Path) -> set[tuple[str, int]]:
 CHECKERS = {"mypy": mypy_errors, "basedpyright": pyright_errors}
 
 
-@pytest.fixture(scope="module", params=CHECKERS)
+@pytest.fixture(
+    scope="module", params=["mypy", pytest.param("basedpyright", marks=pytest.mark.long)]
+)
 def errors(request, tmp_path_factory) -> set[tuple[str, int]]:
     """Files and lines with errors, of one run of a checker on both files."""
     if importlib.util.find_spec(request.param) is None:

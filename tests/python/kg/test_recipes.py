@@ -33,8 +33,8 @@ def test_recipes_are_five_lines_with_the_measured_settings(name):
     assert names["model"].get_params() == expected
 
 
+@pytest.mark.long
 @pytest.mark.data
-@pytest.mark.slow
 def test_a_recipe_runs(data_dir, monkeypatch, capsys):
     if not (data_dir / "wn18rr_train.tsv.gz").exists():
         pytest.skip("wn18rr_train.tsv.gz is not there")

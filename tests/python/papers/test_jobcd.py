@@ -12,6 +12,8 @@ import orthobcd as ob
 
 from ..blocks import moved, norm2, orthogonal, scalar_pair
 
+pytestmark = pytest.mark.long
+
 J3 = np.array([1.0, 1.0, -1.0])
 J4 = np.array([1.0, -1.0, 1.0, -1.0])
 MATCHINGS = [[[0, 1], [2, 3]], [[0, 2], [1, 3]], [[0, 3], [1, 2]]]

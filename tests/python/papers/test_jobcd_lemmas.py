@@ -12,6 +12,8 @@ import orthobcd as ob
 
 from ..blocks import moved, scalar_pair
 
+pytestmark = pytest.mark.long
+
 J = np.diag([1.0, -1.0, 1.0, -1.0])
 
 N = 4

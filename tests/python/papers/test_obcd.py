@@ -20,6 +20,8 @@ from .. import reference
 from ..blocks import block_measure, block_search, changes, moved, norm2, objective, orthogonal
 from ..conftest import ROOT
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.timing
 def test_appendix_c3_a_step_costs_nr_and_not_n2r():

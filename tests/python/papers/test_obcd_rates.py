@@ -11,6 +11,8 @@ import orthobcd as ob
 
 from ..blocks import gradient, moved, norm2, objective, orthogonal, pair_step
 
+pytestmark = pytest.mark.long
+
 
 def instance(seed: int, n: int, r: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)

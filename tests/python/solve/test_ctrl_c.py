@@ -26,7 +26,8 @@ from orthobcd.sklearn import base
 
 from ..conftest import ROOT, random_sparse
 
-pytestmark = pytest.mark.timeout(60)  # nothing here ends by itself within ten minutes
+# Nothing here ends by itself within ten minutes.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 LIMIT = 600.0
 ENDLESS: dict[str, Any] = {"max_time": LIMIT, "effort": math.inf}
 RNG = np.random.default_rng(0)

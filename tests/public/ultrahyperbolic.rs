@@ -1,7 +1,5 @@
 //! The structural probe and UltraE from Rust: invariants, gradients, independence of threads.
 
-mod common;
-
 use ndarray::{Array2, ArrayView2, s};
 use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_finite_sum};
 use orthobcd::penalty::Penalty;
@@ -13,7 +11,7 @@ use orthobcd::{Side, Signature, Status, Threads, Unwatched};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use crate::common::normal;
 
 fn gauss(m: usize, n: usize, seed: u64) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

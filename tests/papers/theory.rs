@@ -2,8 +2,6 @@
 //! 2×2 examples of appendix C.1 (with the corrections of the appendix's text), the closed form of
 //! WSS-OR, and that neither the Jacobi update nor a million updates ever ascend or drift.
 
-mod common;
-
 use std::f64::consts::TAU;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, array, s};
@@ -19,8 +17,8 @@ use orthobcd::{
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
-use common::observed::{Observed, Observer, assign};
+use crate::common::normal;
+use crate::common::observed::{Observed, Observer, assign};
 
 fn gauss(rng: &mut Xoshiro256PlusPlus, m: usize, n: usize) -> Array2<f64> {
     Array2::from_shape_fn((m, n), |_| normal(rng))

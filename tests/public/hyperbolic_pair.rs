@@ -1,8 +1,6 @@
 //! The pair solver on the hyperbola against a refined dense grid in μ, all components, all
 //! penalties, random and adversarial instances.
 
-mod common;
-
 use ndarray::Array2;
 use orthobcd::pair::{
     BestBoost, Boost, Hyp, HyperbolaPair, LightModel, PairModel, RECESSION_TOLERANCE, SIGNS, Scratch, Sym2,
@@ -11,7 +9,7 @@ use orthobcd::penalty::{Penalty, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{dot, instances, light, normal};
+use crate::common::{dot, instances, light, normal};
 
 /// Instances per penalty and component.
 const INSTANCES: usize = 10_000;

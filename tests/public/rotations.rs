@@ -1,9 +1,7 @@
 //! Rotations only: det X = 1 along whole runs of every solver, values against brute force and the closed form of
 //! Procrustes' problem, and what is refused.
 
-mod common;
-
-use common::normal;
+use crate::common::normal;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, array};
 use orthobcd::penalty::Penalty;
 use orthobcd::{

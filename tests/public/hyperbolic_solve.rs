@@ -1,7 +1,5 @@
 //! Whole solves with a mixed signature.
 
-mod common;
-
 use ndarray::{Array1, Array2, s};
 use orthobcd::certificate::{column_gap, row_gap, stationarity};
 use orthobcd::penalty::Penalty;
@@ -13,7 +11,7 @@ use orthobcd::{
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use crate::common::normal;
 
 fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

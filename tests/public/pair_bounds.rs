@@ -1,13 +1,11 @@
 //! Bounds of entries and of rapidities are reached exactly and never exceeded.
 
-mod common;
-
 use orthobcd::pair::{CirclePair, HyperbolaPair, LightModel, Scratch, Trig};
 use orthobcd::penalty::{Penalty, solve_on_circle, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use crate::common::normal;
 
 /// An entry may vanish exactly at a bound of the rapidity, and not beyond.
 #[test]

@@ -1,7 +1,5 @@
 //! Finite sums: gradients, the PAGE estimator, and the variance-reduced method.
 
-mod common;
-
 use ndarray::{Array1, Array2};
 use orthobcd::finite_sum::{FiniteSum, FiniteSumOptions, Logistic, Page, SampledGram, minimize_finite_sum};
 use orthobcd::penalty::Penalty;
@@ -10,7 +8,7 @@ use orthobcd::{Signature, Status, Threads, Unwatched};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use crate::common::normal;
 
 fn gauss(rng: &mut Xoshiro256PlusPlus, m: usize, n: usize) -> Array2<f64> {
     Array2::from_shape_fn((m, n), |_| normal(rng))

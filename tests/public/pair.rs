@@ -6,8 +6,6 @@
 //! adversarial: near-double roots, equal and nearly equal slopes, zero columns, one-sided zeros,
 //! r = 1, zero curvature, scales from 1e-120 to 1e120.
 
-mod common;
-
 use std::f64::consts::{FRAC_PI_2, TAU};
 
 use ndarray::Array2;
@@ -16,7 +14,7 @@ use orthobcd::penalty::{Penalty, solve_on_circle};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{instances, normal};
+use crate::common::{instances, normal};
 
 const INSTANCES: usize = 10_000;
 const ANGLES: usize = 20_000;

@@ -1,7 +1,6 @@
 //! The default solver and the λ-path through the public interface.
 
-mod common;
-
+use crate::common;
 use ndarray::{Array1, Array2, array};
 use orthobcd::penalty::Penalty;
 use orthobcd::{

@@ -1,14 +1,12 @@
 //! Solves that are killed and continue from their checkpoints.
 
-mod common;
-
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::normal;
+use crate::common::normal;
 use ndarray::Array2;
 use orthobcd::heuristic::{Heuristic, Prior, Profile, Task};
 use orthobcd::penalty::Penalty;

@@ -1,9 +1,8 @@
 //! The search through the public interface: makers, heuristics of one's own, counted work, invariances.
 
-mod common;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::common;
 use ndarray::{Array2, Axis};
 use orthobcd::heuristic::{Heuristic, Prior, Profile, Task, registry};
 use orthobcd::penalty::Penalty;

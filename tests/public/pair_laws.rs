@@ -3,8 +3,6 @@
 //! A unit that is a power of two changes no digit. Every threshold of a pair solver is therefore
 //! relative.
 
-mod common;
-
 use ndarray::Array2;
 use orthobcd::pair::{
     Best, BestBoost, Boost, CirclePair, Hyp, HyperbolaPair, LightModel, Piece, Scratch, Sym2, Trig, full_range,
@@ -13,7 +11,7 @@ use orthobcd::penalty::{Penalty, solve_on_circle, solve_on_hyperbola};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::{dot, light, normal};
+use crate::common::{dot, light, normal};
 
 /// Two rows and the smooth part of their pair problem, on either curve.
 #[derive(Clone)]

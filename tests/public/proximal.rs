@@ -1,13 +1,11 @@
 //! Proximal maps and smoothings against their definition, on a dense grid.
 
-mod common;
-
 use ndarray::Array2;
 use orthobcd::penalty::Penalty;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::normal;
+use crate::common::normal;
 
 /// Penalties of every kind, the weights for a 1×2 matrix.
 fn penalties() -> Vec<Penalty> {

@@ -2,8 +2,6 @@
 //! equivariant under scaling of F and unchanged by a multiple of the identity, the proximal term
 //! gives the decrease that it promises, and the greedy rules choose what their definitions say.
 
-mod common;
-
 use ndarray::Array2;
 use orthobcd::certificate::row_gap;
 use orthobcd::objective::Moved;
@@ -17,7 +15,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use common::observed::{Observed, Observer, assign};
+use crate::common::observed::{Observed, Observer, assign};
 
 fn gauss(seed: u64, m: usize, n: usize) -> Array2<f64> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
