@@ -268,7 +268,7 @@ def certify(
     if as_bool("bound", bound):
         check_bounded(problem, "bound must be False")
     run = Solve(max_time=max_time, n_threads=n_threads)
-    gap_tol = as_float("gap_tol", gap_tol, minimum=0.0)
+    gap_tol = as_float("gap_tol", gap_tol, 0.0)
     point = as_float_array("x", x, 2)
     if point.shape != problem.shape:
         raise ValueError(f"x must have shape {problem.shape}, got {point.shape}")

@@ -15,13 +15,12 @@ from ._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
+    Interval,
     as_data,
     as_data_matrix,
     as_float,
     as_float_array,
     as_int,
-    as_optional_float,
-    as_optional_int,
     as_symmetric,
     by_columns,
     check_size,
@@ -253,8 +252,8 @@ class ByFunction(Checked):
         self._set(
             value_and_gradient=value_and_gradient,
             n_rows=as_int("n_rows", n_rows, 2),
-            n_columns=as_optional_int("n_columns", n_columns, 1),
-            lipschitz=as_optional_float("lipschitz", lipschitz, minimum=0.0, exclusive=True),
+            n_columns=Interval(int, 1, optional=True)("n_columns", n_columns),
+            lipschitz=Interval(float, 0.0, None, "neither", optional=True)("lipschitz", lipschitz),
         )
 
     @property

@@ -14,11 +14,11 @@ from ._internal.checks import (
     Checked,
     FloatArray,
     Integers,
+    Interval,
     as_bool,
     as_float,
     as_float_array,
     as_int,
-    as_optional_int,
     check_size,
     items_of,
     unmasked,
@@ -555,10 +555,10 @@ class RowSparse(Checked):
         if (self.lam is None) == (self.count is None):
             raise ValueError("lam or count must be given, not both")
         if self.lam is not None:
-            lam = as_float("lam", self.lam, minimum=0.0)
+            lam = as_float("lam", self.lam, 0.0)
             check_size("lam", lam, (0.0, COEFFICIENTS[1]))
             self._set(lam=lam)
-        self._set(count=as_optional_int("count", self.count, 1))
+        self._set(count=Interval(int, 1, optional=True)("count", self.count))
 
     def without_limit(self, n: int, r: int) -> Separable | None:
         """The penalty without the limit if it allows n rows or ``lam`` is 0, else None.
@@ -596,7 +596,7 @@ def _weight(name: str, value: Any) -> float | FloatArray:
     weights: float | FloatArray
     if np.ndim(value) == 0:
         scalar = value[()] if isinstance(value, np.ndarray) else value
-        weights = as_float(name, scalar, minimum=0.0)
+        weights = as_float(name, scalar, 0.0)
     else:
         weights = as_float_array(name, value, 2)
         if (weights < 0.0).any():

@@ -152,9 +152,7 @@ def check_problem(
     n = smooth.n_rows
     if n < 2:
         raise ValueError(f"the smooth objective must have at least 2 rows, got n = {n}")
-    r = as_int("n_components", n_components, 1)
-    if r > n:
-        raise ValueError(f"n_components must be at most n = {n}, got {r}")
+    r = as_int("n_components", n_components, 1, n)
     if smooth.n_columns is not None and smooth.n_columns != r:
         raise ValueError(
             f"n_components must be {smooth.n_columns}, as the objective's data has; got {r}"

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from . import _core
 from ._internal.checks import (
+    FRACTION,
     DataLike,
     FloatArray,
     IntArray,
     as_choice,
-    as_float_array,
-    as_fraction,
     as_int,
+    as_nonnegative,
 )
 from ._internal.solve import Solve
 from .penalties import PenaltyName, penalty_of
@@ -249,7 +249,7 @@ def regularization_path(
         checkpoint_every=checkpoint_every,
     )
     solver = OBCD() if solver is None else solver
-    n_alphas, ratio = as_int("n_alphas", n_alphas, 1), as_fraction("ratio", ratio)
+    n_alphas, ratio = as_int("n_alphas", n_alphas, 1), FRACTION("ratio", ratio)
     base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
     return path_of(base, penalty, run, solver, alphas, n_nonzero, n_alphas, ratio)
 
@@ -267,14 +267,10 @@ def path_of(
     """`regularization_path` for the objective of ``base``, without copying the data."""
     n, r = base.shape
     if n_nonzero is not None:
-        n_nonzero = as_int("n_nonzero", n_nonzero, r)
-        if n_nonzero > n * r:
-            raise ValueError(f"n_nonzero must be at most {n * r}, got {n_nonzero}")
+        n_nonzero = as_int("n_nonzero", n_nonzero, r, n * r)
     top = largest_lam(base, run.n_threads)
     if alphas is not None:
-        given = as_float_array("alphas", alphas, 1)
-        if (given < 0.0).any():
-            raise ValueError(f"alphas must be nonnegative, the smallest is {given.min():g}")
+        given = as_nonnegative("alphas", alphas)
         values = sorted(map(float, given), reverse=True)
     elif n_nonzero is None:
         values = [top * ratio**k for k in range(n_alphas)]

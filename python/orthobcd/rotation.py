@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from . import _core
 from ._internal.checks import (
     FloatArray,
+    Interval,
     as_choice,
     as_float_array,
     as_int,
-    as_optional_float,
     as_seed,
     as_threads,
 )
@@ -97,7 +97,7 @@ def rotate_loadings(
         )
     starts = as_int("n_starts", n_starts, 1)
     threads = as_threads(n_threads)
-    limit = as_optional_float("max_time", max_time, minimum=0.0)
+    limit = Interval(float, 0.0, optional=True)("max_time", max_time)
     own_seed = as_seed(seed)
     loadings, rotation, _ = _core.rotate_loadings(
         np.ascontiguousarray(matrix), criterion, starts, own_seed, threads, limit

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from ._internal.checks import (
+    FRACTION,
+    Check,
     Checked,
     FloatArray,
     IntArray,
+    Interval,
     as_bool,
     as_choice,
-    as_float,
-    as_float_array,
-    as_fraction,
-    as_int,
-    as_optional_float,
-    as_optional_int,
+    as_nonnegative,
+    one_of,
 )
 
 __all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Solver"]
@@ -50,6 +49,15 @@ Maker = Literal[
     "perturbation",
     "given",
 ]
+
+
+RAPIDITY = Interval(float, 0.0, closed="neither", optional=True)
+
+
+def rule_of(names: Any) -> Check:
+    """The check of a working set: one of the names, or a function."""
+    known = one_of(names)
+    return lambda name, rule: rule if callable(rule) else known(name, rule)
 
 
 STAGE_TOLERANCE = 1e-5
@@ -136,24 +144,20 @@ class OBCD(Checked):
     tile_size: int = 64
     scored_pairs: int | None = None
 
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "working_set": rule_of(WorkingSet),
+        "update": one_of(Update),
+        "curvature": one_of(Curvature),
+        "side": one_of(Side),
+        "block_size": Interval(int, 2),
+        "tile_size": Interval(int, 2),
+        "proximal": Interval(float, 0.0),
+        "scored_pairs": Interval(int, 1, optional=True),
+    }
+
     def __post_init__(self) -> None:
-        _check_rule(self.working_set, get_args(WorkingSet))
-        as_choice("update", self.update, get_args(Update))
-        as_choice("curvature", self.curvature, get_args(Curvature))
-        as_choice("side", self.side, get_args(Side))
-        self._set(
-            block_size=as_int("block_size", self.block_size, 2),
-            tile_size=as_int("tile_size", self.tile_size, 2),
-            proximal=as_float("proximal", self.proximal, minimum=0.0),
-            scored_pairs=as_optional_int("scored_pairs", self.scored_pairs, 1),
-        )
+        super().__post_init__()
         _check_jacobi(self, "working_set", "scored_pairs")
-
-
-def _check_rule(rule: Any, names: tuple[str, ...]) -> None:
-    """Raises an error if a rule is neither one of the names nor a function."""
-    if not callable(rule):
-        as_choice("working_set", rule, names)
 
 
 def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
@@ -167,6 +171,11 @@ def _check_jacobi(solver: OBCD | JOBCD, *names: str) -> None:
                 f"{name} must be {defaults[name]!r} with update='jacobi', which sweeps tiles; "
                 f"got {value!r}"
             )
+
+
+def _lams(name: str, lams: Any) -> tuple[float, ...] | None:
+    """Nonnegative numbers as a tuple; None for None."""
+    return None if lams is None else tuple(as_nonnegative(name, lams).tolist())
 
 
 @dataclass(frozen=True)
@@ -211,13 +220,13 @@ class Continuation(Checked):
     ratio: float = RATIO
     solver: OBCD = field(default_factory=OBCD)
 
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "lams": _lams,
+        "ratio": FRACTION,
+    }
+
     def __post_init__(self) -> None:
-        if self.lams is not None:
-            lams = as_float_array("lams", self.lams, 1)
-            if (lams < 0.0).any():
-                raise ValueError(f"lams must be nonnegative, the smallest is {lams.min():g}")
-            self._set(lams=tuple(float(lam) for lam in lams))
-        self._set(ratio=as_fraction("ratio", self.ratio))
+        super().__post_init__()
         if not isinstance(self.solver, OBCD):
             raise TypeError(f"solver must be an OBCD, got {type(self.solver).__name__}")
 
@@ -232,15 +241,15 @@ class Continuation(Checked):
         return None
 
 
-def _names(argument: str, names: Any, allowed: tuple[str, ...]) -> tuple[str, ...] | None:
+def _makers(name: str, makers: Any) -> tuple[str, ...] | None:
     """Names of heuristics as a checked tuple; None for None."""
-    if names is None:
+    if makers is None:
         return None
-    if isinstance(names, str):
-        raise TypeError(f"{argument} must be a sequence of names, got a string")
-    checked = tuple(as_choice(argument, name, allowed) for name in names)
+    if isinstance(makers, str):
+        raise TypeError(f"{name} must be a sequence of names, got a string")
+    checked = tuple(as_choice(name, maker, get_args(Maker)) for maker in makers)
     if not checked:
-        raise ValueError(f"{argument} must not be empty")
+        raise ValueError(f"{name} must not be empty")
     return checked
 
 
@@ -303,8 +312,7 @@ class Auto(Checked):
 
     makers: Sequence[Maker] | None = None
 
-    def __post_init__(self) -> None:
-        self._set(makers=_names("makers", self.makers, get_args(Maker)))
+    _checks: ClassVar[Mapping[str, Check]] = {"makers": _makers}
 
 
 @dataclass(frozen=True)
@@ -366,20 +374,20 @@ class JOBCD(Checked):
     working_set: MixedWorkingSet | RowRule = "tiled"
     tile_size: int = 64
 
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "update": one_of(Update),
+        "side": one_of(Side),
+        "curvature": one_of(Curvature),
+        "proximal": Interval(float, 0.0),
+        "rapidity_bound": RAPIDITY,
+        "working_set": rule_of(MixedWorkingSet),
+        "tile_size": Interval(int, 2),
+    }
+
     def __post_init__(self) -> None:
-        as_choice("update", self.update, get_args(Update))
-        as_choice("side", self.side, get_args(Side))
-        as_choice("curvature", self.curvature, get_args(Curvature))
-        _check_rule(self.working_set, get_args(MixedWorkingSet))
+        super().__post_init__()
         if self.side == "columns" and self.update == "jacobi":
             raise ValueError("side must be 'rows' or 'both' with the update 'jacobi'")
-        self._set(
-            proximal=as_float("proximal", self.proximal, minimum=0.0),
-            rapidity_bound=as_optional_float(
-                "rapidity_bound", self.rapidity_bound, minimum=0.0, exclusive=True
-            ),
-            tile_size=as_int("tile_size", self.tile_size, 2),
-        )
         _check_jacobi(self, "working_set")
 
 
@@ -455,27 +463,26 @@ class VRJOBCD(Checked):
     matchings: int = 1
     max_epochs: int | None = None
 
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "full_gradient": as_bool,
+        "batch_size": Interval(int, 1, optional=True),
+        "small_batch_size": Interval(int, 1, optional=True),
+        "side": one_of(Side),
+        "proximal": Interval(float, 0.0),
+        "rapidity_bound": RAPIDITY,
+        "step_rule": one_of(StepRule, optional=True),
+        "step": Interval(float, 0.0, closed="neither"),
+        "matchings": Interval(int, 1),
+        "max_epochs": Interval(int, 0, optional=True),
+    }
+
     def __post_init__(self) -> None:
-        as_bool("full_gradient", self.full_gradient)
-        as_choice("side", self.side, get_args(Side))
-        if self.step_rule is not None:
-            as_choice("step_rule", self.step_rule, get_args(StepRule))
+        super().__post_init__()
         if self.step_rule == "adaptive" and not self.full_gradient:
             raise ValueError("step_rule must not be 'adaptive' without full_gradient=True")
         for name in ("batch_size", "small_batch_size"):
-            size = as_optional_int(name, getattr(self, name), 1)
-            if size is not None and self.full_gradient:
+            if getattr(self, name) is not None and self.full_gradient:
                 raise ValueError(f"{name} must be None with full_gradient=True")
-            self._set(**{name: size})
-        self._set(
-            proximal=as_float("proximal", self.proximal, minimum=0.0),
-            rapidity_bound=as_optional_float(
-                "rapidity_bound", self.rapidity_bound, minimum=0.0, exclusive=True
-            ),
-            step=as_float("step", self.step, minimum=0.0, exclusive=True),
-            matchings=as_int("matchings", self.matchings, 1),
-            max_epochs=as_optional_int("max_epochs", self.max_epochs, 0),
-        )
 
 
 Solver: TypeAlias = OBCD | Continuation | Auto | JOBCD | VRJOBCD

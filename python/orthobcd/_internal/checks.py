@@ -6,9 +6,9 @@ import dataclasses
 import numbers
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set, Sized
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,12 +64,73 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level + 1)
 
 
+Closed = Literal["both", "left", "right", "neither"]
+
+Check: TypeAlias = Callable[[str, Any], Any]
+"""Returns the checked value of an argument, or raises an error that names the argument."""
+
+
+class Interval(NamedTuple):
+    """The check that an argument is a number of a kind, finite, and between two bounds.
+
+    Attributes
+    ----------
+    kind : {int, float}
+        Integers, or real numbers.
+    low, high : float, optional
+        Bounds; by default none.
+    closed : {"both", "left", "right", "neither"}
+        Bounds that are allowed values.
+    optional : bool
+        Whether None is allowed, too.
+    """
+
+    kind: type[int] | type[float]
+    low: float | None = None
+    high: float | None = None
+    closed: Closed = "both"
+    optional: bool = False
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """``value`` as an int or a float."""
+        if value is None and self.optional:
+            return None
+        whole = self.kind is int
+        number_type = numbers.Integral if whole else numbers.Real
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, number_type):
+            kind = "an integer" if whole else "a real number"
+            raise TypeError(f"{name} must be {kind}, got {value!r}")
+        try:
+            number = self.kind(value)
+        except OverflowError as error:
+            raise ValueError(f"{name} must be at most 1e308 in magnitude") from error
+        if not whole and not np.isfinite(number):
+            raise ValueError(f"{name} must be finite, got {number}")
+        form = "d" if whole else "g"
+        low = -np.inf if self.low is None else self.low
+        high = np.inf if self.high is None else self.high
+        if number < low or (number == low and self.closed in ("right", "neither")):
+            least = "at least" if self.closed in ("both", "left") else "greater than"
+            raise ValueError(f"{name} must be {least} {low:{form}}, got {number:{form}}")
+        if number > high or (number == high and self.closed in ("left", "neither")):
+            most = "at most" if self.closed in ("both", "right") else "less than"
+            raise ValueError(f"{name} must be {most} {high:{form}}, got {number:{form}}")
+        return number
+
+
 class Checked:
     """Base of frozen dataclasses whose constructor sets checked values; shows arrays by shape."""
+
+    # The checks of fields that do not depend on other fields.
+    _checks: ClassVar[Mapping[str, Check]] = {}
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __post_init__(self) -> None:
+        for name, check in self._checks.items():
+            self._set(**{name: check(name, getattr(self, name))})
 
     def __repr__(self) -> str:
         names = [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
@@ -425,32 +486,20 @@ def check_indices(name: str, indices: Any, count: int) -> None:
         )
 
 
-def as_fraction(name: str, value: Any) -> float:
-    """``value`` as a float strictly between 0 and 1."""
-    number = as_float(name, value, minimum=0.0, exclusive=True)
-    if number >= 1.0:
-        raise ValueError(f"{name} must be less than 1, got {number:g}")
-    return number
+FRACTION = Interval(float, 0.0, 1.0, "neither")
 
 
-def as_optional_int(name: str, value: Any, minimum: int) -> int | None:
-    """`as_int`; None for None."""
-    return None if value is None else as_int(name, value, minimum)
-
-
-def as_optional_float(
-    name: str, value: Any, *, minimum: float | None = None, exclusive: bool = False
-) -> float | None:
-    """`as_float`; None for None."""
-    return None if value is None else as_float(name, value, minimum=minimum, exclusive=exclusive)
+def as_nonnegative(name: str, value: Any) -> FloatArray:
+    """``value`` as a nonnegative float64 array of one dimension."""
+    array = as_float_array(name, value, 1)
+    if array.min() < 0.0:
+        raise ValueError(f"{name} must be nonnegative, the smallest is {array.min():g}")
+    return array
 
 
 def as_seed(value: Any) -> int:
     """``value`` as an unsigned 64-bit integer."""
-    seed = as_int("seed", value, 0)
-    if seed >= 2**64:
-        raise ValueError(f"seed must be below 2**64, got {seed}")
-    return seed
+    return as_int("seed", value, 0, 2**64 - 1)
 
 
 def seed_of(seed: Any, random_state: Any) -> int:
@@ -463,10 +512,7 @@ def seed_of(seed: Any, random_state: Any) -> int:
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
-    number = as_int("random_state", random_state, 0)
-    if number >= 2**64:
-        raise ValueError(f"random_state must be below 2**64, got {number}")
-    return number
+    return as_int("random_state", random_state, 0, 2**64 - 1)
 
 
 def as_threads(value: Any) -> int | None:
@@ -475,28 +521,20 @@ def as_threads(value: Any) -> int | None:
     return None if all_cores else as_int("n_threads", value, 1)
 
 
-def as_int(name: str, value: Any, minimum: int) -> int:
-    """``value`` as an integer of at least ``minimum``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    return int(value)
+def as_int(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """``value`` as an integer from ``low`` to ``high``."""
+    return int(Interval(int, low, high)(name, value))
 
 
 def as_float(
-    name: str, value: Any, *, minimum: float | None = None, exclusive: bool = False
+    name: str,
+    value: Any,
+    low: float | None = None,
+    high: float | None = None,
+    closed: Closed = "both",
 ) -> float:
-    """``value`` as a finite float, at least (or, ``exclusive``, above) ``minimum``."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}")
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}")
-    if minimum is not None and (number < minimum or (exclusive and number == minimum)):
-        bound = "greater than" if exclusive else "at least"
-        raise ValueError(f"{name} must be {bound} {minimum:g}, got {number:g}")
-    return number
+    """``value`` as a finite float between the bounds."""
+    return float(Interval(float, low, high, closed)(name, value))
 
 
 def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -506,6 +544,16 @@ def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}")
     return value
+
+
+def one_of(choices: Any, *, optional: bool = False) -> Check:
+    """`as_choice` of the strings of a Literal; ``optional`` allows None, too."""
+    allowed = get_args(choices)
+
+    def check(name: str, value: Any) -> str | None:
+        return None if value is None and optional else as_choice(name, value, allowed)
+
+    return check
 
 
 def as_bool(name: str, value: Any) -> bool:

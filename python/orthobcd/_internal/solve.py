@@ -24,10 +24,9 @@ import numpy as np
 from .._core import WORK_UNIT, Checkpoint, Stop
 from .checks import (
     FloatArray,
+    Interval,
     as_bool,
     as_float,
-    as_optional_float,
-    as_optional_int,
     as_seed,
     as_threads,
     is_sparse,
@@ -115,15 +114,15 @@ checkpoint, checkpoint_every
         ctrl_c: Literal["raise", "flag", "keep"] = "raise",
     ) -> None:
         self._started = time.perf_counter()
-        self.limit = as_optional_float("max_time", max_time, minimum=0.0)
-        self.max_sweeps = as_optional_int("max_sweeps", max_sweeps, 0)
-        self.tol = as_optional_float("tol", tol, minimum=0.0)
-        self.target = as_optional_float("target", target)
-        self.gap_tol = as_optional_float("gap_tol", gap_tol, minimum=0.0)
+        self.limit = Interval(float, 0.0, optional=True)("max_time", max_time)
+        self.max_sweeps = Interval(int, 0, optional=True)("max_sweeps", max_sweeps)
+        self.tol = Interval(float, 0.0, optional=True)("tol", tol)
+        self.target = Interval(float, optional=True)("target", target)
+        self.gap_tol = Interval(float, 0.0, optional=True)("gap_tol", gap_tol)
         self.seed = as_seed(seed)
         self.n_threads = as_threads(n_threads)
         self._given_work = max_work
-        work = as_optional_float("max_work", max_work, minimum=0.0)
+        work = Interval(float, 0.0, optional=True)("max_work", max_work)
         self.max_work = None if work is None else round(min(work * WORK_UNIT, MOST_WORK))
         self.effort = as_effort(effort, max_time is not None or max_work is not None)
         self.checkpoint = open_checkpoint(checkpoint, checkpoint_every)
@@ -368,7 +367,7 @@ def show_log() -> None:
 def as_effort(value: Any, limited: bool) -> float:
     """``value`` as a positive number; infinity needs a limit that ends the search."""
     if not (isinstance(value, float) and value == math.inf):
-        return as_float("effort", value, minimum=0.0, exclusive=True)
+        return as_float("effort", value, 0.0, closed="neither")
     if not limited:
         raise ValueError(
             "effort must be finite without max_time and max_work, as nothing would end the search"
@@ -381,7 +380,7 @@ def as_effort(value: Any, limited: bool) -> float:
 
 def open_checkpoint(checkpoint: CheckpointLike | None, every: Any) -> Checkpoint | None:
     """The open checkpoint; None without one. Checks both arguments of `solve`."""
-    every = as_float("checkpoint_every", every, minimum=0.0)
+    every = as_float("checkpoint_every", every, 0.0)
     if checkpoint is None or isinstance(checkpoint, Checkpoint):
         return checkpoint
     path = _path(checkpoint)

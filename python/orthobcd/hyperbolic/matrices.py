@@ -91,6 +91,6 @@ def random_j_orthogonal(signature: ArrayLike, scale: float = 0.5, seed: int = 0)
     """
     signs = as_signature(signature)
     x: FloatArray = _core.random_j_orthogonal(
-        signs, as_float("scale", scale, minimum=0.0), as_int("seed", seed, 0)
+        signs, as_float("scale", scale, 0.0), as_int("seed", seed, 0)
     )
     return x

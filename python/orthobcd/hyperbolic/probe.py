@@ -107,7 +107,7 @@ class HyperbolicStructuralProbeProblem(Checked):
     ) -> None:
         data = as_data("D", D)
         signs = as_signature(signature, data.shape[1])
-        radius = as_float("radius", radius, minimum=0.0, exclusive=True)
+        radius = as_float("radius", radius, 0.0, closed="neither")
         as_choice("transform", transform, get_args(Transform))
         targets = None if T is None else as_data("T", T)
         if targets is None and transform == "literal":
@@ -115,7 +115,7 @@ class HyperbolicStructuralProbeProblem(Checked):
         if isinstance(T_scale, str):
             as_choice("T_scale", T_scale, ("match",))
         else:
-            T_scale = as_float("T_scale", T_scale, minimum=0.0, exclusive=True)
+            T_scale = as_float("T_scale", T_scale, 0.0, closed="neither")
         self._set(D=data, signature=signs, T=targets, radius=radius)
         self._set(transform=transform, T_scale=T_scale)
         self._build()

@@ -274,4 +274,4 @@ def distance_gradient(
 
 
 def _radius(radius: Any) -> float:
-    return as_float("radius", radius, minimum=0.0, exclusive=True)
+    return as_float("radius", radius, 0.0, closed="neither")

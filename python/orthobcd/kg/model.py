@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
 from .._internal.checks import (
+    FRACTION,
+    Check,
     FloatArray,
     IntArray,
+    Interval,
     Signs,
-    as_choice,
-    as_float,
     as_int,
-    as_optional_float,
-    as_optional_int,
     as_seed,
     as_signature,
+    one_of,
     summary,
 )
 from ..result import Status
@@ -35,6 +35,30 @@ Loss = Literal["logistic", "softmax"]
 RelationUpdate = Literal[
     "jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"
 ]
+
+
+POSITIVE = Interval(float, 0.0, closed="neither")
+SHARE = Interval(float, 0.0, 1.0, "right")
+COUNT = Interval(int, 1)
+
+CHECKS: Mapping[str, Check] = {
+    "dim": Interval(int, 2),
+    "margin": Interval(float),
+    **dict.fromkeys(("radius", "learning_rate", "relation_step", "init_scale"), POSITIVE),
+    "relation_curvature": POSITIVE._replace(optional=True),
+    "relation_angle": Interval(float, 0.0),
+    **dict.fromkeys(("n_negatives", "batch_size", "valid_every", "relation_matchings"), COUNT),
+    **dict.fromkeys(("relation_share", "rate_decay"), SHARE),
+    "moment_decay": FRACTION,
+    "weight_decay": Interval(float, 0.0),
+    "max_epochs": Interval(int, 0),
+    **dict.fromkeys(
+        ("patience", "n_threads", "n_entities", "n_relations"), COUNT._replace(optional=True)
+    ),
+    "loss": one_of(Loss),
+    "relations": one_of(RelationUpdate),
+}
+"""The checks of the parameters that do not depend on others."""
 
 
 def _short(value: Any) -> str:
@@ -299,38 +323,14 @@ class Model:
 
     def _check(self) -> None:
         """Raises an error if a parameter is not valid."""
-        as_int("dim", self.dim, 2)
+        for name, check in CHECKS.items():
+            check(name, getattr(self, name))
         signs = self._signs()
         if (signs == signs[0]).all():
             raise ValueError("signature must hold +1 and -1")
-        as_float("margin", self.margin)
-        for name in (
-            "radius",
-            "learning_rate",
-            "relation_step",
-            "init_scale",
-        ):
-            as_float(name, getattr(self, name), minimum=0.0, exclusive=True)
-        as_optional_float(
-            "relation_curvature", self.relation_curvature, minimum=0.0, exclusive=True
-        )
-        as_float("relation_angle", self.relation_angle, minimum=0.0)
-        for name in ("n_negatives", "batch_size", "valid_every", "relation_matchings"):
-            as_int(name, getattr(self, name), 1)
-        for name in ("relation_share", "rate_decay"):
-            if as_float(name, getattr(self, name), minimum=0.0, exclusive=True) > 1.0:
-                raise ValueError(f"{name} must be at most 1, got {getattr(self, name)}")
-        if as_float("moment_decay", self.moment_decay, minimum=0.0, exclusive=True) >= 1.0:
-            raise ValueError(f"moment_decay must be below 1, got {self.moment_decay}")
-        decay = as_float("weight_decay", self.weight_decay, minimum=0.0)
-        if decay * self.learning_rate >= 1.0:
-            raise ValueError(f"weight_decay must be below 1/learning_rate, got {decay}")
-        as_int("max_epochs", self.max_epochs, 0)
-        for name in ("patience", "n_threads", "n_entities", "n_relations"):
-            as_optional_int(name, getattr(self, name), 1)
+        if self.weight_decay * self.learning_rate >= 1.0:
+            raise ValueError(f"weight_decay must be below 1/learning_rate, got {self.weight_decay}")
         as_seed(self.seed)
-        as_choice("loss", self.loss, get_args(Loss))
-        as_choice("relations", self.relations, get_args(RelationUpdate))
 
     def _signs(self) -> Signs:
         if self.signature is None:

@@ -140,7 +140,7 @@ class Training:
             best=best,
             fingerprint=header["triples"],
             known=arrays["known"],
-            best_mrr=-np.inf if mrr is None else as_float("best_mrr", mrr, minimum=0.0),
+            best_mrr=-np.inf if mrr is None else as_float("best_mrr", mrr, 0.0),
             stale=as_int("stale", header["stale"], 0),
             n_epochs=epochs,
             best_epoch=best_epoch,

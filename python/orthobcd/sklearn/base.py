@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 import sys
 from collections.abc import Collection, Iterator, Set
@@ -21,6 +20,7 @@ from .._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
+    Interval,
     as_float,
     as_float_array,
     as_int,
@@ -140,7 +140,7 @@ class Estimator(
             max_time=self.max_time,
             max_work=self.max_work,
             effort=self.effort,
-            tol=as_float("tol", self.tol, minimum=0.0),
+            tol=as_float("tol", self.tol, 0.0),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
             n_threads=threads if threads > 0 else None,
             verbose=self.verbose,
@@ -473,9 +473,8 @@ class OrthonormalPCA(Estimator):
         with self._run() as run:
             matrix = as_covariance(S)
             n = matrix.shape[0]
-            weight = 2.0 if n_samples is None else as_float("n_samples", n_samples)
-            if not weight > 1.0:
-                raise ValueError(f"n_samples must be above 1, got {weight:g}")
+            weight = Interval(float, 1.0, closed="neither", optional=True)("n_samples", n_samples)
+            weight = 2.0 if weight is None else weight
             middle = np.zeros(n) if mean is None else as_float_array("mean", mean, 1)
             if middle.shape != (n,):
                 raise ValueError(f"mean must have shape ({n},), got {middle.shape}")
@@ -580,14 +579,12 @@ class OrthonormalPCA(Estimator):
         count = self.n_nonzero
         each = None if isinstance(count, Set) else items_of(count)
         several = each is not None
-        counts = [as_int("n_nonzero", one, 1 if several else r) for one in each or [count]]
+        least, most = (1, n) if several else (r, n * r)
+        counts = [as_int("n_nonzero", one, least, most) for one in each or [count]]
         if several and len(counts) != r:
             raise ValueError(
                 f"n_nonzero must be one number for each of {r} components, got {len(counts)}"
             )
-        most = n if several else n * r
-        if max(counts) > most:
-            raise ValueError(f"n_nonzero must be at most {most}, got {max(counts)}")
         known = getattr(self, "feature_names_in_", None)
         names = None if known is None else [str(feature) for feature in known]
         return Cardinality(
@@ -761,11 +758,7 @@ def count_of(n_components: int | None, m: int, n: int) -> int:
     """The checked number of components."""
     if n_components is None:
         return default_components(m, n)
-    if isinstance(n_components, bool) or not isinstance(n_components, numbers.Integral):
-        raise TypeError(f"n_components must be an integer or None, got {n_components!r}")
-    if not 1 <= n_components <= n:
-        raise ValueError(f"n_components must be between 1 and n_features = {n}, got {n_components}")
-    return int(n_components)
+    return as_int("n_components", n_components, 1, n)
 
 
 def problem_of(gram: Gram, r: int, penalty: Any) -> Any:
@@ -848,10 +841,7 @@ def _index(name: str, feature: Any, names: list[str] | None, n: int) -> int:
         if (count := names.count(feature)) > 1:
             raise ValueError(f"{name} must hold indices where {count} features are {feature!r}")
         return names.index(feature)
-    index = as_int(name, feature, 0)
-    if index >= n:
-        raise ValueError(f"{name} must hold features below {n}, got {index}")
-    return index
+    return as_int(name, feature, 0, n - 1)
 
 
 def _features(name: str, value: Any, names: list[str] | None, n: int) -> list[Any] | None:

@@ -18,12 +18,11 @@ from sklearn import get_config
 
 from .._core import DATA
 from .._core import Moments as Sums
-from .._internal.checks import check_size
+from .._internal.checks import as_nonnegative, check_size
 from .._internal.extras import need
 from .data import (
     BlockError,
     PrecisionName,
-    as_sample_weight,
     check_memory,
     checked_block,
     is_exact,
@@ -140,7 +139,7 @@ class Pass:
                 data = self.check(block)
                 size = max(size, largest(data))
                 check_size("its entries", size, (0.0, DATA[1]))
-                own = None if own is None else as_sample_weight(own)
+                own = None if own is None else as_nonnegative("sample_weight", own)
                 if own is not None and len(own) != data.shape[0]:
                     raise ValueError(f"it has {data.shape[0]} rows and {len(own)} weights")
                 sums.add(sliceable(data), own, self.n_threads)
@@ -210,7 +209,7 @@ def _weights(sample_weight: Any, array: Any) -> list[Any]:
         raise ValueError(
             "sample_weight must be a Dask array with the chunks of X if these have unknown sizes"
         )
-    weights = as_sample_weight(sample_weight)
+    weights = as_nonnegative("sample_weight", sample_weight)
     if len(weights) != sum(rows):
         raise ValueError(f"sample_weight has {len(weights)} entries, X has {sum(rows)} rows")
     return np.split(weights, np.cumsum(rows)[:-1])

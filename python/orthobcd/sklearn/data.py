@@ -30,7 +30,7 @@ from .._internal.checks import (
     ROUNDINGS,
     FloatArray,
     as_float,
-    as_float_array,
+    as_nonnegative,
     check_size,
     check_sparse,
     is_sparse,
@@ -137,7 +137,7 @@ class Blocks:
         """
         weights: Any = sample_weight
         if weights is not None and not self.whole:
-            weights = as_sample_weight(weights)
+            weights = as_nonnegative("sample_weight", weights)
         kind: Any = None
         rows, size = 0, 0.0
 
@@ -430,14 +430,6 @@ def as_weights(weights: ArrayLike, data: Any, least: float = 1.0) -> FloatArray:
     return checked
 
 
-def as_sample_weight(weights: ArrayLike) -> FloatArray:
-    """Checked weights of samples whose number is not known yet."""
-    checked = as_float_array("sample_weight", weights, 1)
-    if float(checked.min()) < 0.0:
-        raise ValueError(f"sample_weight must not be negative, got {float(checked.min()):g}")
-    return checked
-
-
 def as_covariance(S: ArrayLike) -> FloatArray:
     """A checked copy of a symmetric positive semidefinite S; no other n × n array is made."""
     given, size, rounding = measured("S", S, 2)
@@ -489,7 +481,7 @@ def as_bytes(name: str, value: Any) -> float | None:
         if not 0.0 < number < np.inf:
             raise ValueError(f"{name} must be bytes, or a text such as '2GB'; got {value!r}")
         return number
-    return as_float(name, value, minimum=0.0, exclusive=True)
+    return as_float(name, value, 0.0, closed="neither")
 
 
 def check_memory(name: str, limit: float | None, n: int, of: str = "features") -> None:

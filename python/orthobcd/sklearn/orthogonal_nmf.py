@@ -274,9 +274,7 @@ class OrthogonalNMF(Estimator):
             if m <= DENSE_COVARIANCE_LIMIT:
                 check_memory("max_memory", limit, m, "samples")
             r = default_components(m, n) if self.n_components is None else self.n_components
-            r = as_int("n_components", r, 1)
-            if r > m:
-                raise ValueError(f"n_components must be between 1 and n_samples = {m}, got {r}")
+            r = as_int("n_components", r, 1, m)
             run.show("second moments")
             gram = gram_of(data.T, self.precision, False, False, None, run.n_threads)
             result: Result | None = None

@@ -16,11 +16,11 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._internal.checks import (
+    FRACTION,
     DataLike,
     FloatArray,
     as_choice,
     as_float,
-    as_fraction,
     as_int,
     is_sparse,
     numbers_of,
@@ -171,7 +171,7 @@ def support_stability(
         name = type(estimator).__name__
         raise TypeError(f"estimator must be a SparsePCA or NonnegativePCA, got {name}")
     count = as_int("n_subsamples", n_subsamples, 1)
-    share = as_fraction("fraction", fraction)
+    share = FRACTION("fraction", fraction)
     path_of = folder_of(checkpoint, random_state)
 
     def fitted(pca: OrthonormalPCA, data: Any, name: str) -> OrthonormalPCA:
@@ -348,9 +348,7 @@ def choose_n_components(
         raise ValueError(f"X must have at least 3 samples and 2 features, got {m} and {n}")
     max_components = min(as_int("max_components", max_components, 1), m - 1, n - 1)
     repeats = as_int("n_repeats", n_repeats, 1)
-    quantile = as_float("quantile", quantile, minimum=0.0)
-    if quantile > 1.0:
-        raise ValueError(f"quantile must be at most 1, got {quantile:g}")
+    quantile = as_float("quantile", quantile, 0.0, 1.0)
     rng = check_random_state(random_state)
     if method == "parallel":
         features = np.ascontiguousarray(Gram.of_rows(data, center=True, scale=True).data.T)

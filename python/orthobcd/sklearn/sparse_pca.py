@@ -15,8 +15,8 @@ from .._internal.checks import (
     FloatArray,
     IntArray,
     Integers,
+    Interval,
     as_int,
-    as_optional_float,
     warn,
 )
 from .._internal.gram import Gram
@@ -341,7 +341,7 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError("uncorrelated must be False for a penalty other than 'l0'")
         if self.uncorrelated and not (self.include is None and self.exclude is None):
             raise ValueError("uncorrelated must be False with include or exclude")
-        as_optional_float("alpha", self.alpha, minimum=0.0)
+        Interval(float, 0.0, optional=True)("alpha", self.alpha)
         for name in ("n_nonzero", "n_features"):
             if self.alpha is not None and (count := getattr(self, name)) is not None:
                 raise ValueError(
@@ -351,9 +351,7 @@ class SparsePCA(OrthonormalPCA):
             raise ValueError("certify must be False with n_features")
         self._limit = self._counted(n, r)
         if self._limit is None and self.n_nonzero is not None:
-            count = as_int("n_nonzero", self.n_nonzero, r)
-            if count > n * r:
-                raise ValueError(f"n_nonzero must be at most {n * r}, got {count}")
+            as_int("n_nonzero", self.n_nonzero, r, n * r)
 
     def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
         """The limit on nonzeros or features that replaces the penalty, or None."""
@@ -369,10 +367,7 @@ class SparsePCA(OrthonormalPCA):
             return self._cardinality(n, r) if counts else None
         if self.n_nonzero is not None or self.penalty != "l0":
             raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
-        count = as_int("n_features", self.n_features, r)
-        if count > n:
-            raise ValueError(f"n_features must be at most {n}, got {count}")
-        return RowSparse(count=count)
+        return RowSparse(count=as_int("n_features", self.n_features, r, n))
 
     def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
         own = self.penalty if isinstance(self.penalty, Separable) else None

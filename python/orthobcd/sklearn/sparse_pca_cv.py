@@ -17,8 +17,8 @@ from .._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
-    as_float_array,
     as_int,
+    as_nonnegative,
     is_sparse,
 )
 from .._internal.drawing import PALETTE, axes_of
@@ -307,9 +307,7 @@ n_features_in_, feature_names_in_
             count = as_int("n_alphas", self.n_alphas, 1)
             self.alphas_ = np.geomspace(LARGEST, SMALLEST, count)
         else:
-            alphas = as_float_array("alphas", self.alphas, 1)
-            if (alphas < 0.0).any():
-                raise ValueError(f"alphas must be nonnegative, the smallest is {alphas.min():g}")
+            alphas = as_nonnegative("alphas", self.alphas)
             self.alphas_ = np.sort(alphas)[::-1]
 
     def _numbers(self, n: int, r: int) -> IntArray:
@@ -319,9 +317,7 @@ n_features_in_, feature_names_in_
         given: Any = self.n_nonzeros
         if np.ndim(given) != 1 or np.size(given) == 0:
             raise ValueError(f"n_nonzeros must be a sequence of numbers, got {self.n_nonzeros!r}")
-        counts = [as_int("n_nonzeros", count, r) for count in np.asarray(given).tolist()]
-        if max(counts) > n * r:
-            raise ValueError(f"n_nonzeros must be at most {n * r}, got {max(counts)}")
+        counts = [as_int("n_nonzeros", count, r, n * r) for count in np.asarray(given).tolist()]
         return np.unique(np.array(counts, dtype=np.int64))
 
     def _cross_validate(self, run: Solve, data: Any, y: Any, r: int, opened_as: Any) -> None:
