@@ -75,10 +75,13 @@ if os.environ.get("ORTHOBCD_TEST_ULP"):
 
 def covering(cases: list[pytest.Item], strength: int) -> list[pytest.Item]:
     """Few of the cases, which have all combinations of the values of ``strength`` parameters."""
-    each: list[set[Any]] = [
-        set(combinations(sorted(case.callspec.indices.items()), strength))  # type: ignore[attr-defined]
-        for case in cases
-    ]
+
+    def values(case: Any) -> list[tuple[str, Any]]:
+        plain = (str, int, float)
+        params = case.callspec.params
+        return [(k, v if isinstance(v, plain) else id(v)) for k, v in params.items()]
+
+    each = [set(combinations(values(case), strength)) for case in cases]
     missing, chosen = set[Any]().union(*each), []
     while missing:
         best = max(range(len(cases)), key=lambda k: len(each[k] & missing))

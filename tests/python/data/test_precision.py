@@ -54,6 +54,7 @@ def moments_of_counts(shape: tuple[int, int], precision: str, center: bool) -> A
     return gram_of(counts(*shape), precision, center, False)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("shape", [(90, 6), (700, 40), (2500, 300), (24_000, 300)])
 @pytest.mark.parametrize("center", [True, False])
@@ -67,6 +68,7 @@ def test_equal_numbers_have_equal_moments(shape, spelling, center):
         np.testing.assert_array_equal(got.mean, wanted.mean)
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("short_searches")
 @pytest.mark.parametrize("precision", ["auto", "fast", "exact"])
 @pytest.mark.parametrize(

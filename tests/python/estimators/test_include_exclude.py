@@ -40,6 +40,7 @@ def listings() -> dict[str, Any]:
     }
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("listing", listings())
 @pytest.mark.parametrize("make", [ob.SparsePCA, ob.NonnegativePCA])
 @pytest.mark.parametrize("option", ["include", "exclude"])

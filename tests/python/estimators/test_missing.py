@@ -53,6 +53,7 @@ def likelihood(model: Gaussian, data: np.ndarray) -> float:
     return total
 
 
+@pytest.mark.covering(2)
 @short
 @pytest.mark.parametrize("share", [0.02, 0.2, 0.6])
 @pytest.mark.parametrize("r", [1, 3, 7])
@@ -373,6 +374,7 @@ def slow_completion(model, data):
     return out, spreads
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("entries", [1, 500, 1 << 21])
 @pytest.mark.parametrize("share", [0.02, 0.4])
 @pytest.mark.parametrize("r", [1, 3])

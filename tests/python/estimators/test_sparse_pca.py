@@ -125,7 +125,7 @@ def test_fifty_nonzeros_of_l1(load):
 
 @shorter
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [6, 10])
+@pytest.mark.parametrize("alpha", [10, pytest.param(6, marks=pytest.mark.long)])
 def test_better_than_the_usual_at_equal_nonzeros(alpha, short_searches):
     """300 digits, r = 10: against scikit-learn's SparsePCA and thresholded PCA, orthonormal."""
     from sklearn.decomposition import SparsePCA
@@ -183,7 +183,7 @@ def test_solvers_and_limits():
     np.testing.assert_allclose(none.components_ @ none.components_.T, np.eye(4), atol=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_features():
     """The search is on some of the features first, and no worse for it."""
     rng = np.random.default_rng(0)

@@ -69,6 +69,7 @@ def quiet(*arguments, **options):
         return read_matrix(*arguments, **options)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("header", HEADERS)
 @pytest.mark.parametrize("body", BODIES)
@@ -275,6 +276,7 @@ GAPS = ("", " ", "  ", "NA", " NA ", "#N/A", "<NA>", ".", "NaN", "nan", "NULL", 
 TRUTHS = ("TRUE", "FALSE", "True", "False", "true", "false")
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("cell", [*GAPS, *TRUTHS])
 @pytest.mark.parametrize("place", [(0, 0), (0, 1), (1, 2), (3999, 0), (3999, 2)])
 @pytest.mark.parametrize("header", [True, False])

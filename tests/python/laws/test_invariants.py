@@ -60,7 +60,7 @@ def check_invariants(result: ob.Result, problem: ob.StiefelProblem) -> None:
     assert history["feasibility"].max() < 1e-12
 
 
-@pytest.mark.covering(2)
+@pytest.mark.covering(3)
 @pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("kind", ["concave", "indefinite", "metric", "gram", "sparse"])
 @pytest.mark.parametrize(

@@ -267,7 +267,15 @@ def test_estimators(case: Case, limits: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["noise", "factors"])
-@pytest.mark.parametrize("size", [(30, 10, 3), (40, 40, 10), (100, 60, 20), (200, 120, 8)])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (30, 10, 3),
+        (40, 40, 10),
+        pytest.param((100, 60, 20), marks=pytest.mark.long),
+        pytest.param((200, 120, 8), marks=pytest.mark.long),
+    ],
+)
 def test_a_limit_that_brings_gain_is_used(kind: str, size: tuple[int, int, int]) -> None:
     """Every entry explains something, until the axes themselves fit."""
     case = Case(kind, *size)

@@ -75,6 +75,7 @@ def runs(result: ob.Result) -> list[tuple[str, bool, float, float]]:
     return [(run.heuristic, run.improve, run.work, run.objective) for run in result.search.runs]
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize(("form", "kind", "n", "r"), CELLS)
 def test_more_work_goes_on_where_less_ended(form: str, kind: str, n: int, r: int) -> None:
     """The runs of a smaller limit are the first ones of a larger limit, and F is never higher."""
@@ -90,6 +91,7 @@ def test_more_work_goes_on_where_less_ended(form: str, kind: str, n: int, r: int
     assert (again.objective, again.work) == (last.objective, last.work)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("form", "kind", "n", "r"), CELLS[::5])
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_stopped_search_is_repeated_by_its_work(
@@ -112,6 +114,7 @@ def test_a_stopped_search_is_repeated_by_its_work(
         assert runs(again) == runs(cut)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("form", "kind", "n", "r"), CELLS[::9])
 def test_a_limit_that_is_not_reached_changes_nothing(form: str, kind: str, n: int, r: int) -> None:
     cell = problem(form, kind, n, r)

@@ -71,6 +71,7 @@ SOLVES: dict[str, tuple[Any, dict[str, Any]]] = {
 ENDS = (ob.Status.CONVERGED, ob.Status.NOISE, ob.Status.MAX_WORK)
 
 
+@pytest.mark.covering(2)
 @pytest.mark.parametrize("name", SOLVES)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("seed", range(3))

@@ -370,6 +370,9 @@ COMMANDS = {
 }
 
 
+NAMES = ["sparse-pca", *(pytest.param(c, marks=pytest.mark.long) for c in list(COMMANDS)[1:])]
+
+
 def begun(command: str) -> list[str]:
     """Writes data and the components of an uninterrupted command, and returns its arguments."""
     np.save("data.npy", np.random.default_rng(0).standard_normal((50, 24)))
@@ -380,7 +383,10 @@ def begun(command: str) -> list[str]:
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [c if c == "sparse-pca" else pytest.param(c, marks=pytest.mark.long) for c in COMMANDS],
+)
 def test_a_killed_command_ends_alike(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = [*begun(command), "--checkpoint-every", "0"]
@@ -452,7 +458,10 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [c if c == "sparse-pca" else pytest.param(c, marks=pytest.mark.long) for c in COMMANDS],
+)
 def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = [*begun(command), "--checkpoint-every", "0"]
@@ -474,7 +483,14 @@ def test_a_command_goes_on_without_its_checkpoint(command, tmp_path, capsys, mon
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+    ],
+)
 def test_signals_end_the_command_line_with_its_files(number, tmp_path):
     data = tmp_path / "data.npy"
     np.save(data, np.random.default_rng(0).standard_normal((300, 200)))
