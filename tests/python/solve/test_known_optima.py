@@ -74,8 +74,13 @@ def test_spectra_of_equal_eigenvalues(kind, n):
         is_answered(result, weighted(values, np.ones(r)), r * size)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
-    ("m", "n"), [(300, 20), (20, 300), (60, 900), (700, 450), (1300, 1500), (1500, 1300), (30, 30)]
+    ("m", "n"),
+    [
+        *((300, 20), (20, 300), (60, 900), (700, 450), (1500, 1300), (30, 30)),
+        pytest.param(1300, 1500, marks=pytest.mark.long),
+    ],
 )
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
 @pytest.mark.parametrize("center", [False, True])

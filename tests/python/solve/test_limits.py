@@ -298,6 +298,7 @@ def test_an_endless_command_needs_a_limit(tmp_path, capsys):
     assert "effort must be finite" in capsys.readouterr().err
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", SEARCHES)
 @pytest.mark.parametrize("share", [0.5, 0.9, 1.0, 2.0])
 def test_a_search_keeps_its_limit_on_work(name, share):

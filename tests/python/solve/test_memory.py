@@ -87,8 +87,14 @@ call = lambda: ob.solve(problem, max_time=0.1)
 }
 
 
+SOON = ("a stored matrix", "a limit on nonzeros", "a lower bound", "an estimator")
+"""The calls of make test."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("what", CALLS)
+@pytest.mark.parametrize(
+    "what", [w if w in SOON else pytest.param(w, marks=pytest.mark.long) for w in CALLS]
+)
 def test_too_little_memory_is_an_exception(what: str) -> None:
     """Whatever the limit: a result or a MemoryError, and the process goes on to solve."""
     code = f"{PREPARED}{CALLS[what]}\ntry_all(call, {LIMITS})"
