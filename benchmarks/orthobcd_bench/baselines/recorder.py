@@ -138,7 +138,7 @@ class Logbook:
         seed: int,
     ) -> None:
         self.judge = judge
-        self.max_time = as_float("max_time", max_time, minimum=0.0, exclusive=True)
+        self.max_time = as_float("max_time", max_time, 0.0, closed="neither")
         self.seed = as_int("seed", seed, 0)
         self.watch = Stopwatch()
         self._next = self.FIRST_CHECKPOINT

@@ -70,7 +70,8 @@ Check: TypeAlias = Callable[[str, Any], Any]
 """Returns the checked value of an argument, or raises an error that names the argument."""
 
 
-class Interval(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Interval:
     """The check that an argument is a number of a kind, finite, and between two bounds.
 
     Attributes
@@ -101,7 +102,7 @@ class Interval(NamedTuple):
             kind = "an integer" if whole else "a real number"
             raise TypeError(f"{name} must be {kind}, got {value!r}")
         try:
-            number = self.kind(value)
+            number: Any = int(value) if whole else float(value)  # type: ignore[call-overload]
         except OverflowError as error:
             raise ValueError(f"{name} must be at most 1e308 in magnitude") from error
         if not whole and not np.isfinite(number):
@@ -116,6 +117,9 @@ class Interval(NamedTuple):
             most = "at most" if self.closed in ("both", "right") else "less than"
             raise ValueError(f"{name} must be {most} {high:{form}}, got {number:{form}}")
         return number
+
+
+FRACTION: Check = Interval(float, 0.0, 1.0, "neither")
 
 
 class Checked:
@@ -484,9 +488,6 @@ def check_indices(name: str, indices: Any, count: int) -> None:
             f"{name} must have indices from 0 to {count - 1}, "
             f"got {int(indices.min())} to {int(indices.max())}"
         )
-
-
-FRACTION = Interval(float, 0.0, 1.0, "neither")
 
 
 def as_nonnegative(name: str, value: Any) -> FloatArray:

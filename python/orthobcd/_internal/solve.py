@@ -114,7 +114,7 @@ checkpoint, checkpoint_every
         ctrl_c: Literal["raise", "flag", "keep"] = "raise",
     ) -> None:
         self._started = time.perf_counter()
-        self.limit = Interval(float, 0.0, optional=True)("max_time", max_time)
+        self.limit: float | None = Interval(float, 0.0, optional=True)("max_time", max_time)
         self.max_sweeps = Interval(int, 0, optional=True)("max_sweeps", max_sweeps)
         self.tol = Interval(float, 0.0, optional=True)("tol", tol)
         self.target = Interval(float, optional=True)("target", target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -45,7 +46,7 @@ CHECKS: Mapping[str, Check] = {
     "dim": Interval(int, 2),
     "margin": Interval(float),
     **dict.fromkeys(("radius", "learning_rate", "relation_step", "init_scale"), POSITIVE),
-    "relation_curvature": POSITIVE._replace(optional=True),
+    "relation_curvature": replace(POSITIVE, optional=True),
     "relation_angle": Interval(float, 0.0),
     **dict.fromkeys(("n_negatives", "batch_size", "valid_every", "relation_matchings"), COUNT),
     **dict.fromkeys(("relation_share", "rate_decay"), SHARE),
@@ -53,7 +54,7 @@ CHECKS: Mapping[str, Check] = {
     "weight_decay": Interval(float, 0.0),
     "max_epochs": Interval(int, 0),
     **dict.fromkeys(
-        ("patience", "n_threads", "n_entities", "n_relations"), COUNT._replace(optional=True)
+        ("patience", "n_threads", "n_entities", "n_relations"), replace(COUNT, optional=True)
     ),
     "loss": one_of(Loss),
     "relations": one_of(RelationUpdate),
