@@ -98,7 +98,6 @@ PARALLEL := --numprocesses=auto --dist=worksteal
 
 test-python: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m "not timing and not long"
-	cd $(TEST) && bin/python $(SAFE) -m mypy.stubtest orthobcd._core
 
 test-quick: $(TEST)/.ready
 	OMP_NUM_THREADS=1 $(TEST)/bin/python $(SAFE) -m pytest $(PARALLEL) -m quick tests/python
