@@ -54,12 +54,6 @@ Maker = Literal[
 RAPIDITY = Interval(float, 0.0, closed="neither", optional=True)
 
 
-def rule_of(names: Any) -> Check:
-    """The check of a working set: one of the names, or a function."""
-    known = one_of(names)
-    return lambda name, rule: rule if callable(rule) else known(name, rule)
-
-
 STAGE_TOLERANCE = 1e-5
 """Tolerance of the stages of a path that only lead to the next one, or to a start."""
 
@@ -145,7 +139,7 @@ class OBCD(Checked):
     scored_pairs: int | None = None
 
     _checks: ClassVar[Mapping[str, Check]] = {
-        "working_set": rule_of(WorkingSet),
+        "working_set": one_of(WorkingSet, or_function=True),
         "update": one_of(Update),
         "curvature": one_of(Curvature),
         "side": one_of(Side),
@@ -380,7 +374,7 @@ class JOBCD(Checked):
         "curvature": one_of(Curvature),
         "proximal": Interval(float, 0.0),
         "rapidity_bound": RAPIDITY,
-        "working_set": rule_of(MixedWorkingSet),
+        "working_set": one_of(MixedWorkingSet, or_function=True),
         "tile_size": Interval(int, 2),
     }
 
@@ -470,7 +464,7 @@ class VRJOBCD(Checked):
         "side": one_of(Side),
         "proximal": Interval(float, 0.0),
         "rapidity_bound": RAPIDITY,
-        "step_rule": one_of(StepRule, optional=True),
+        "step_rule": one_of(StepRule, or_none=True),
         "step": Interval(float, 0.0, closed="neither"),
         "matchings": Interval(int, 1),
         "max_epochs": Interval(int, 0, optional=True),

@@ -547,12 +547,14 @@ def as_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def one_of(choices: Any, *, optional: bool = False) -> Check:
-    """`as_choice` of the strings of a Literal; ``optional`` allows None, too."""
+def one_of(choices: Any, *, or_none: bool = False, or_function: bool = False) -> Check:
+    """The check that an argument is one of the strings of a Literal, or of another kind."""
     allowed = get_args(choices)
 
-    def check(name: str, value: Any) -> str | None:
-        return None if value is None and optional else as_choice(name, value, allowed)
+    def check(name: str, value: Any) -> Any:
+        if (or_none and value is None) or (or_function and callable(value)):
+            return value
+        return as_choice(name, value, allowed)
 
     return check
 
