@@ -1,4 +1,4 @@
-"""The figure of docs/search.md: the objectives at which the runs of a search end.
+"""The figure of docs/searching.md: the objectives at which the runs of a search end.
 
 Run the script from the root of a checkout::
 
