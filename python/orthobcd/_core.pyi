@@ -20,23 +20,17 @@ __all__ = [
     "WORK_UNIT",
     "Checkpoint",
     "Moments",
+    "Pseudohyperboloid",
     "Stop",
     "StructuralProbe",
     "__version__",
     "basis_factorization",
     "certify",
     "default_work",
-    "distance_gradient",
-    "distance_pairs",
-    "double_projection",
-    "double_projection_gradient",
     "heuristics",
     "hyperbolic_cs",
     "implies_nonnegative",
-    "inner_pairs",
-    "inner_rows",
     "instructions",
-    "inverse_double_projection",
     "j_orthogonal_start",
     "largest_lam",
     "lower_bound",
@@ -129,17 +123,16 @@ _Signs: TypeAlias = NDArray[np.int8]
 _Triples: TypeAlias = NDArray[np.int64]
 _State: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
-def inner_rows(x: _Matrix, y: _Matrix, signature: _Signs) -> _Vector: ...
-def inner_pairs(x: _Matrix, y: _Matrix, signature: _Signs) -> _Matrix: ...
-def double_projection(x: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
-def double_projection_gradient(
-    x: _Matrix, cotangent: _Matrix, signature: _Signs, radius: float
-) -> _Matrix: ...
-def inverse_double_projection(y: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
-def distance_gradient(
-    x: _Matrix, y: _Matrix, signature: _Signs, radius: float
-) -> tuple[_Vector, _Matrix, _Matrix]: ...
-def distance_pairs(x: _Matrix, y: _Matrix, signature: _Signs, radius: float) -> _Matrix: ...
+@final
+class Pseudohyperboloid:
+    def __new__(cls, signature: _Signs, radius: float) -> Pseudohyperboloid: ...
+    def inner(self, x: _Matrix, y: _Matrix) -> _Vector: ...
+    def inner_pairs(self, x: _Matrix, y: _Matrix) -> _Matrix: ...
+    def double_projection(self, x: _Matrix) -> _Matrix: ...
+    def double_projection_gradient(self, x: _Matrix, cotangent: _Matrix) -> _Matrix: ...
+    def inverse_double_projection(self, y: _Matrix) -> _Matrix: ...
+    def distance_gradient(self, x: _Matrix, y: _Matrix) -> tuple[_Vector, _Matrix, _Matrix]: ...
+    def distance_pairs(self, x: _Matrix, y: _Matrix) -> _Matrix: ...
 
 @final
 class Moments:

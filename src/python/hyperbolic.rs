@@ -1,10 +1,11 @@
 //! Starts and decompositions of J-orthogonal matrices.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use super::guard::{guarded, released};
+use super::input::{Matrix, MatrixOut, VectorOut};
 use crate::{Result, Signature, manifold, start};
 
 pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature> {
@@ -23,7 +24,7 @@ pub(super) fn random_j_orthogonal<'py>(
     signature: PyReadonlyArray1<'py, i8>,
     scale: f64,
     seed: u64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<MatrixOut<'py>> {
     let signature = signature_of(&signature)?;
     let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))?;
     Ok(x.into_pyarray(py))
@@ -32,29 +33,22 @@ pub(super) fn random_j_orthogonal<'py>(
 /// Returns a square start with its distance from XᵀJX = J repaired; refuses a start that is too far from it.
 #[pyfunction]
 pub(super) fn j_orthogonal_start<'py>(
-    x0: PyReadonlyArray2<'py, f64>,
+    x0: Matrix<'py>,
     signature: PyReadonlyArray1<'py, i8>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<MatrixOut<'py>> {
     let (py, signature) = (x0.py(), signature_of(&signature)?);
     let x0 = x0.as_array().to_owned();
     let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))?;
     Ok(x.into_pyarray(py))
 }
 
-type CsFactors<'py> = (
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray2<f64>>,
-    Bound<'py, PyArray2<f64>>,
-);
+type CsFactors<'py> = (MatrixOut<'py>, MatrixOut<'py>, VectorOut<'py>, VectorOut<'py>, MatrixOut<'py>, MatrixOut<'py>);
 
 /// Returns the hyperbolic CS decomposition of a J-orthogonal matrix.
 #[pyfunction]
 pub(super) fn hyperbolic_cs<'py>(
     py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
+    x: Matrix<'py>,
     signature: PyReadonlyArray1<'py, i8>,
 ) -> PyResult<CsFactors<'py>> {
     let signature = signature_of(&signature)?;
@@ -74,7 +68,7 @@ pub(super) fn hyperbolic_cs<'py>(
 #[allow(clippy::type_complexity)]
 pub(super) fn basis_factorization<'py>(
     py: Python<'py>,
-    d: PyReadonlyArray2<'py, f64>,
+    d: Matrix<'py>,
 ) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
     let factors = guarded(|| crate::basis_factorization(d.as_array()))?;
     let pairs =

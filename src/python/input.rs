@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use ndarray::{Array1, ArrayView1};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -21,17 +21,23 @@ use crate::solver::{Options, Side, Update};
 use crate::working_set::{Rule, View, WorkingSet};
 use crate::{Cardinality, Error, Limit as Restriction, Result, RowSparsity, Sparsity, Threads};
 
+/// Arrays of Python as arguments, and as results.
+pub(super) type Matrix<'py> = PyReadonlyArray2<'py, f64>;
+pub(super) type Vector<'py> = PyReadonlyArray1<'py, f64>;
+pub(super) type MatrixOut<'py> = Bound<'py, PyArray2<f64>>;
+pub(super) type VectorOut<'py> = Bound<'py, PyArray1<f64>>;
+
 /// f of a problem: `orthobcd.Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
 /// structural probe.
 #[derive(FromPyObject)]
 pub(super) enum AnySmooth<'py> {
     Quadratic {
         #[pyo3(attribute("C"))]
-        c: PyReadonlyArray2<'py, f64>,
+        c: Matrix<'py>,
         #[pyo3(attribute("linear"))]
-        linear: Option<PyReadonlyArray2<'py, f64>>,
+        linear: Option<Matrix<'py>>,
         #[pyo3(attribute("D"))]
-        metric: Option<PyReadonlyArray2<'py, f64>>,
+        metric: Option<Matrix<'py>>,
     },
     Gram {
         #[pyo3(attribute("A"))]
@@ -39,7 +45,7 @@ pub(super) enum AnySmooth<'py> {
         #[pyo3(attribute("scale"))]
         scale: f64,
         #[pyo3(attribute("mean"))]
-        mean: Option<PyReadonlyArray1<'py, f64>>,
+        mean: Option<Vector<'py>>,
     },
     Function {
         #[pyo3(attribute("_evaluate"))]
@@ -53,18 +59,18 @@ pub(super) enum AnySmooth<'py> {
         #[pyo3(attribute("lipschitz"))]
         lipschitz: Option<f64>,
         #[pyo3(attribute("curvature"))]
-        curvature: Option<PyReadonlyArray2<'py, f64>>,
+        curvature: Option<Matrix<'py>>,
         /// Number of terms of an `orthobcd.FiniteSum`.
         #[pyo3(attribute("n_terms"), default)]
         terms: Option<usize>,
     },
     Logistic {
         #[pyo3(attribute("A"))]
-        a: PyReadonlyArray2<'py, f64>,
+        a: Matrix<'py>,
         #[pyo3(attribute("B"))]
-        b: PyReadonlyArray2<'py, f64>,
+        b: Matrix<'py>,
         #[pyo3(attribute("labels"))]
-        labels: PyReadonlyArray1<'py, f64>,
+        labels: Vector<'py>,
     },
     Probe {
         #[pyo3(attribute("core"))]
@@ -75,14 +81,14 @@ pub(super) enum AnySmooth<'py> {
 /// A dense array or a scipy CSC matrix.
 #[derive(FromPyObject)]
 pub(super) enum AnyData<'py> {
-    Dense(PyReadonlyArray2<'py, f64>),
+    Dense(Matrix<'py>),
     Sparse {
         #[pyo3(attribute("indptr"))]
         starts: Index<'py>,
         #[pyo3(attribute("indices"))]
         indices: Index<'py>,
         #[pyo3(attribute("data"))]
-        values: PyReadonlyArray1<'py, f64>,
+        values: Vector<'py>,
         #[pyo3(attribute("shape"))]
         shape: (usize, usize),
     },
@@ -126,12 +132,10 @@ impl Index<'_> {
         }
     }
 
-    pub(super) fn collect<T: TryFrom<i64>>(&self) -> Result<Vec<T>> {
-        let bad = |_| Error::invalid("A", "has an index that is out of range");
-        match self {
-            Self::Narrow(a) => a.as_array().iter().map(|&i| T::try_from(i64::from(i)).map_err(|_| bad(()))).collect(),
-            Self::Wide(a) => a.as_array().iter().map(|&i| T::try_from(i).map_err(|_| bad(()))).collect(),
-        }
+    pub(super) fn collect<T: TryFrom<usize>>(&self) -> Result<Vec<T>> {
+        let (view, bad) = (self.view(), || Error::invalid("A", "has an index that is out of range"));
+        let index = |k| view.at(k).and_then(|index| T::try_from(index).ok()).ok_or_else(bad);
+        (0..view.len()).map(index).collect()
     }
 }
 
@@ -232,7 +236,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
         let number = |name: &str| field(name)?.extract::<f64>();
         let weights = || {
             let lam = field("lam")?;
-            PyResult::Ok(match lam.extract::<PyReadonlyArray2<'_, f64>>() {
+            PyResult::Ok(match lam.extract::<Matrix<'_>>() {
                 Ok(array) => Weights::from(array.as_array().to_owned()),
                 Err(_) => Weights::from(lam.extract::<f64>()?),
             })
@@ -280,7 +284,7 @@ pub(super) fn implies_nonnegative(penalty: Penalty) -> bool {
 
 /// Returns h(X); infinite where X violates a constraint.
 #[pyfunction]
-pub(super) fn penalty_value(penalty: Penalty, x: PyReadonlyArray2<'_, f64>) -> f64 {
+pub(super) fn penalty_value(penalty: Penalty, x: Matrix<'_>) -> f64 {
     penalty.value(x.as_array())
 }
 
@@ -550,13 +554,15 @@ impl SolverOptions {
     /// Returns the options of a solve, with a mixed signature or without; a rule for rows leaves exceptions in
     /// `trouble`. The Jacobi update of a mixed signature moves columns only if `side` is columns alone.
     pub(super) fn options(&self, run: &Run, mixed: bool, trouble: &Arc<Trouble>) -> Result<Options> {
-        let update = update(&self.update)?;
+        let updates = [("gauss-seidel", Update::GaussSeidel), ("jacobi", Update::Jacobi)];
+        let update = choice("update", &self.update, &updates)?;
+        let curvatures = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
         Ok(Options {
             working_set: self.working_set.rule(self.block_size, trouble)?,
             block_size: self.block_size,
             tile: self.tile_size,
             update,
-            curvature: curvature(&self.curvature)?,
+            curvature: choice("curvature", &self.curvature, &curvatures)?,
             proximal: self.proximal,
             scored_pairs: self.scored_pairs,
             side: match side(&self.side)? {
@@ -569,12 +575,6 @@ impl SolverOptions {
     }
 }
 
-/// Returns the curvature of that name.
-fn curvature(name: &str) -> Result<Curvature> {
-    let choices = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
-    choice("curvature", name, &choices)
-}
-
 /// Returns the choice of that name.
 pub(super) fn choice<T: Copy>(argument: &'static str, name: &str, choices: &[(&str, T)]) -> Result<T> {
     let found = choices.iter().find(|(known, _)| *known == name);
@@ -582,12 +582,6 @@ pub(super) fn choice<T: Copy>(argument: &'static str, name: &str, choices: &[(&s
         let names: Vec<&str> = choices.iter().map(|&(known, _)| known).collect();
         Error::invalid(argument, format!("must be one of {}; got {name:?}", names.join(", ")))
     })
-}
-
-/// Returns the update named by `name`.
-fn update(name: &str) -> Result<Update> {
-    let choices = [("gauss-seidel", Update::GaussSeidel), ("jacobi", Update::Jacobi)];
-    choice("update", name, &choices)
 }
 
 /// Returns the side named by `name`.

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
-use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 
 use super::checkpoint::Lent;
 use super::guard::{guarded, released};
 use super::hyperbolic::signature_or_stiefel;
-use super::input::{AnyProblem, Run};
+use super::input::{AnyProblem, Matrix, Run};
 use super::memory::reserve;
 use super::smooth::Trouble;
 use super::watch::Watch;
@@ -148,7 +147,7 @@ impl<'a> Instance<'a> {
 #[derive(FromPyObject)]
 pub(super) enum StartPoint<'py> {
     Named(String),
-    Given(PyReadonlyArray2<'py, f64>),
+    Given(Matrix<'py>),
 }
 
 impl StartPoint<'_> {

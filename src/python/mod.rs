@@ -60,9 +60,8 @@ mod _core {
 
     #[pymodule_export]
     use super::ultrahyperbolic::{
-        PyStructuralProbe, distance_gradient, distance_pairs, double_projection, double_projection_gradient,
-        inner_pairs, inner_rows, inverse_double_projection, ultra_e_epoch, ultra_e_gradient, ultra_e_init,
-        ultra_e_ranks, ultra_e_scores,
+        PyPseudohyperboloid, PyStructuralProbe, ultra_e_epoch, ultra_e_gradient, ultra_e_init, ultra_e_ranks,
+        ultra_e_scores,
     };
 
     #[pymodule_init]

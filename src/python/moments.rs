@@ -1,12 +1,12 @@
 //! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
 
 use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyReadonlyArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::guard::{guarded, released};
-use super::input::{Index, choice};
+use super::input::{Index, MatrixOut, Vector, VectorOut, choice};
 use super::memory::reserve_numbers;
 use super::watch::signals;
 use crate::moments::{BLOCK_ROWS, Moments, Precision, State};
@@ -272,7 +272,7 @@ impl PyMoments {
         &mut self,
         py: Python<'_>,
         data: Data<'_>,
-        weights: Option<PyReadonlyArray1<'_, f64>>,
+        weights: Option<Vector<'_>>,
         n_threads: Option<usize>,
     ) -> PyResult<()> {
         let (m, n) = data.shape();
@@ -373,11 +373,10 @@ impl PyMoments {
         let (n, precision) = (own.n_features(), own.precision());
         reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || matrix_of(n))?;
         let state = own.0.state();
-        let arrays = |arrays: Vec<Vec<f64>>| -> Vec<Bound<'py, PyArray1<f64>>> {
+        let arrays = |arrays: Vec<Vec<f64>>| -> Vec<VectorOut<'py>> {
             arrays.into_iter().map(|a| a.into_pyarray(slf.py())).collect()
         };
-        let [pending, weights]: [Bound<'py, PyArray1<f64>>; 2] =
-            [state.pending, state.weights].map(|a| a.into_pyarray(slf.py()));
+        let [pending, weights]: [VectorOut<'py>; 2] = [state.pending, state.weights].map(|a| a.into_pyarray(slf.py()));
         Ok((
             slf.get_type().into_any(),
             (n, precision),
@@ -394,19 +393,11 @@ impl PyMoments {
     }
 
     fn __setstate__(&mut self, state: &Bound<'_, PyAny>) -> PyResult<()> {
-        type Parts<'py> = (
-            u64,
-            f64,
-            Vec<PyReadonlyArray1<'py, f64>>,
-            (usize, usize),
-            Vec<PyReadonlyArray1<'py, f64>>,
-            PyReadonlyArray1<'py, f64>,
-            PyReadonlyArray1<'py, f64>,
-        );
+        type Parts<'py> = (u64, f64, Vec<Vector<'py>>, (usize, usize), Vec<Vector<'py>>, Vector<'py>, Vector<'py>);
         let bad = |_| PyValueError::new_err("state must be that of a Moments");
         let parts: Parts<'_> = state.extract().map_err(bad)?;
         let (rows, weight, vectors, (start, end), triangles, pending, weights) = parts;
-        let vector = |a: PyReadonlyArray1<'_, f64>| a.as_array().to_vec();
+        let vector = |a: Vector<'_>| a.as_array().to_vec();
         let state = State {
             features: self.0.features(),
             precision: self.0.precision(),
@@ -423,16 +414,14 @@ impl PyMoments {
     }
 }
 
-type Buffered<'py> = (Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray1<f64>>>);
+type Buffered<'py> = (MatrixOut<'py>, Option<VectorOut<'py>>);
 
-type Moved<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>, Option<Bound<'py, PyArray1<f64>>>);
-
-type Vectors<'py> = Vec<Bound<'py, PyArray1<f64>>>;
+type Moved<'py> = (VectorOut<'py>, MatrixOut<'py>, Option<VectorOut<'py>>);
 
 type Reduced<'py> = (
     Bound<'py, PyAny>,
     (usize, &'static str),
-    (u64, f64, Vectors<'py>, (usize, usize), Vectors<'py>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>),
+    (u64, f64, Vec<VectorOut<'py>>, (usize, usize), Vec<VectorOut<'py>>, VectorOut<'py>, VectorOut<'py>),
 );
 
 impl PyMoments {

@@ -1,6 +1,6 @@
 //! The door of all solves, and functions about a problem or a point without a solve.
 
-use numpy::{IntoPyArray, PyArray2, PyReadonlyArray2};
+use numpy::IntoPyArray;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyMapping};
 use super::answer::{More, Search};
 use super::bound::{auto_and_bound, proof};
 use super::finite_sum::SumOptions;
-use super::input::{AnyProblem, Run, SolverOptions};
+use super::input::{AnyProblem, Matrix, MatrixOut, Run, SolverOptions};
 use super::instance::{Instance, StartPoint};
 use super::watch::{Watch, interruptible};
 use crate::certificate::certify_while;
@@ -100,7 +100,7 @@ pub(super) fn solve<'py>(
 pub(super) fn value(
     py: Python<'_>,
     problem: AnyProblem<'_>,
-    x: PyReadonlyArray2<'_, f64>,
+    x: Matrix<'_>,
     n_threads: Option<usize>,
 ) -> PyResult<Solution> {
     let instance = Instance::new(&problem, n_threads, false)?;
@@ -117,7 +117,7 @@ pub(super) fn start_point<'py>(
     x0: StartPoint<'py>,
     project_x0: bool,
     run: Run,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<MatrixOut<'py>> {
     let instance = Instance::new(&problem, run.n_threads, false)?;
     let mut watch = Watch::new(None, 0.0);
     let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
@@ -127,12 +127,7 @@ pub(super) fn start_point<'py>(
 
 /// Certifies a point within the time limit.
 #[pyfunction]
-pub(super) fn certify(
-    py: Python<'_>,
-    problem: AnyProblem<'_>,
-    x: PyReadonlyArray2<'_, f64>,
-    run: Run,
-) -> PyResult<Certificate> {
+pub(super) fn certify(py: Python<'_>, problem: AnyProblem<'_>, x: Matrix<'_>, run: Run) -> PyResult<Certificate> {
     let instance = Instance::new(&problem, run.n_threads, false)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let threads = &instance.threads;

@@ -1,15 +1,12 @@
 //! The pseudo-hyperboloid, the structural probe and UltraE.
 
 use ndarray::{Array1, Array2, Array3, Axis};
-use numpy::{
-    IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
-    PyUntypedArrayMethods,
-};
+use numpy::{IntoPyArray, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::guard::{guarded, released};
 use super::hyperbolic::signature_of;
-use super::input::choice;
+use super::input::{Matrix, MatrixOut, VectorOut, choice};
 use super::memory::reserve_numbers;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
@@ -18,102 +15,58 @@ use crate::ultrahyperbolic::{
 };
 use crate::{Error, Result, Signature, Threads};
 
-fn space_of(signature: &PyReadonlyArray1<'_, i8>, radius: f64) -> Result<Pseudohyperboloid> {
-    Pseudohyperboloid::new(&signature_of(signature)?, radius)
-}
+/// Pseudo-hyperboloid of a signature and a radius; rows of matrices are its points, or any vectors.
+#[pyclass(frozen, name = "Pseudohyperboloid", module = "orthobcd._core")]
+pub(super) struct PyPseudohyperboloid(Pseudohyperboloid);
 
-/// Returns ⟨x_i, y_i⟩ of rows.
-#[pyfunction]
-pub(super) fn inner_rows<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let space = space_of(&signature, 1.0)?;
-    Ok(guarded(|| space.inner_rows(x.as_array(), y.as_array()))?.into_pyarray(py))
-}
+#[pymethods]
+impl PyPseudohyperboloid {
+    #[new]
+    fn new(signature: PyReadonlyArray1<'_, i8>, radius: f64) -> PyResult<Self> {
+        Ok(Self(Pseudohyperboloid::new(&signature_of(&signature)?, radius)?))
+    }
 
-/// Returns ⟨x_i, y_j⟩ of all pairs of rows.
-#[pyfunction]
-pub(super) fn inner_pairs<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, 1.0)?;
-    Ok(guarded(|| space.inner_pairs(x.as_array(), y.as_array()))?.into_pyarray(py))
-}
+    /// Returns ⟨x_i, y_i⟩ of rows.
+    fn inner<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<VectorOut<'py>> {
+        Ok(guarded(|| self.0.inner_rows(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
+    }
 
-/// Returns φ of rows.
-#[pyfunction]
-pub(super) fn double_projection<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-    radius: f64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, radius)?;
-    Ok(guarded(|| space.double_projection(x.as_array()))?.into_pyarray(py))
-}
+    /// Returns ⟨x_i, y_j⟩ of all pairs of rows.
+    fn inner_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+        Ok(guarded(|| self.0.inner_pairs(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
+    }
 
-/// Returns the gradient of a function of φ(X).
-#[pyfunction]
-pub(super) fn double_projection_gradient<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    cotangent: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-    radius: f64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, radius)?;
-    let pulled = guarded(|| space.double_projection_gradient(x.as_array(), cotangent.as_array()))?;
-    Ok(pulled.into_pyarray(py))
-}
+    /// Returns φ of rows.
+    fn double_projection<'py>(&self, x: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+        Ok(guarded(|| self.0.double_projection(x.as_array()))?.into_pyarray(x.py()))
+    }
 
-/// Returns the inverse of φ on ‖t‖ = 1.
-#[pyfunction]
-pub(super) fn inverse_double_projection<'py>(
-    py: Python<'py>,
-    y: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-    radius: f64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, radius)?;
-    Ok(guarded(|| space.inverse_double_projection(y.as_array()))?.into_pyarray(py))
-}
+    /// Returns the gradient of a function of φ(X).
+    fn double_projection_gradient<'py>(&self, x: Matrix<'py>, cotangent: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+        Ok(guarded(|| self.0.double_projection_gradient(x.as_array(), cotangent.as_array()))?.into_pyarray(x.py()))
+    }
 
-/// (distances, gradient in x, gradient in y) of rows.
-type Distances<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
+    /// Returns the inverse of φ on ‖t‖ = 1.
+    fn inverse_double_projection<'py>(&self, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+        Ok(guarded(|| self.0.inverse_double_projection(y.as_array()))?.into_pyarray(y.py()))
+    }
 
-/// Returns d(x_i, y_i) with gradients.
-#[pyfunction]
-pub(super) fn distance_gradient<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-    radius: f64,
-) -> PyResult<Distances<'py>> {
-    let space = space_of(&signature, radius)?;
-    let (d, gx, gy) = guarded(|| space.distance_gradient(x.as_array(), y.as_array()))?;
-    Ok((d.into_pyarray(py), gx.into_pyarray(py), gy.into_pyarray(py)))
-}
+    /// Returns d(x_i, y_i) of rows, and its gradients in x and in y.
+    fn distance_gradient<'py>(
+        &self,
+        x: Matrix<'py>,
+        y: Matrix<'py>,
+    ) -> PyResult<(VectorOut<'py>, MatrixOut<'py>, MatrixOut<'py>)> {
+        let (d, gx, gy) = guarded(|| self.0.distance_gradient(x.as_array(), y.as_array()))?;
+        Ok((d.into_pyarray(x.py()), gx.into_pyarray(x.py()), gy.into_pyarray(x.py())))
+    }
 
-/// Returns d(x_i, y_j) of all pairs of rows.
-#[pyfunction]
-pub(super) fn distance_pairs<'py>(
-    py: Python<'py>,
-    x: PyReadonlyArray2<'py, f64>,
-    y: PyReadonlyArray2<'py, f64>,
-    signature: PyReadonlyArray1<'py, i8>,
-    radius: f64,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
-    let space = space_of(&signature, radius)?;
-    let (rows, columns) = (x.shape()[0], y.shape()[0]);
-    reserve_numbers(rows as f64 * columns as f64, || format!("distances of shape ({rows}, {columns})"))?;
-    Ok(guarded(|| space.distances(x.as_array(), y.as_array()))?.into_pyarray(py))
+    /// Returns d(x_i, y_j) of all pairs of rows.
+    fn distance_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+        let (rows, columns) = (x.shape()[0], y.shape()[0]);
+        reserve_numbers(rows as f64 * columns as f64, || format!("distances of shape ({rows}, {columns})"))?;
+        Ok(guarded(|| self.0.distances(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
+    }
 }
 
 /// The objective of the hyperbolic structural probe.
@@ -126,8 +79,8 @@ impl PyStructuralProbe {
     #[new]
     #[pyo3(signature = (d, targets, signature, radius, literal, scale, n_threads=None))]
     fn new(
-        d: PyReadonlyArray2<'_, f64>,
-        targets: Option<PyReadonlyArray2<'_, f64>>,
+        d: Matrix<'_>,
+        targets: Option<Matrix<'_>>,
         signature: PyReadonlyArray1<'_, i8>,
         radius: f64,
         literal: bool,
@@ -135,7 +88,7 @@ impl PyStructuralProbe {
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
         let py = d.py();
-        let space = space_of(&signature, radius)?;
+        let space = Pseudohyperboloid::new(&signature_of(&signature)?, radius)?;
         let numbers = 2 * d.len() + targets.as_ref().map_or(0, |targets| targets.len());
         reserve_numbers(numbers as f64, || "copies of the data".to_owned())?;
         let threads = Threads::new(n_threads)?;
@@ -147,18 +100,14 @@ impl PyStructuralProbe {
     }
 
     /// Returns f(X) and ∇f(X).
-    fn value_and_gradient<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-    ) -> PyResult<(f64, Bound<'py, PyArray2<f64>>)> {
+    fn value_and_gradient<'py>(&self, py: Python<'py>, x: Matrix<'py>) -> PyResult<(f64, MatrixOut<'py>)> {
         let x = x.as_array();
         let (value, gradient) = released(py, || Ok::<_, Error>(self.0.value_and_gradient(x)))?;
         Ok((value, gradient.into_pyarray(py)))
     }
 
     /// Returns (mean of d, mean of T) at X, the factor of T included.
-    fn mean_distances(&self, py: Python<'_>, x: PyReadonlyArray2<'_, f64>) -> PyResult<(f64, f64)> {
+    fn mean_distances(&self, py: Python<'_>, x: Matrix<'_>) -> PyResult<(f64, f64)> {
         let x = x.as_array();
         released(py, || Ok::<_, Error>(self.0.mean_distances(x)))
     }
@@ -238,8 +187,8 @@ impl ModelOptions {
 }
 
 /// (entities, relation matrices, relation memories).
-type StateIn<'py> = (PyReadonlyArray2<'py, f64>, PyReadonlyArray3<'py, f64>, PyReadonlyArray2<'py, f64>);
-type StateOut<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>, Bound<'py, PyArray2<f64>>);
+type StateIn<'py> = (Matrix<'py>, PyReadonlyArray3<'py, f64>, Matrix<'py>);
+type StateOut<'py> = (MatrixOut<'py>, Bound<'py, PyArray3<f64>>, MatrixOut<'py>);
 
 fn read_state((entities, matrices, memories): &StateIn<'_>) -> Embedding {
     Embedding {
@@ -332,7 +281,7 @@ pub(super) fn ultra_e_epoch<'py>(
 }
 
 /// (loss, ∂z, ∂biases, ∂R).
-type Gradient<'py> = (f64, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray3<f64>>);
+type Gradient<'py> = (f64, MatrixOut<'py>, MatrixOut<'py>, Bound<'py, PyArray3<f64>>);
 
 /// Returns the loss of a batch with the given drawn entities, and its gradient.
 #[pyfunction]
@@ -374,7 +323,7 @@ pub(super) fn ultra_e_scores<'py>(
     signature: PyReadonlyArray1<'py, i8>,
     options: ModelOptions,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<VectorOut<'py>> {
     let model = options.model(&signature_of(&signature)?)?;
     let triples = read_triples(&triples)?;
     let state = read_state(&state);
@@ -394,7 +343,7 @@ pub(super) fn ultra_e_ranks<'py>(
     signature: PyReadonlyArray1<'py, i8>,
     options: ModelOptions,
     n_threads: Option<usize>,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<MatrixOut<'py>> {
     let model = options.model(&signature_of(&signature)?)?;
     let (triples, known) = (read_triples(&triples)?, read_triples(&known)?);
     let state = read_state(&state);

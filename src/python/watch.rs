@@ -136,6 +136,12 @@ impl Watch {
         None
     }
 
+    /// Calls a method of the callback, if there is one.
+    fn tell(&mut self, call: impl Fn(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
+        let told = self.callback.as_ref().map(|callback| Python::attach(|py| call(py, callback)));
+        _ = told.and_then(|told| self.keep(told));
+    }
+
     /// Raises the exception or the Ctrl-C that stopped the computation, if there was one.
     pub(super) fn raise(self) -> PyResult<()> {
         match (self.pressed, self.error) {
@@ -192,19 +198,11 @@ impl Monitor for Watch {
     }
 
     fn stage(&mut self, done: usize, total: Option<usize>) {
-        let Some(callback) = &self.callback else {
-            return;
-        };
-        let told = Python::attach(|py| callback.call_method1(py, "stage", (done, total)));
-        self.keep(told);
+        self.tell(|py, callback| callback.call_method1(py, "stage", (done, total)));
     }
 
     fn working(&mut self, heuristics: &str) {
-        let Some(callback) = &self.callback else {
-            return;
-        };
-        let told = Python::attach(|py| callback.call_method1(py, "working", (heuristics,)));
-        self.keep(told);
+        self.tell(|py, callback| callback.call_method1(py, "working", (heuristics,)));
     }
 
     fn checkpoint(&mut self) -> Option<&mut Checkpoint> {

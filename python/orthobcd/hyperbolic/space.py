@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .. import _core
+from .._core import Pseudohyperboloid
 from .._internal.checks import FloatArray, as_bool, as_float, as_float_array, as_signature
 
 __all__ = [
@@ -60,14 +60,8 @@ def inner(
     >>> inner([[1.0, 2.0]], [[3.0, 4.0]], [1, -1])
     array([-5.])
     """
-    x, y = as_float_array("X", X, 2), as_float_array("Y", Y, 2)
-    signs = as_signature(signature)
-    out: FloatArray
-    if as_bool("pairwise", pairwise):
-        out = _core.inner_pairs(x, y, signs)
-    else:
-        out = _core.inner_rows(x, y, signs)
-    return out
+    x, y, space = as_float_array("X", X, 2), as_float_array("Y", Y, 2), _space(signature)
+    return (space.inner_pairs if as_bool("pairwise", pairwise) else space.inner)(x, y)
 
 
 def double_projection(X: ArrayLike, signature: ArrayLike, radius: float = 1.0) -> FloatArray:
@@ -102,10 +96,8 @@ def double_projection(X: ArrayLike, signature: ArrayLike, radius: float = 1.0) -
     >>> double_projection([[0.0, 2.0]], [1, -1])
     array([[0., 1.]])
     """
-    out: FloatArray = _core.double_projection(
-        as_float_array("X", X, 2), as_signature(signature), _radius(radius)
-    )
-    return out
+    x = as_float_array("X", X, 2)
+    return _space(signature, radius).double_projection(x)
 
 
 def inverse_double_projection(
@@ -137,10 +129,8 @@ def inverse_double_projection(
     >>> inverse_double_projection([[0.0, 1.0]], [1, -1])
     array([[0., 1.]])
     """
-    out: FloatArray = _core.inverse_double_projection(
-        as_float_array("Y", Y, 2), as_signature(signature), _radius(radius)
-    )
-    return out
+    y = as_float_array("Y", Y, 2)
+    return _space(signature, radius).inverse_double_projection(y)
 
 
 def double_projection_gradient(
@@ -173,13 +163,8 @@ def double_projection_gradient(
     >>> double_projection_gradient([[0.0, 2.0]], [[1.0, 1.0]], [1, -1])
     array([[1., 0.]])
     """
-    out: FloatArray = _core.double_projection_gradient(
-        as_float_array("X", X, 2),
-        as_float_array("cotangent", cotangent, 2),
-        as_signature(signature),
-        _radius(radius),
-    )
-    return out
+    x, c = as_float_array("X", X, 2), as_float_array("cotangent", cotangent, 2)
+    return _space(signature, radius).double_projection_gradient(x, c)
 
 
 def distance(
@@ -220,13 +205,10 @@ def distance(
     array([0.881374])
     """
     x, y = as_float_array("X", X, 2), as_float_array("Y", Y, 2)
-    signs, scale = as_signature(signature), _radius(radius)
-    out: FloatArray
+    space = _space(signature, radius)
     if as_bool("pairwise", pairwise):
-        out = _core.distance_pairs(x, y, signs, scale)
-    else:
-        out = _core.distance_gradient(x, y, signs, scale)[0]
-    return out
+        return space.distance_pairs(x, y)
+    return space.distance_gradient(x, y)[0]
 
 
 def distance_gradient(
@@ -264,14 +246,10 @@ def distance_gradient(
     >>> gradient_x.shape
     (1, 2)
     """
-    out: tuple[FloatArray, FloatArray, FloatArray] = _core.distance_gradient(
-        as_float_array("X", X, 2),
-        as_float_array("Y", Y, 2),
-        as_signature(signature),
-        _radius(radius),
-    )
-    return out
+    x, y = as_float_array("X", X, 2), as_float_array("Y", Y, 2)
+    return _space(signature, radius).distance_gradient(x, y)
 
 
-def _radius(radius: Any) -> float:
-    return as_float("radius", radius, 0.0, closed="neither")
+def _space(signature: ArrayLike, radius: Any = 1.0) -> Pseudohyperboloid:
+    signs = as_signature(signature)
+    return Pseudohyperboloid(signs, as_float("radius", radius, 0.0, closed="neither"))
