@@ -2,7 +2,7 @@
 //!
 //! These modules are [`moments`](crate::moments), the bounds of [`certificate`](crate::certificate),
 //! [`finite_sum`](crate::finite_sum), [`ultrahyperbolic`](crate::ultrahyperbolic) and `rotation`. The method imports none
-//! of them, so that each can become a crate of its own; `tests/borders.rs` checks both.
+//! of them, so that each can become a crate of its own; `tests/public/borders.rs` checks both.
 
 pub(crate) use crate::block::{ColumnSweep, Majoriser, Matchings, RAISE, SlopePairs, adapted};
 pub(crate) use crate::limits::{Clock, RATE};

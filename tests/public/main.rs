@@ -5,6 +5,7 @@ mod common;
 
 mod allocation;
 mod auto;
+mod borders;
 mod cardinality;
 mod checkpoint;
 mod convergence;
