@@ -21,9 +21,6 @@ use crate::objective::{QuadraticForm, eigen_work, gradient_work};
 use crate::start::{self, DENSE};
 use crate::threads::Threads;
 
-/// Number of points.
-pub(crate) const POINTS: usize = 4;
-
 /// Index of the point of the principal axes.
 pub(crate) const PRINCIPAL: usize = 0;
 
@@ -86,7 +83,7 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Opening<'_> {
-    /// Returns point `number` below [`POINTS`], without negligible entries; None if there is none, or the
+    /// Returns point `number`, without negligible entries; None if there is none, or the
     /// task expired.
     pub(crate) fn point(&self, number: usize) -> Option<Array2<f64>> {
         let mut x = self.raw(number)?;

@@ -23,6 +23,39 @@ const SMALLER: u32 = 3;
 /// Products with C of a point of truncated power iterations, at least, beyond which a quick point comes first.
 const QUICK: f64 = 300.0;
 
+/// A first point.
+#[derive(Clone, Copy)]
+enum First {
+    /// A [kind](opening) for the limit (0) or a smaller one.
+    Opening(usize, usize),
+    /// Truncated powers of a stage.
+    Powers(usize),
+}
+
+/// The first points, in the order of their cost. Those for smaller limits are shared by similar limits, and a doubled limit
+/// has those of its half. Only the limit rounded down and its half have points by ADMM.
+const FIRST: [First; 15] = {
+    use First::{Opening, Powers};
+    use opening::{ADMM, LARGEST, MERGED, PRINCIPAL};
+    [
+        Opening(PRINCIPAL, 0),
+        Opening(LARGEST, 0),
+        Opening(LARGEST, 1),
+        Opening(LARGEST, 2),
+        Opening(LARGEST, 3),
+        Powers(0),
+        Opening(MERGED, 0),
+        Powers(1),
+        Opening(ADMM, 0),
+        Opening(ADMM, 1),
+        Opening(ADMM, 2),
+        Opening(PRINCIPAL, 1),
+        Opening(PRINCIPAL, 2),
+        Opening(PRINCIPAL, 3),
+        Powers(2),
+    ]
+};
+
 /// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
 
@@ -203,20 +236,6 @@ impl<'a> EntrySets<'a> {
         self.model.rules.keep(&x).then_some(x)
     }
 
-    /// Returns the point with as many nonzeros as the limit allows; None if it has them, or they cost too much.
-    fn filled(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<State> {
-        let (counts, rules) = (self.model.rules.used(x), &self.model.rules);
-        let is_full = (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0);
-        let point = (!is_full).then(|| self.model.point_of(x, work)).flatten()?;
-        if self.model.is_costly(&point) {
-            return None;
-        }
-        let mover = self.mover(work);
-        let mut state = mover.state(point);
-        mover.fill(&mut state, f64::INFINITY);
-        Some(state)
-    }
-
     fn mover<'s>(&'s self, work: &'s TaskWork<'s>) -> SupportMover<'s> {
         SupportMover { model: &self.model, work }
     }
@@ -226,29 +245,14 @@ impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
 
-    /// The principal axes, three points of truncated power iterations, and the others of every limit.
-    const POINTS: usize = 4 + (1 + SMALLER as usize) * (opening::POINTS - 1);
+    const POINTS: usize = FIRST.len();
 
-    /// Returns the principal axes if the limit allows them, points that cost little, and points of truncated power
-    /// iterations. Those for smaller limits are shared by similar limits, and a doubled limit has those of its half. Only
-    /// the limit rounded down and its half have points by ADMM.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        let limits = 1 + SMALLER as usize;
-        let Some(number) = number.checked_sub(1) else {
-            return self.opening(&self.model, work).point(opening::PRINCIPAL);
-        };
-        if number < limits {
-            return self.opened(number, opening::LARGEST, work);
-        }
-        match number - limits {
+        match FIRST[number] {
+            First::Opening(kind, limit) => self.opened(limit, kind, work),
             // A small problem has no need of a quick point.
-            0 if QUICK * self.product_work() < FIRST_ROUND => None,
-            0 => self.powered(STAGES[0], work),
-            1 => self.opened(0, opening::MERGED, work),
-            2 => self.powered(STAGES[1], work),
-            k if k < 3 + limits => self.opened(k - 3, opening::ADMM, work),
-            k if k < 2 + 2 * limits => self.opened(k - 2 - limits, opening::PRINCIPAL, work),
-            _ => self.powered(STAGES[2], work),
+            First::Powers(0) if QUICK * self.product_work() < FIRST_ROUND => None,
+            First::Powers(stage) => self.powered(STAGES[stage], work),
         }
     }
 
@@ -256,20 +260,26 @@ impl SearchSpace for EntrySets<'_> {
         point.clone()
     }
 
-    fn begin_from(&mut self, points: Vec<Array2<f64>>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+    fn filled(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        let (counts, rules) = (self.model.rules.used(x), &self.model.rules);
+        let is_full = (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0);
+        let point = (!is_full).then(|| self.model.point_of(x, work)).flatten()?;
+        if self.model.is_costly(&point) {
+            return None;
+        }
+        let mover = self.mover(work);
+        let mut state = mover.state(point);
+        mover.fill(&mut state, f64::INFINITY);
+        Some(self.dense(&state))
+    }
+
+    fn begin_from(&mut self, points: Vec<Array2<f64>>) {
         let value = |x: &Array2<f64>| self.model.form.value(x.view(), &Threads::serial());
         let mut valued: Vec<_> = points.into_iter().map(|x| (value(&x), x)).collect();
         valued.sort_by(|a, b| a.0.total_cmp(&b.0));
         valued.dedup_by(|a, b| a.0 == b.0);
         valued.truncate(OPENINGS);
-        for point in &mut valued {
-            if let Some(state) = self.filled(&point.1, work) {
-                *point = (state.point.value(), self.dense(&state));
-            }
-        }
-        valued.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.material.points = valued.into_iter().map(|point| point.1).collect();
-        self.material.points.first().cloned()
     }
 
     fn bound(&self, value: f64) -> f64 {

@@ -352,9 +352,8 @@ impl SearchSpace for RowSets<'_> {
         self.dense(point)
     }
 
-    fn begin_from(&mut self, points: Vec<RowSet>, _: &TaskWork<'_>) -> Option<Array2<f64>> {
+    fn begin_from(&mut self, points: Vec<RowSet>) {
         self.opening = points;
-        None
     }
 
     fn bound(&self, value: f64) -> f64 {

@@ -84,6 +84,9 @@ const OVERDUE: f64 = 2.0;
 /// Factor by which the expected decrease of a descent fades with every descent that brings less.
 const FADING: f64 = 0.9;
 
+/// Part of its work that a step before the first round counts, so that small work limits have the first points.
+const FIRST_PART: f64 = 1.0 / 256.0;
+
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
 
@@ -93,7 +96,7 @@ pub(super) trait SearchSpace: Sync {
     type State: Clone + Send + Stored;
 
     /// A point that needs no search.
-    type Point: Send;
+    type Point: Clone + Send;
 
     /// Number of points that need no search.
     const POINTS: usize;
@@ -104,9 +107,13 @@ pub(super) trait SearchSpace: Sync {
     /// Returns X of a point that needs no search.
     fn matrix(&self, point: &Self::Point) -> Array2<f64>;
 
-    /// Takes the points from which the first chains start; returns the best one, with as many nonzeros as the limit
-    /// allows.
-    fn begin_from(&mut self, points: Vec<Self::Point>, work: &TaskWork<'_>) -> Option<Array2<f64>>;
+    /// Returns the point with as many nonzeros as the limit allows; None if it has them, or they cost too much.
+    fn filled(&self, _: &Self::Point, _: &TaskWork<'_>) -> Option<Self::Point> {
+        None
+    }
+
+    /// Takes the points from which the first chains start.
+    fn begin_from(&mut self, points: Vec<Self::Point>);
 
     /// Returns a lower bound of the objective, or −∞; `value` is the objective of the incumbent.
     fn bound(&self, value: f64) -> f64;
@@ -311,49 +318,119 @@ pub(super) fn searched<W: SearchSpace + Send>(
     for point in points {
         incumbent.accept_lower(point, 0.0, OPENING);
     }
-    // The work limit ends the search, not the computation of its first points.
-    let work = TaskWork::new(clock, f64::INFINITY);
     let none = match options.max_sweeps {
         Some(0) => Some(Status::MaxSweeps),
         _ => (limit == 0.0).then_some(Status::MaxWork),
     };
-    // The first points come whatever the time limit is, unless the limits allow no work.
+    let mut steps = Steps { clock, limit, spent: 0.0, whole: true };
+    // The first point comes whatever the time limit is, unless the limits allow no work.
     if none.is_none() && incumbent.status.is_none() {
-        let best = powered(limited.problem, first, threads, &work, truncated);
+        let best = steps.take(|work| powered(limited.problem, first, threads, work, truncated));
         incumbent.accept_lower(best, 0.0, OPENING);
+        steps.whole = !clock.expired();
     }
-    let over = incumbent.status.is_some() || clock.expired();
-    if let Some(ended) = none.or(over.then_some(Status::MaxTime)) {
-        return incumbent.end_with(ended, work.spent());
+    if let Some(ended) = none.or(steps.ended(&incumbent)) {
+        return incumbent.end_with(ended, steps.spent);
     }
-    let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
+    let own = TaskWork::new(clock, f64::INFINITY);
+    let made = pool::run(1, 1, clock, |_| prepared(&own), |_| incumbent.poll());
     let Some(mut space) = made.into_iter().flatten().flatten().next() else {
-        let ended = match clock.expired() {
-            true => Status::MaxTime,
-            false => Status::MaxWork,
-        };
-        return incumbent.end_with(ended, work.spent());
+        return incumbent.end_with(Status::MaxTime, steps.spent);
     };
-    let points = pool::run(
-        W::POINTS,
+    steps.add(own.spent());
+    let done: Vec<AtomicU64> = (0..W::POINTS).map(|_| AtomicU64::new(0)).collect();
+    let before = |k: usize| done[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64).sum::<f64>();
+    let (begun, mut points) = (steps.spent, Vec::new());
+    pool::complete(
+        (0..W::POINTS).map(|_| None).collect(),
         threads.count(),
         clock,
-        |k| space.point(k, &work),
+        |k| {
+            let own = TaskWork::new(clock, f64::INFINITY);
+            let point = (begun + (FIRST_PART * before(k)).floor() < limit).then(|| space.point(k, &own)).flatten();
+            done[k].store(own.spent() as u64, Ordering::Relaxed);
+            (point, own.spent())
+        },
         |arrived| {
-            if let Some(point) = arrived.and_then(|point| point.as_ref()) {
-                incumbent.accept_lower(space.matrix(point), 0.0, OPENING);
+            if let Some((_, (point, work), whole)) = arrived
+                && steps.goes_on(whole)
+            {
+                steps.add(*work);
+                if let Some(point) = point {
+                    points.extend(accepted(&space, point, &mut steps, &mut incumbent));
+                }
             }
             incumbent.poll()
         },
     );
-    let points: Vec<W::Point> = points.into_iter().flatten().flatten().collect();
-    if let Some(best) = space.begin_from(points, &work) {
-        incumbent.accept_lower(best, 0.0, OPENING);
+    if let Some(ended) = steps.ended(&incumbent) {
+        return incumbent.end_with(ended, steps.spent);
     }
+    space.begin_from(points);
     let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads, clock, limit };
-    let (status, spent) = search.run(&mut incumbent, work.spent());
+    let (status, spent) = search.run(&mut incumbent, steps.spent);
     // What the limit cut does not count.
-    incumbent.end_with(status, spent.min(limit.max(work.spent())))
+    incumbent.end_with(status, spent.min(limit.max(steps.spent)))
+}
+
+/// The steps before the first round, one after the other. A limit on time or work cuts them after a whole step.
+struct Steps<'a> {
+    clock: &'a Clock,
+    limit: f64,
+    spent: f64,
+    /// Whether the clock has cut no step.
+    whole: bool,
+}
+
+impl Steps<'_> {
+    /// Takes a step.
+    fn take<T>(&mut self, step: impl FnOnce(&TaskWork<'_>) -> T) -> T {
+        let own = TaskWork::new(self.clock, f64::INFINITY);
+        let result = step(&own);
+        self.add(own.spent());
+        result
+    }
+
+    /// Adds the work of a step, of which each has some, so that a limit of the work up to it repeats it.
+    fn add(&mut self, work: f64) {
+        self.spent += (FIRST_PART * work).ceil().max(1.0);
+    }
+
+    /// Returns whether a limit lets another step count, which is `whole` unless the clock cut it.
+    fn goes_on(&mut self, whole: bool) -> bool {
+        self.whole = self.whole && whole;
+        self.whole && self.spent < self.limit
+    }
+
+    /// Returns the status if a limit has cut the steps.
+    fn ended(&self, incumbent: &Incumbent<'_>) -> Option<Status> {
+        match () {
+            _ if incumbent.status.is_some() || !self.whole || self.clock.expired() => Some(Status::MaxTime),
+            _ => (self.spent >= self.limit).then_some(Status::MaxWork),
+        }
+    }
+}
+
+/// Accepts a point that needs no search, and where it is the lowest so far, with as many nonzeros as the limit allows;
+/// returns both.
+fn accepted<W: SearchSpace>(
+    space: &W,
+    point: &W::Point,
+    steps: &mut Steps<'_>,
+    incumbent: &mut Incumbent<'_>,
+) -> Vec<W::Point> {
+    let mut points = vec![point.clone()];
+    if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) && steps.goes_on(true) {
+        let before = steps.spent;
+        let filled = steps.take(|work| space.filled(point, work));
+        if steps.clock.expired() {
+            (steps.spent, steps.whole) = (before, false);
+        } else if let Some(filled) = filled {
+            incumbent.accept_lower(space.matrix(&filled), 0.0, OPENING);
+            points.push(filled);
+        }
+    }
+    points
 }
 
 /// Returns the work limit: the given one, or the work after which a search ends by itself if that is less.
