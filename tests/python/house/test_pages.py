@@ -87,6 +87,18 @@ def test_a_page_begins_with_a_paragraph(page):
     assert page.stem not in {"search", "genindex"}
 
 
+@pytest.mark.parametrize("page", FILES, ids=[path.stem for path in FILES])
+def test_files_that_a_page_names_exist(page):
+    """By their path in the repository, in `src` or in the package, or by their name alone."""
+    if "results" in page.parts:  # of the day of the measurement
+        return
+    for name in re.findall(r"`([\w./-]+\.(?:rs|py))`", page.read_text(encoding="utf-8")):
+        found = any((ROOT / base / name).exists() for base in (".", "src", "python/orthobcd"))
+        for folder in ("src", "python", "tests", "benchmarks"):
+            found |= "/" not in name and any((ROOT / folder).rglob(name))
+        assert found, name
+
+
 PACKAGE = Path(orthobcd.__file__).parent
 
 EXAMPLES = sorted(
