@@ -71,6 +71,7 @@ mod limits;
 pub mod linalg;
 mod manifold;
 pub mod moments;
+mod numerics;
 pub mod objective;
 mod options;
 pub mod pair;

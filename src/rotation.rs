@@ -23,6 +23,7 @@ use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::internal::{ColumnSweep, GradientDescent, polar, product, square, tangent, varimax_rotation};
 use crate::linalg;
+use crate::numerics;
 use crate::objective::GoOn;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;
@@ -82,9 +83,6 @@ const FOLLOWED: f64 = 0.35;
 
 /// Entries of pairs of columns that are solved between two checks of the clock.
 const ENTRIES: usize = 1 << 19;
-
-/// An entry of VR below this share of the norm of its row is rounding and counts as zero.
-const ROUNDING: f64 = 1e-13;
 
 /// Criterion h that a rotation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -298,7 +296,7 @@ impl Turned {
     fn new(v: &Array2<f64>, rotation: Array2<f64>, criterion: Criterion) -> Self {
         let mut x = product(v.view(), rotation.view());
         for mut row in x.rows_mut() {
-            let floor = ROUNDING * row.dot(&row).sqrt();
+            let floor = numerics::CONVERGED * row.dot(&row).sqrt();
             row.mapv_inplace(|value| if value.abs() <= floor { 0.0 } else { value });
         }
         let value = criterion.penalty().value(x.view());

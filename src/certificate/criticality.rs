@@ -19,6 +19,7 @@ use ndarray::{Array2, ArrayView2, Zip};
 
 use crate::linalg::{conjugate_gradients, square, symmetric};
 use crate::manifold::signed;
+use crate::numerics;
 use crate::objective::GoOn;
 use crate::penalty::Penalty;
 use crate::riemann::damped_newton;
@@ -29,9 +30,6 @@ const NEWTON_STEPS: usize = 200;
 
 /// Largest number of halvings of a Newton step.
 const HALVINGS: usize = 40;
-
-/// Norm of the gradient in Λ, relative to ‖∇f‖, at which the minimum counts as found.
-const STATIONARITY: f64 = 1e-13;
 
 /// Returns dist(0, ∂_M F(X)) for feasible X and `gradient` = ∇f(X); NaN for a gradient of another shape.
 pub fn criticality(
@@ -108,7 +106,7 @@ fn nearest_scaled_residual(
     let direction = |rest: &Array2<f64>, _: f64| {
         // Descent direction of ½‖residual‖² in Λ.
         let descent = symmetric(&x.t().dot(rest));
-        if square(&descent).sqrt() <= STATIONARITY * scale {
+        if square(&descent).sqrt() <= numerics::CONVERGED * scale {
             return None;
         }
         let mut weight = Array2::<f64>::zeros(x.dim());

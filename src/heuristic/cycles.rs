@@ -14,7 +14,7 @@ use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
 use super::{Heuristic, LEAST, LIKELY, Prior, Task, UNLIKELY};
 use crate::limits::MethodLimit;
-use crate::support::GAIN;
+use crate::numerics;
 
 /// Largest number of random cycles of a perturbation.
 const ROTATIONS: usize = 3;
@@ -44,7 +44,7 @@ impl PermutationSearch<'_, '_> {
     /// Returns the first lower point among the cycles of three rows and the products of two swaps.
     fn lower(&self, x: &Array2<f64>, value: f64) -> Option<(Array2<f64>, f64)> {
         let n = x.nrows();
-        let least = value - GAIN * value.abs();
+        let least = value - numerics::GAIN * value.abs();
         let tried = |from: &[usize], to: &[usize]| {
             let trial = moved(x, from, to);
             let value = self.oracle.objective(&trial);

@@ -16,15 +16,13 @@ use super::profile::{Kind, Profile};
 use super::{Heuristic, LEAST, LIKELY, Prior, Task};
 use crate::limits::MethodLimit;
 use crate::linalg::inner;
+use crate::numerics;
 use crate::rows::change;
 use crate::start;
 use crate::support::{self, Covariance};
 
 /// Relative decrease of f in a power step below which the columns have converged.
 const CONVERGED: f64 = 1e-7;
-
-/// Relative rise of f that counts as rounding.
-const ROUNDING: f64 = 1e-12;
 
 /// Passes over X charged with a product.
 const PASSES: usize = 80;
@@ -104,7 +102,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
         while !self.over() {
             let pull = &point.x * shift - &point.gradient;
             let trial = self.point(power_step(&pull, &point.owner));
-            if !(trial.value <= point.value + ROUNDING * point.value.abs()) {
+            if !(trial.value <= point.value + numerics::GAIN * point.value.abs()) {
                 if shift > 0.0 {
                     break;
                 }

@@ -5,13 +5,11 @@ use ndarray::Array2;
 
 use super::oracle::Oracle;
 use crate::limits::MethodLimit;
+use crate::numerics;
 use crate::riemann::Tangent;
 use crate::riemann::proximal::{Bounds, ProximalDescent, TrialOutcome};
 
 pub(crate) use crate::riemann::tangent_work as step_work;
-
-/// Decrease, relative to |f| + |h| (f less its constant), at which the descent ends.
-pub(crate) const STALL: f64 = 1e-12;
 
 /// Relative residual of the Newton systems for Λ.
 const RESIDUAL: f64 = 1e-12;
@@ -57,7 +55,7 @@ pub(crate) fn descend(oracle: &Oracle<'_>, x: Array2<f64>, most: usize, limit: M
             let evaluated = oracle.value_and_gradient(&x);
             (x, evaluated)
         });
-        let bounds = Bounds { unit, noise: 0.0, idle: STALL * size };
+        let bounds = Bounds { unit, noise: 0.0, idle: numerics::GAIN * size };
         let outcome = descent.judge(&tangent, next, &bounds);
         stalled = match outcome {
             TrialOutcome::Accepted(_) => descent.is_idle(),

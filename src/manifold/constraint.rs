@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::linalg::{product, square};
+use crate::numerics;
 use crate::signature::Signature;
 
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
-pub const REPAIR_THRESHOLD: f64 = 1e-13;
+pub const REPAIR_THRESHOLD: f64 = numerics::DRIFT;
 
 /// Returns XᵀJX. Rows beyond the signature have the sign +1.
 pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> {
@@ -51,13 +52,10 @@ pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) ->
     // A start whose XᵀJX is an integer matrix up to rounding is meant to satisfy it exactly.
     let rounded = k.mapv(f64::round);
     let gap = square(&(&k - &rounded)).sqrt();
-    let rounding = CONSTRAINT_ROUNDING * x.iter().map(|v| v * v).sum::<f64>();
+    let rounding = numerics::ROUNDING * x.iter().map(|v| v * v).sum::<f64>();
     let meant = START_TOLERANCE * square(&k).sqrt().max(1.0);
     if gap <= meant.max(rounding.min(NEWTON_BASIN)) { rounded } else { k }
 }
-
-/// Rounding of XᵀJX, relative to ‖X‖².
-pub(crate) const CONSTRAINT_ROUNDING: f64 = 1e-14;
 
 /// Largest ‖XᵀJX − J‖_F from which Newton's method is used to reach J. It converges from every distance below 1.
 pub(crate) const NEWTON_BASIN: f64 = 0.1;

@@ -8,10 +8,11 @@
 
 use ndarray::{Array2, ArrayView2, Zip};
 
-use super::constraint::{CONSTRAINT_ROUNDING, NEWTON_BASIN, START_TOLERANCE, drift, normals, signs_of};
+use super::constraint::{NEWTON_BASIN, START_TOLERANCE, drift, normals, signs_of};
 use super::pattern::PatternProducts;
 use crate::error::{Error, Result};
 use crate::linalg::{conjugate_gradients, product, square};
+use crate::numerics;
 use crate::signature::Signature;
 
 /// Smallest and largest relative residual of the systems, otherwise the drift: Newton's method stays
@@ -20,9 +21,6 @@ const FORCING: (f64, f64) = (1e-12, 1e-2);
 
 /// Largest number of Newton steps of a repair.
 const STEPS: usize = 8;
-
-/// A drift up to this is rounding if a step leaves more than a fifth of the previous one.
-const ROUNDING: f64 = 1e-13;
 
 /// Largest multiple of the smallest drift so far to which the drift may rise: if columns share few rows, the
 /// first correction is long.
@@ -50,7 +48,7 @@ pub(crate) fn newton<X: Clone, G>(
         x = next;
         let after;
         (gap, after) = gap_of(&x);
-        let slow = (0.9 * drift..=drift).contains(&after) || (after <= ROUNDING && after > 0.2 * drift);
+        let slow = (0.9 * drift..=drift).contains(&after) || (after <= numerics::DRIFT && after > 0.2 * drift);
         let far = !(after < RISE * best.1);
         if after < best.1 {
             best = (x.clone(), after);
@@ -165,7 +163,7 @@ pub(crate) fn j_orthogonal(name: &'static str, x: Array2<f64>, signature: &Signa
             ),
         ));
     }
-    if gap <= CONSTRAINT_ROUNDING * size {
+    if gap <= numerics::ROUNDING * size {
         return Ok(x);
     }
     Ok(match x.iter().any(|&v| v == 0.0) {

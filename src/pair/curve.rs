@@ -7,6 +7,7 @@
 use std::f64::consts::{PI, TAU};
 
 use super::{Hyp, SAME_BREAKPOINT, Trig};
+use crate::numerics;
 
 /// The coefficients (a, b, c) of `a + b x + ½ c x²`.
 pub type Piece = [f64; 3];
@@ -110,9 +111,6 @@ pub(crate) struct OnCircle {
     pub(crate) constant: f64,
 }
 
-/// Largest relative distance of a level from the largest value of an entry that counts as rounding.
-const TOUCH: f64 = 4.0 * f64::EPSILON;
-
 /// Computed angles are equal up to this multiple of [`SAME_BREAKPOINT`].
 pub(crate) const SAME_ANGLE: f64 = 4.0;
 
@@ -138,8 +136,8 @@ impl Curve for OnCircle {
 
     fn crossings((length, middle): (f64, f64), level: f64) -> (bool, [Option<(f64, i8)>; 2]) {
         // A level equal to the largest magnitude of the entry, up to rounding, is touched.
-        if level.abs() >= length * (1.0 - TOUCH) {
-            let touches = level.abs() <= length * (1.0 + TOUCH);
+        if level.abs() >= length * (1.0 - numerics::ULPS) {
+            let touches = level.abs() <= length * (1.0 + numerics::ULPS);
             let turn = if level < 0.0 { PI } else { 0.0 };
             let point = touches.then(|| (wrapped(middle + turn), 0));
             return (level < 0.0, [point, None]);
@@ -318,14 +316,14 @@ mod tests {
         for level in [1.3, -1.3f64] {
             let crossings = |factor: f64| OnCircle::crossings((1.3, 0.5), level * factor);
             let touched = if level > 0.0 { 0.5 } else { 0.5 + PI };
-            for factor in [1.0, 1.0 + 0.5 * TOUCH, 1.0 - 0.5 * TOUCH] {
+            for factor in [1.0, 1.0 + 0.5 * numerics::ULPS, 1.0 - 0.5 * numerics::ULPS] {
                 let (above, [point, none]) = crossings(factor);
                 assert!(above == (level < 0.0) && none.is_none());
                 let (at, step) = point.unwrap();
                 assert!((at - touched).abs() < 1e-15 && step == 0);
             }
-            assert_eq!(crossings(1.0 + 2.0 * TOUCH), (level < 0.0, [None; 2]));
-            assert!(crossings(1.0 - 2.0 * TOUCH).1.iter().all(Option::is_some));
+            assert_eq!(crossings(1.0 + 2.0 * numerics::ULPS), (level < 0.0, [None; 2]));
+            assert!(crossings(1.0 - 2.0 * numerics::ULPS).1.iter().all(Option::is_some));
         }
     }
 

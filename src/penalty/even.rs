@@ -10,13 +10,11 @@ use pulp::Simd;
 use super::arcs::search;
 use super::crossings::{crossings_of_zero, first_quadrant};
 use super::derived::at;
+use crate::numerics;
 use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
 
 /// Largest relative jump at a breakpoint that counts as rounding of the pieces.
 const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
-
-/// Relative distance of an entry from a bound that counts as rounding.
-const TOUCH: f64 = 4.0 * f64::EPSILON;
 
 /// A continuous penalty of |x|, minus its value at 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +87,7 @@ impl Even {
         }
         if is_bounded {
             let (mut outside, count) = (Arc::default(), [1.0, 0.0, 0.0]);
-            let wide = bound * (1.0 + TOUCH);
+            let wide = bound * (1.0 + numerics::ULPS);
             crossings(simd, (wide, count), pair, (points, free), &mut outside);
             points.bound(free, outside.k);
         }

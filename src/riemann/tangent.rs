@@ -21,10 +21,8 @@ use ndarray::{Array2, Axis, Zip};
 use super::newton::damped_newton;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::manifold::{Manifold, PatternProducts, normals, polar};
+use crate::numerics;
 use crate::penalty::Penalty;
-
-/// Entries below this are zero if X ≥ 0.
-const NEGLIGIBLE: f64 = 1e-14;
 
 /// Most semismooth Newton steps for Λ with one sign.
 const NEWTON_STEPS: usize = 12;
@@ -142,7 +140,7 @@ impl Tangent<'_> {
         let nonnegative = self.penalty.nonnegative();
         for _ in 0..3 {
             if nonnegative {
-                moved.mapv_inplace(|v| if v > NEGLIGIBLE { v } else { 0.0 });
+                moved.mapv_inplace(|v| if v > numerics::ROUNDING { v } else { 0.0 });
             }
             moved = match self.manifold.restore(&moved) {
                 Some(restored) => restored,

@@ -4,9 +4,10 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{Entry, LEAST, ROUNDING, Search, Turned, lower, sum_of_magnitudes};
+use super::{Entry, LEAST, Search, Turned, lower, sum_of_magnitudes};
 use crate::internal::{Lu, polar, product};
 use crate::linalg;
+use crate::numerics;
 
 /// Largest number of Newton steps to a vertex.
 const NEWTON: usize = 12;
@@ -181,7 +182,7 @@ impl Search<'_> {
         if count == 0 || count > LARGEST {
             return None;
         }
-        let floor = ROUNDING * self.size;
+        let floor = numerics::CONVERGED * self.size;
         let mut zeros: Vec<(f64, Entry)> = (0..n)
             .filter(|&i| self.norms[i] > floor)
             .flat_map(|i| (0..r).map(move |k| (point.x[[i, k]].abs() / self.norms[i], (i, k))))

@@ -19,7 +19,8 @@ use crate::certificate::known_minimiser;
 use crate::heuristic::{Profile, profile};
 use crate::limits::TaskWork;
 use crate::linalg::square;
-use crate::manifold::{CONSTRAINT_ROUNDING, drift};
+use crate::manifold::drift;
+use crate::numerics;
 use crate::objective::{QuadraticForm, step_work};
 use crate::pool;
 use crate::report::Run;
@@ -126,7 +127,7 @@ fn answer_pencil(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: 
         let (values, diagonal) = eigenvalues_of((problem, form), &x, k.view(), threads);
         let weights = form.trace_weights(problem.components)?;
         let value = 0.5 * values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>();
-        let exact = diagonal && drift <= CONSTRAINT_ROUNDING * square(&x);
+        let exact = diagonal && drift <= numerics::ROUNDING * square(&x);
         Some((x, spent, (value, drift, exact)))
     };
     let found = pool::run(1, 1, clock, known, |_| incumbent.poll());

@@ -7,17 +7,12 @@ use crate::error::Error;
 use crate::heuristic::{ClockMonitor, Oracle, TANGENT_STEPS, tangent};
 use crate::linalg::square;
 use crate::manifold::{drift, project_onto_pattern};
+use crate::numerics;
 use crate::pair::Recession;
 use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
 use crate::stored::{Stored, stored};
 use crate::threads::Threads;
-
-/// Largest ‖XᵀJX − K‖_F of an accepted point, for mixed signatures relative to ‖X‖².
-const ACCEPTED: f64 = 1e-12;
-
-/// ‖XᵀJX − K‖_F above which a point is corrected first, for mixed signatures relative to ‖X‖².
-const CORRECTED: f64 = 1e-13;
 
 /// A feasible point and its origin. [`Candidate::new`] checks that all entries are finite and that the point
 /// is feasible to rounding, and evaluates F anew.
@@ -157,7 +152,7 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
     let gap = |x: &Array2<f64>| drift(x.view(), manifold.signature, manifold.k.view());
     let scale = if definite { 1.0 } else { square(&x).max(1.0) };
     let (x, drifted) = match gap(&x) {
-        drifted if drifted <= CORRECTED * scale => (x, drifted),
+        drifted if drifted <= numerics::DRIFT * scale => (x, drifted),
         drifted => {
             let corrected =
                 manifold.restore(&x).unwrap_or_else(|| project_onto_pattern(&x, manifold.signature, manifold.k.view()));
@@ -180,7 +175,7 @@ fn feasible(oracle: &Oracle<'_>, x: Array2<f64>) -> Option<(Array2<f64>, f64)> {
         false => (x, drifted),
     };
     let feasibility = drifted + problem.penalty.infeasibility(x.view());
-    (feasibility <= ACCEPTED * scale).then_some((x, feasibility))
+    (feasibility <= numerics::FEASIBLE * scale).then_some((x, feasibility))
 }
 
 /// Returns whether a tangent step fits in the remaining work; with tens of thousands of rows one step takes

@@ -8,19 +8,16 @@ use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;
 use crate::manifold::{REPAIR_THRESHOLD, drift, project_onto_pattern, start_constraint};
+use crate::numerics;
 use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
 use crate::solver::{Control, Monitor, Record, Solution, Status};
 use crate::stored::Stored;
-use crate::support::GAIN;
 use crate::threads::Threads;
 
 /// Least seconds between records of an unchanged incumbent, beside the time that recording takes.
 const RECORD_SECONDS: f64 = 0.1;
-
-/// Largest ‖XᵀX − I‖ of an optimised point.
-const FEASIBLE: f64 = 1e-11;
 
 /// Name of the state of a search in a checkpoint.
 const STATE: &str = "chains";
@@ -248,7 +245,7 @@ impl<'a> Incumbent<'a> {
         let values = (smooth, self.problem.penalty_value(x.view()), feasibility);
         let point = Candidate::valued(x, values, name.to_owned());
         let lower = point.objective < self.best.objective - least;
-        let accepted = lower && feasibility <= FEASIBLE;
+        let accepted = lower && feasibility <= numerics::FEASIBLE;
         if accepted {
             self.updates += 1;
             self.take(&point);
@@ -262,7 +259,7 @@ impl<'a> Incumbent<'a> {
         let as_good = candidate.objective == self.best.objective && candidate.stationary;
         let lower = candidate.objective < self.best.objective;
         if lower || as_good && !self.best.stationary {
-            if self.best.objective - candidate.objective > GAIN * self.size() {
+            if self.best.objective - candidate.objective > numerics::GAIN * self.size() {
                 self.gained = self.spent;
             }
             self.best = candidate.clone();

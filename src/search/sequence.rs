@@ -19,10 +19,11 @@ use super::policy::POLICY;
 use super::rounds::{Job, PROMISING, Rounds};
 use super::select::Select;
 use crate::heuristic::{Kind, Profile};
+use crate::numerics;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
-use crate::support::{Axes, GAIN};
+use crate::support::Axes;
 
 /// Multiple of the least work of a heuristic from which more work does not make its success more likely.
 const AMPLE: f64 = 4.0;
@@ -206,7 +207,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         let gap = |optimum| self.incumbent.best.objective - optimum;
         let optimum = self.rounds.whole.profile.optimum;
-        if optimum.is_some_and(|optimum| gap(optimum) <= GAIN * self.incumbent.size()) {
+        if optimum.is_some_and(|optimum| gap(optimum) <= numerics::GAIN * self.incumbent.size()) {
             self.incumbent.best.stationary = true;
             self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
         }
@@ -452,7 +453,7 @@ impl<'s, 'a> Search<'s, 'a> {
             .take(POLICY.polished)
             .map(|found| found.candidate)
             .filter(|point| {
-                let known = |f: &f64| (point.objective - f).abs() <= GAIN * size;
+                let known = |f: &f64| (point.objective - f).abs() <= numerics::GAIN * size;
                 point.objective <= level && !self.polished.iter().any(known)
             })
             .collect();
@@ -482,7 +483,7 @@ impl<'s, 'a> Search<'s, 'a> {
             return;
         };
         self.starts.push((job.run, objective));
-        let least = GAIN * self.incumbent.size();
+        let least = numerics::GAIN * self.incumbent.size();
         let arm = (heuristic, job.restricted);
         match self.reached.iter_mut().find(|r| r.arm == arm) {
             Some(own) if objective < own.objective - least => own.objective = objective,
@@ -527,7 +528,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 .collect();
             let froms = vec![&best.x; jobs.len()];
             let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
-            let least = GAIN * self.incumbent.size();
+            let least = numerics::GAIN * self.incumbent.size();
             let mut largest = 0.0f64;
             for (&k, found) in chosen.iter().zip(&found) {
                 let Some(found) = found else { continue };

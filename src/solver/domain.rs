@@ -4,6 +4,7 @@ use ndarray::{Array2, ArrayView2};
 
 use crate::linalg::square;
 use crate::manifold::{self, REPAIR_THRESHOLD, project_dense, project_onto_pattern};
+use crate::numerics;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::rows::change;
@@ -15,7 +16,7 @@ pub const DIVERGENCE: f64 = 1e8;
 
 /// Drift of XᵀJX, relative to ‖X‖_F², at which a mixed signature is corrected; rounding of one evaluation is
 /// a few ε times ‖X‖_F².
-pub const MIXED_REPAIR_THRESHOLD: f64 = manifold::CONSTRAINT_ROUNDING;
+pub const MIXED_REPAIR_THRESHOLD: f64 = numerics::ROUNDING;
 
 /// Conditions on every iterate of a solve.
 pub(crate) struct Domain<'a> {

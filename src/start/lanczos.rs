@@ -9,6 +9,7 @@ use ndarray::{Array1, Array2, ArrayView2, s};
 
 use super::random;
 use crate::linalg::{add_product, product, symmetric_eigen};
+use crate::numerics;
 use crate::objective::GoOn;
 use crate::rows::Rows;
 
@@ -30,12 +31,6 @@ const PERIOD: usize = 3;
 /// Residual of the eigenvectors, relative to the spread of the eigenvalues, at which they have converged. The error of
 /// the eigenvalues is its square.
 const RESIDUAL: f64 = 1e-9;
-
-/// Rounding of the residual, relative to the size of T.
-const ROUNDING: f64 = 1e-13;
-
-/// Length of a direction, relative to the size of T, below which it lies in the space already.
-const DEPENDENT: f64 = 1e-13;
 
 /// Returns the columns of a block for `count` eigenvectors.
 pub(super) fn width(count: usize) -> usize {
@@ -90,7 +85,7 @@ pub(super) fn smallest(
         let residual = coupling.dot(&last.slice(s![.., ..count]));
         let spread = values[held - 1] - values[0];
         let left = residual.iter().map(|v| v * v).sum::<f64>().sqrt();
-        if left <= (RESIDUAL * spread).max(ROUNDING * size) && held > 2 * block {
+        if left <= (RESIDUAL * spread).max(numerics::CONVERGED * size) && held > 2 * block {
             let chosen = vectors.slice(s![.., ..count]);
             let x = product(space.t(), chosen);
             return Some((values.slice(s![..count]).to_owned(), x));
@@ -121,7 +116,7 @@ fn continued(space: ArrayView2<'_, f64>, rest: Array2<f64>, size: f64, seed: u64
     let (n, block) = rest.dim();
     let gram = product(rest.t(), rest.view());
     let (squares, vectors) = symmetric_eigen(gram.view());
-    let least = (DEPENDENT * size).powi(2);
+    let least = (numerics::CONVERGED * size).powi(2);
     // Directions far shorter than the longest one lose digits in the Gram matrix.
     let longest = squares[block - 1];
     let is_kept = |square: f64| square > least && square > f64::EPSILON * longest;

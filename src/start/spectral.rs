@@ -10,6 +10,7 @@ use ndarray::{Array2, ArrayView2, s};
 use super::{identity, random};
 use crate::linalg;
 use crate::manifold::polar;
+use crate::numerics;
 use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::threads::Threads;
 
@@ -52,9 +53,6 @@ const FEW: usize = 2;
 
 /// Square of the relative length below which a direction lies in the space already.
 const DEPENDENT: f64 = 1e-20;
-
-/// Relative spread of the eigenvalues up to which they are equal.
-const EQUAL: f64 = 1e-13;
 
 /// Returns the minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
 /// eigenvalues of C. If all eigenvalues are equal, returns the minimiser of the linear term: the polar
@@ -247,7 +245,7 @@ impl Space {
 
 /// Returns X, or the minimiser of the linear term if all eigenvalues are equal.
 fn settled(form: &dyn QuadraticForm, x: Array2<f64>, low: f64, high: f64) -> Array2<f64> {
-    if high - low > EQUAL * high.abs().max(low.abs()) {
+    if high - low > numerics::CONVERGED * high.abs().max(low.abs()) {
         return x;
     }
     match form.linear() {

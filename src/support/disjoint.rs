@@ -19,10 +19,10 @@ use rand::{RngExt, seq::SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
-use super::moves::GAIN;
 use super::pattern;
 use crate::limits::MethodLimit;
 use crate::linalg::dot;
+use crate::numerics;
 
 /// Proposals between updates of the progress.
 const BATCH: usize = 4096;
@@ -32,9 +32,6 @@ const BETWEEN_CHECKS: usize = 256;
 
 /// Accepted moves, per row, between exact evaluations of the images.
 const REFRESH: usize = 64;
-
-/// Change of a greedy move, relative to the largest diagonal entry, that counts as rounding.
-const ROUNDING: f64 = 1e-14;
 
 /// Relative decrease of F after which greedy passes end.
 const LAST: f64 = 1e-9;
@@ -355,7 +352,7 @@ impl<'a> Disjoint<'a> {
     fn greedy(&mut self) {
         let (n, r) = (self.order(), self.columns.len());
         let largest = |m: f64, v: &f64| m.max(v.abs());
-        let least = ROUNDING * self.p.diagonal().iter().fold(0.0, largest);
+        let least = numerics::ROUNDING * self.p.diagonal().iter().fold(0.0, largest);
         let last = if self.price > 0.0 { r } else { r - 1 };
         for _ in 0..ROUNDS {
             let before = self.value();
@@ -624,7 +621,7 @@ impl<'a> Disjoint<'a> {
         self.refine(k, REFINEMENTS);
         self.grow(k);
         self.refine(k, FINAL_REFINEMENTS);
-        let lower = self.cost(k) < before - GAIN * value.abs();
+        let lower = self.cost(k) < before - numerics::GAIN * value.abs();
         if !lower {
             self.restore(k, kept);
         }
@@ -734,7 +731,7 @@ impl<'a> Disjoint<'a> {
             self.best_from(k, &seeds)
         });
         let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
-        if grown && after < before - GAIN * before.abs() {
+        if grown && after < before - numerics::GAIN * before.abs() {
             // The other columns may take rows that became free.
             self.complete_all();
         } else {

@@ -12,6 +12,7 @@ use super::pattern::SCALAR;
 use crate::limits::TaskWork;
 use crate::linalg::{Cholesky, dot};
 use crate::manifold::newton;
+use crate::numerics;
 use crate::riemann::trust;
 
 /// Norm of the Riemannian gradient, relative to the scale of f, at which a point is stationary; the error of
@@ -38,12 +39,6 @@ const FEASIBLE: f64 = 1e-15;
 
 /// Entry-wise violation of XᵀX = I above which Newton's method is not tried.
 const FAR: f64 = 0.9;
-
-/// Violation above which a retraction has failed.
-const REACHED: f64 = 1e-13;
-
-/// Decrease of the model, relative to the scale of f, that counts as rounding.
-const ROUNDING: f64 = 1e-14;
 
 /// First and largest radius of the trust region.
 const RADIUS: (f64, f64) = (0.5, 2.0);
@@ -260,7 +255,7 @@ impl<'a> Joint<'a> {
             Some(next)
         };
         let (x, gap) = newton(x, RETRACTION, FEASIBLE, |x| self.violation(x), corrected);
-        (gap <= REACHED).then_some(x)
+        (gap <= numerics::DRIFT).then_some(x)
     }
 
     /// Returns a stationary point of f from `x` (near the manifold), and f there. None if the manifold is not
@@ -299,7 +294,7 @@ impl<'a> Joint<'a> {
                 if goal.is_some_and(|goal| step + 1 >= PROBE && value - HOPE * gain > goal) {
                     return None;
                 }
-            } else if model <= ROUNDING * self.scale || radius < 1e-10 {
+            } else if model <= numerics::ROUNDING * self.scale || radius < 1e-10 {
                 break;
             }
         }

@@ -25,7 +25,7 @@ pub(crate) use covariance::Covariance;
 pub(crate) use disjoint::{Disjoint, TEMPERATURE};
 pub use model::NEGLIGIBLE;
 pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
-pub(crate) use moves::{AT_ONCE, GAIN, TRIALS};
+pub(crate) use moves::{AT_ONCE, TRIALS};
 pub(crate) use pattern::{Part, SCALAR, dense, entry, gain, largest_rows, nonzero_rows, on_rows, without};
 pub(crate) use power::{Axes, Directions, EXACT, Powers, STAGES, free_rows};
 pub(crate) use rays::rays;

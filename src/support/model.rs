@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::limits::TaskWork;
 use crate::linalg::{dot, symmetric_eigen};
 use crate::manifold::{Manifold, project_on_support};
+use crate::numerics;
 use crate::objective::{Columns, QuadraticForm, SparseVector, eigen_work, gradient_work};
 use crate::signature::Signature;
 use crate::stored::stored;
@@ -55,9 +56,6 @@ pub(crate) const BYTES: usize = 256 << 20;
 
 /// Largest number of steps of the projected power method.
 const POWER_STEPS: usize = 2000;
-
-/// Change at which the projected power method ends.
-const POWER_CHANGE: f64 = 1e-12;
 
 /// A feasible X and f there.
 #[derive(Debug, Clone, Default)]
@@ -524,7 +522,7 @@ impl<'a> ColumnModel<'a> {
                 }
                 let moved = v.iter().zip(&next).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
                 v = next;
-                if moved.sqrt() <= POWER_CHANGE && step > 0 {
+                if moved.sqrt() <= numerics::GAIN && step > 0 {
                     break;
                 }
             }

@@ -6,6 +6,7 @@
 use super::candidates::{CandidateMove, ColumnEstimates, Move, State, SupportMover, TRANSFERS};
 use super::model::SparsePoint;
 use super::rules::Rules;
+use crate::numerics;
 use crate::problem::Cardinality;
 
 /// Most moves tried one by one before a point counts as stationary.
@@ -13,9 +14,6 @@ pub(crate) const TRIALS: usize = 24;
 
 /// Part of the missing or surplus entries or rows that is added or dropped at once.
 pub(crate) const AT_ONCE: usize = 6;
-
-/// Least decrease that counts, relative to the size of F; values that differ by less are equal.
-pub(crate) const GAIN: f64 = 1e-12;
 
 impl SupportMover<'_> {
     /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall
@@ -77,7 +75,7 @@ impl SupportMover<'_> {
             }
             let single = |&(_, j, t): &(f64, usize, usize)| Move { adds: vec![(j, t)], ..Move::default() };
             let value = state.point.value();
-            let least = GAIN * self.model.scale;
+            let least = numerics::GAIN * self.model.scale;
             let better = |change: &Move| {
                 let next = self.trial(&columns, &state.point, change, None)?;
                 let more = next.counts().iter().sum::<usize>() > counts.iter().sum();

@@ -15,11 +15,11 @@ use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::model::{ColumnModel, SparsePoint};
-use super::moves::GAIN;
 use super::pattern::{Part, SCALAR, largest};
 use super::rules::Rules;
 use crate::limits::TaskWork;
 use crate::linalg::symmetric_eigen;
+use crate::numerics;
 use crate::objective::{QuadraticForm, eigen_work, gradient_work};
 use crate::problem::Cardinality;
 use crate::rows::Rows;
@@ -298,7 +298,7 @@ impl Powers<'_> {
                     }
                     model.drop_negligible(&mut part, t);
                 }
-                if !is_exact || self.cost(&part) < run.cost - GAIN * model.scale {
+                if !is_exact || self.cost(&part) < run.cost - numerics::GAIN * model.scale {
                     run.part = part;
                     rising.push((run, is_exact));
                 }
@@ -415,7 +415,7 @@ impl Powers<'_> {
                     return None;
                 }
             }
-            let fell = total(&parts) < before - GAIN * self.model.scale;
+            let fell = total(&parts) < before - numerics::GAIN * self.model.scale;
             if self.work.expired() || !is_new && !fell {
                 break;
             }

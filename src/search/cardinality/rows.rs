@@ -17,13 +17,14 @@ use super::search::{Limited, SearchSpace, searched};
 use crate::continuation::top_diagonal;
 use crate::error::Result;
 use crate::limits::TaskWork;
+use crate::numerics;
 use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
 use crate::problem::RowSparsity;
 use crate::report::AutoSolution;
 use crate::solver::Monitor;
 use crate::start::is_spectrum_exact;
 use crate::stored::stored;
-use crate::support::{self, AT_ONCE, Axes, BYTES, GAIN, SCALAR, TRIALS, largest_rows, opening::axes};
+use crate::support::{self, AT_ONCE, Axes, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
@@ -216,7 +217,7 @@ impl RowSets<'_> {
                 y.row_mut(i).scaled_add(self.shift, &v);
             }
             let next = self.solved(largest_rows(&y, count), work);
-            match next.filter(|next| next.value < best.value - GAIN * self.scale) {
+            match next.filter(|next| next.value < best.value - numerics::GAIN * self.scale) {
                 Some(next) => best = next,
                 None => break,
             }

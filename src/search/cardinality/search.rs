@@ -21,6 +21,7 @@ use super::powered::powered;
 use super::stationary::StationarySupports;
 use crate::error::Result;
 use crate::limits::{Clock, TaskWork};
+use crate::numerics;
 use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
@@ -29,7 +30,6 @@ use crate::search::incumbent::Incumbent;
 use crate::search::options::Auto;
 use crate::solver::{Control, Monitor, Options, Status, WORK_UNIT};
 use crate::stored::{Stored, stored};
-use crate::support::GAIN;
 use crate::threads::{Threads, locked};
 
 /// Name of a point that needs no search.
@@ -163,7 +163,7 @@ pub(super) trait SearchSpace: Sync {
         let Some(mut width) = self.width(state) else {
             return true;
         };
-        let least = GAIN * self.scale();
+        let least = numerics::GAIN * self.scale();
         loop {
             self.fill(state, spent, work);
             if work.expired() || work.spent() >= spent {
@@ -631,7 +631,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
 
     /// Returns the difference of two values that counts as equal.
     fn same(&self) -> f64 {
-        self.options.tol.max(GAIN) * self.space.scale()
+        self.options.tol.max(numerics::GAIN) * self.space.scale()
     }
 
     /// Appends a chain to the report.
