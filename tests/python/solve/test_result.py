@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd import _core
 
 A = np.random.default_rng(0).standard_normal((30, 8))
 J = [1, 1, 1, 1, -1, -1, -1, -1]
@@ -19,6 +20,11 @@ RESULTS = {
     "eigenvalues": lambda: ob.solve(ob.HyperbolicEigenvalueProblem(A, J)),
     "sampled": lambda: ob.solve(
         ob.HyperbolicEigenvalueProblem(A, J), solver=ob.VRJOBCD(max_epochs=5)
+    ),
+    "pairs": lambda: ob.solve(PROBLEM, solver=ob.OBCD(), max_sweeps=5),
+    "rows": lambda: ob.solve(ob.SparsePCAProblem(A, 2, ob.RowSparse(4)), max_work=0.01),
+    "proved": lambda: ob.solve(
+        ob.SparsePCAProblem(A, 2, ob.Cardinality(5)), gap_tol=0.1, max_work=0.05
     ),
 }
 
@@ -48,6 +54,18 @@ def test_a_result_comes_back(kind, tmp_path):
         assert same(getattr(result, name), getattr(loaded, name)), name
     assert repr(loaded) == repr(result)
     assert loaded.message == result.message
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_every_solver_passes_the_same_door(kind, monkeypatch):
+    """The core has one function that solves, and a solve calls it once."""
+    doors = [name for name in _core.__all__ if name.startswith("solve")]
+    assert doors == ["solve"]
+    solve, calls = _core.solve, []
+    monkeypatch.setattr(_core, "solve", lambda *given: (calls.append(1), solve(*given))[1])
+    result = RESULTS[kind]()
+    assert len(calls) == 1
+    assert result.history["objective"][-1] == result.objective
 
 
 def test_other_files_are_refused(tmp_path):
