@@ -1,6 +1,5 @@
 //! Results of the core as dicts of Python; the keys are the fields of the package's classes.
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 
 use numpy::{IntoPyArray, PyArray1};
@@ -33,21 +32,13 @@ macro_rules! dict {
 }
 
 /// Fields that a method adds to those of its solution.
+// One is made for each solve, so that its size does not matter.
+#[allow(clippy::large_enum_variant)]
 #[derive(IntoPyObject)]
 pub(super) enum More {
-    Path {
-        path: Vec<PathPoint>,
-    },
-    Search {
-        strategy: String,
-        search: Search,
-        bound: Option<LowerBound>,
-    },
-    Sum {
-        n_epochs: u64,
-        #[pyo3(into_py_with = integers)]
-        evaluations: Vec<u64>,
-    },
+    Path { path: Vec<PathPoint> },
+    Search { strategy: String, search: Search, bound: Option<LowerBound> },
+    Sum { n_epochs: u64, evaluations: Vec<u64> },
 }
 
 /// Fields of an `orthobcd.Search`, except its strategy.
@@ -151,9 +142,4 @@ impl<'py> IntoPyObject<'py> for Status {
         };
         Ok(PyString::new(py, name))
     }
-}
-
-/// Returns a list of integers as an array.
-fn integers<'py>(list: Cow<'_, Vec<u64>>, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(PyArray1::from_iter(py, list.iter().map(|&i| i as i64)).into_any())
 }

@@ -332,7 +332,10 @@ impl PyMoments {
     /// Continues in double precision.
     fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
         let moments = &mut self.0;
-        released(py, || Ok::<_, Error>(moments.make_fast()))
+        released(py, || {
+            moments.make_fast();
+            Ok::<_, Error>(())
+        })
     }
 
     /// Returns the samples and their weights; None if some are no longer buffered.

@@ -136,7 +136,8 @@ def solve_sum(
     """Solves a sum on either constraint; returns the core's dict, error and extra values."""
     how = _for_sum(problem, solver)
     returned, error = _core.solve(_as_sum(problem), start, False, how, run, run.watcher)
-    return returned, error, {"component_gradients": returned.pop("evaluations")}
+    evaluations = np.array(returned.pop("evaluations"), np.int64)
+    return returned, error, {"component_gradients": evaluations}
 
 
 def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
