@@ -14,4 +14,4 @@ pub(crate) use crate::riemann::gradient::GradientDescent;
 pub(crate) use crate::rows::{Rows, rows_of, slice_of};
 pub(crate) use crate::solver::{Domain, Limits, PacedMonitor, components, recession_at};
 pub(crate) use crate::threads::locked;
-pub(crate) use crate::{pool, simd, tournament};
+pub(crate) use crate::{numerics, pool, simd, tournament};

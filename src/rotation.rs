@@ -21,9 +21,9 @@ use pulp::{Simd, WithSimd};
 
 use crate::block::Block;
 use crate::error::{Error, Result};
+use crate::internal::numerics;
 use crate::internal::{ColumnSweep, GradientDescent, polar, product, square, tangent, varimax_rotation};
 use crate::linalg;
-use crate::numerics;
 use crate::objective::GoOn;
 use crate::pair::Scratch;
 use crate::penalty::Penalty;

@@ -5,9 +5,9 @@
 use ndarray::{Array2, ArrayView2};
 
 use super::{Entry, LEAST, Search, Turned, lower, sum_of_magnitudes};
+use crate::internal::numerics;
 use crate::internal::{Lu, polar, product};
 use crate::linalg;
-use crate::numerics;
 
 /// Largest number of Newton steps to a vertex.
 const NEWTON: usize = 12;
