@@ -25,6 +25,7 @@ def digits() -> list[demo.Row]:
     return demo.compare(load_digits().data, 6)
 
 
+@pytest.mark.slow
 def test_ours_is_orthonormal_and_explains_more(digits):
     ours = [i for i, row in enumerate(digits) if row.method.startswith("OBCD l0")]
     assert len(ours) == len(demo.SHARES)
@@ -43,6 +44,7 @@ def test_ours_is_orthonormal_and_explains_more(digits):
     assert nonnegative.gap < 1e-12
 
 
+@pytest.mark.slow
 def test_all_rows_have_the_same_objective(digits):
     """That of the problem without a penalty, computed in another way."""
     from sklearn.datasets import load_digits
@@ -59,6 +61,7 @@ def test_all_rows_have_the_same_objective(digits):
         assert row.objective >= digits[0].objective
 
 
+@pytest.mark.slow
 def test_the_nonnegative_row_is_not_one_descent(digits):
     """It is what the default solver gives: not worse than single descents, which differ."""
     from sklearn.datasets import load_digits
@@ -73,6 +76,7 @@ def test_the_nonnegative_row_is_not_one_descent(digits):
     assert digits[-1].objective == pytest.approx(ob.certify(problem, digits[-1].x).objective)
 
 
+@pytest.mark.slow
 def test_explained_variance(digits):
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
@@ -89,12 +93,14 @@ def test_explained_variance(digits):
         assert demo.valued(gram, "", same, 0.0).explained == pytest.approx(explained)
 
 
+@pytest.mark.slow
 def test_table_is_aligned(digits):
     lines = demo.table(digits).splitlines()
     assert len(lines) == len(digits) + 2
     assert len({len(line) for line in lines}) == 1
 
 
+@pytest.mark.slow
 def test_the_command(digits, tmp_path, monkeypatch, capsys):
     """Without data it compares the digits with 8 components; here it shows a table of 6."""
     from sklearn.datasets import load_digits
@@ -154,6 +160,7 @@ def test_every_kind_of_file(name, tmp_path):
     assert names == (["one", "two", "three", "four", "five", "six"] if name == "header.csv" else [])
 
 
+@pytest.mark.slow
 def test_the_command_on_a_file(tmp_path):
     GOOD["csr.npz"](tmp_path / "csr.npz")
     done = orthobcd("demo", "csr.npz", "--out", ".", "--components", "2", cwd=tmp_path)

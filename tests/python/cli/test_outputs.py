@@ -270,6 +270,7 @@ def orthobcd(*arguments: str, limit: int | None = None, **options):
     )
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("name", ["c.npz", pytest.param("c.csv", marks=pytest.mark.long)])
 def test_a_disk_that_fills_up_leaves_nothing_half_written(name, tmp_path):
@@ -292,6 +293,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(name, tmp_path):
         assert {entry.name for entry in tmp_path.iterdir()} <= {"wide.npy", name}
 
 
+@pytest.mark.slow
 @posix
 def test_no_room_at_all_is_found_before_the_work(tmp_path):
     data = tmp_path / "data.csv"
@@ -304,6 +306,7 @@ def test_no_room_at_all_is_found_before_the_work(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["data.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_device_and_a_full_standard_output(folder):
     os.symlink("/dev/full", "c.csv")
@@ -327,6 +330,7 @@ def test_a_full_device_and_a_full_standard_output(folder):
     assert Path("d.csv").read_bytes() == Path("good.csv").read_bytes()
 
 
+@pytest.mark.slow
 @posix
 def test_a_reader_of_the_output_may_go(folder):
     reading, writing = os.pipe()
@@ -378,6 +382,7 @@ def test_names_that_the_output_cannot_encode(command, encoding, run, folder, sho
     assert report["feature_names"] == names
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="file names of bytes")
 def test_a_file_name_that_is_no_text(folder):
     name = os.fsdecode(b"d\xff.csv")

@@ -35,6 +35,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_arrays_of_other_libraries():
     pytest.importorskip("array_api_strict")
     # SciPy reads the variable when it is imported.

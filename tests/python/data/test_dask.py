@@ -130,6 +130,7 @@ def test_sums_are_those_of_arrays(precision, workers):
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=what)
 
 
+@pytest.mark.slow
 @pytest.mark.covering
 @pytest.mark.parametrize("size", [1, 5, 7, 8, 9, 100, 3000])
 @pytest.mark.parametrize("threads", [1, 3])

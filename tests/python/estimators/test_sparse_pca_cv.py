@@ -159,6 +159,7 @@ def test_one_standard_error_is_no_denser_than_the_best():
     assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
 
 
+@pytest.mark.slow
 def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one():
     """By data on which the rule with three or with one degree of freedom chooses another weight."""
     others = set()

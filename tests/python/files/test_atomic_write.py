@@ -31,6 +31,7 @@ with replacing(sys.argv[1]) as part:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_a_killed_writer_leaves_the_old_file(tmp_path):
     path = tmp_path / "components.csv"

@@ -35,6 +35,7 @@ def test_star_import_has_the_estimators():
     assert len(set(ob.__all__)) == len(ob.__all__)
 
 
+@pytest.mark.slow
 def test_an_import_needs_the_dependencies_only():
     """Packages of the extras are imported at first use; scikit-learn imports pandas itself."""
     code = """

@@ -222,6 +222,7 @@ def test_probe_survives_pickling():
     assert copy.value(np.eye(8)) == problem.value(np.eye(8))
 
 
+@pytest.mark.slow
 def test_ten_thousand_rows_keep_no_square_array():
     resource = pytest.importorskip("resource")
     m = 6000

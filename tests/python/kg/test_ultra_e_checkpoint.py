@@ -97,6 +97,7 @@ model(max_epochs=60, valid_every=5).fit(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL")
 def test_a_killed_fit_goes_on_with_the_same_curve(tmp_path):
     path = tmp_path / "state.npz"

@@ -8,6 +8,7 @@ from typing import Any
 
 import hypothesis
 import numpy as np
+import pytest
 
 import orthobcd as ob
 
@@ -49,6 +50,7 @@ def relaid(part: Any, change: Any) -> Any:
     return replace(part, **changed)
 
 
+@pytest.mark.slow
 @hypothesis.settings(FIXED, max_examples=100)
 @hypothesis.given(cases("quadratic", "gram"), layouts())
 def test_equal_problems_in_other_layouts_have_equal_results(case, layout):
@@ -63,6 +65,7 @@ def test_equal_problems_in_other_layouts_have_equal_results(case, layout):
         assert (one.objective, one.status) == (two.objective, two.status)
 
 
+@pytest.mark.slow
 @hypothesis.settings(FIXED, max_examples=60)
 @hypothesis.given(cases("quadratic"))
 def test_the_gap_of_a_certificate_is_the_gain_of_a_pair(case):

@@ -129,6 +129,7 @@ def test_limits_on_nonzeros(case: Case, limits: dict[str, Any]) -> None:
         before[count] = value
 
 
+@pytest.mark.slow
 @pytest.mark.covering
 @pytest.mark.parametrize("kind", ["duplicates", "noise", "deficient", "factors", "counts"])
 @pytest.mark.parametrize("size", [(120, 80, 34), (70, 60, 25)])

@@ -263,6 +263,7 @@ def test_the_search_is_not_worse_than_one_descent(name):
     assert result.objective == pytest.approx(value(problem, phi, result.x), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_any_smooth_function():
     target = np.random.default_rng(8).standard_normal((N, R))
 

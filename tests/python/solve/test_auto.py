@@ -113,6 +113,7 @@ def test_dense_l1_begins_with_the_two_highest_priors():
     assert set(scratch[3:5]) == {"smoothed", "splitting"}
 
 
+@pytest.mark.slow
 def test_other_objectives():
     rng = np.random.default_rng(0)
     r = 3
@@ -147,6 +148,7 @@ def test_bad_input_names_the_argument():
         ob.solve(pca(ob.L0(1.0)), solver="auto")
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data")
 def test_w1a_is_far_better_than_one_descent():

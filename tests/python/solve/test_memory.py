@@ -106,6 +106,7 @@ def test_too_little_memory_is_an_exception(what: str) -> None:
     assert outcomes[-1] == "done"
 
 
+@pytest.mark.slow
 def test_sizes_beyond_any_machine_are_refused_at_once() -> None:
     """The message says how much, and nothing is allocated."""
     code = """
