@@ -57,16 +57,10 @@ def cases(sizes: list[tuple[int, int, int]]) -> list[Case]:
     return [Case(kind, *size) for kind in laws.KINDS for size in sizes]
 
 
-SOON = [*cases(SMALL), Case("noise", *MIDDLE[0]), Case("factors", *MIDDLE[1])]
-"""Every kind at the small sizes, and two larger problems; `make test-long` has all sizes."""
+GRID = [pytest.param(case, id=str(case)) for case in cases(SMALL)]
+"""Every kind at the small sizes; `make test-long` has all sizes."""
 
-GRID = [pytest.param(case, id=str(case)) for case in SOON]
-
-GRID += [
-    pytest.param(case, id=str(case), marks=pytest.mark.long)
-    for case in cases(MIDDLE + LARGE)
-    if case not in SOON
-]
+GRID += [pytest.param(case, id=str(case), marks=pytest.mark.long) for case in cases(MIDDLE + LARGE)]
 
 LIMITS: list[Any] = [
     pytest.param({"max_work": 0.05}, id="work-0.05"),
@@ -131,7 +125,13 @@ def test_limits_on_nonzeros(case: Case, limits: dict[str, Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.covering
-@pytest.mark.parametrize("kind", ["duplicates", "noise", "deficient", "factors", "counts"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("duplicates", "noise", "deficient"),
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("factors", "counts")),
+    ],
+)
 @pytest.mark.parametrize("size", [(120, 80, 34), (70, 60, 25)])
 def test_variance_grows_with_the_limit_where_supports_overlap(
     kind: str, size: tuple[int, int, int]
