@@ -18,7 +18,7 @@ def explained(A: np.ndarray, labels: np.ndarray) -> float:
     return sum(np.linalg.norm(A[labels == k], 2) ** 2 for k in np.unique(labels))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
 @pytest.mark.parametrize("r", [3, 6])
 def test_the_objective_is_lower_than_that_of_spherical_k_means(load, r):

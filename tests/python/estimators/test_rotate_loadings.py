@@ -146,8 +146,7 @@ def loadings_of(data: np.ndarray, r: int, scaled: bool) -> np.ndarray:
     return vt[:r].T * (s[:r] if scaled else 1.0)
 
 
-@pytest.mark.covering
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("kind", ["cancer", "digits", "normal", "heavy"])
 def test_no_start_of_a_subgradient_method_ends_lower(script, kind, scaled):

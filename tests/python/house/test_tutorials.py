@@ -9,8 +9,7 @@ import pytest
 from ..conftest import ROOT
 
 # Of whole pages, on a busy machine too.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-REAL = (pytest.mark.data, pytest.mark.long)
+pytestmark = pytest.mark.timeout(600)
 
 FOLDER = ROOT / "docs" / "tutorials"
 CLAIMS = {
@@ -72,7 +71,9 @@ FILES = {
 """The files of tutorials on data that scikit-learn does not ship."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=REAL) if n in FILES else n for n in CLAIMS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.data) if n in FILES else n for n in CLAIMS]
+)
 def test_tutorial(name, request, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     if name in FILES:

@@ -20,7 +20,7 @@ from .reference_starts import reference_start, signs
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("m", "p", "start", "values"),
     [

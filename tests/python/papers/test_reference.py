@@ -9,6 +9,8 @@ import orthobcd as ob
 
 from .. import reference
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("kind", reference.PENALTIES)
 @pytest.mark.parametrize("concave", [True, False])

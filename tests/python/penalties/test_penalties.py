@@ -225,6 +225,7 @@ def boosts(i, j):
         yield from np.diag(signs) @ turns
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", [*PENALTIES, *ONE_SIDED])
 @pytest.mark.parametrize("spread", [1, 2, 3])
 def test_the_largest_decrease_is_found_under_a_mixed_signature(name, spread):

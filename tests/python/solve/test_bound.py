@@ -104,7 +104,7 @@ def test_proved_optimal_by_branch_and_bound(count):
     assert -1e-12 <= certificate.gap <= 1.01e-6
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pitprops_are_proved_optimal(data_dir):
     R = np.load(data_dir / "pitprops.npz")["R"]
     x = np.zeros((13, 2))

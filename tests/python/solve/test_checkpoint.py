@@ -341,7 +341,10 @@ def killed_with_a_file(command: list[str], path: Path, **options: Any) -> None:
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("what", ["pca", "path", "cv", "stability"])
+@pytest.mark.parametrize(
+    "what",
+    ["pca", "cv", *(pytest.param(w, marks=pytest.mark.long) for w in ("path", "stability"))],
+)
 def test_killed_estimators_end_alike(what, tmp_path):
     X = np.random.default_rng(0).standard_normal((60, 24))
 

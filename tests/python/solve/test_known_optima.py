@@ -38,7 +38,7 @@ def is_answered(result, value, size, strategy="spectral"):
     assert result.feasibility <= 1e-12 * max(1.0, float(np.vdot(result.x, result.x)))
 
 
-@pytest.mark.parametrize("n", [3, 60, 130, 450, 1300])
+@pytest.mark.parametrize("n", [3, 60, 130, 450, pytest.param(1300, marks=pytest.mark.long)])
 @pytest.mark.parametrize("r", [1, 4, 30])
 def test_stored_c(n, r):
     if r > n:
@@ -56,7 +56,7 @@ def test_stored_c(n, r):
 
 
 @pytest.mark.parametrize("kind", ["equal", "clusters", "low rank", "diagonal", "zero"])
-@pytest.mark.parametrize("n", [150, 1300])
+@pytest.mark.parametrize("n", [150, pytest.param(1300, marks=pytest.mark.long)])
 def test_spectra_of_equal_eigenvalues(kind, n):
     q = np.linalg.qr(np.random.default_rng(0).standard_normal((n, n)))[0]
     values = {
