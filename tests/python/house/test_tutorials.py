@@ -71,6 +71,7 @@ FILES = {
 """The files of tutorials on data that scikit-learn does not ship."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.data) if n in FILES else n for n in CLAIMS]
 )
