@@ -114,7 +114,7 @@ def test_a_stopped_search_is_repeated_by_its_work(
         assert runs(again) == runs(cut)
 
 
-@pytest.mark.long
+@pytest.mark.covering
 @pytest.mark.parametrize(("form", "kind", "n", "r"), CELLS[::9])
 def test_a_limit_that_is_not_reached_changes_nothing(form: str, kind: str, n: int, r: int) -> None:
     cell = problem(form, kind, n, r)
