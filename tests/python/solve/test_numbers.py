@@ -105,3 +105,37 @@ def test_what_is_no_finite_number_is_refused(
     for endless in (float("nan"), -float("inf"), -(10**400)):
         with pytest.raises((TypeError, ValueError), match=name):
             call(**{name: endless})
+
+
+EXCLUDED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (ob.OBCD, {"update": "jacobi", "working_set": "random"}, "working_set"),
+    (ob.OBCD, {"update": "jacobi", "scored_pairs": 3}, "scored_pairs"),
+    (ob.JOBCD, {"update": "jacobi", "working_set": "cyclic"}, "working_set"),
+    (ob.JOBCD, {"update": "jacobi", "side": "columns"}, "side"),
+    (ob.VRJOBCD, {"step_rule": "adaptive", "full_gradient": False}, "step_rule"),
+    (ob.VRJOBCD, {"batch_size": 3, "full_gradient": True}, "batch_size"),
+    (ob.VRJOBCD, {"small_batch_size": 3, "full_gradient": True}, "small_batch_size"),
+    (solve, {"seed": 3, "random_state": 1}, "seed"),
+    (pca, {"alpha": 0.1, "n_nonzero": 4}, "alpha"),
+    (pca, {"alpha": 0.1, "n_features": 4}, "alpha"),
+    (pca, {"n_features": 4, "n_nonzero": 4}, "n_features"),
+    (pca, {"n_features": 4, "certify": True}, "certify"),
+    (embedding, {"weight_decay": 2.0, "learning_rate": 0.5}, "weight_decay"),
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("call", "options", "name"),
+    [pytest.param(*case, id=f"{case[0].__name__}-{'-'.join(case[1])}") for case in EXCLUDED],
+)
+def test_options_that_exclude_each_other_are_refused(
+    call: Callable[..., Any], options: dict[str, Any], name: str
+) -> None:
+    """Each of them alone is allowed; the error names one that must change."""
+    for one in options:
+        # This rule needs another option than the default.
+        if options[one] != "adaptive":
+            call(**{one: options[one]})
+    with pytest.raises(ValueError, match=name):
+        call(**options)
