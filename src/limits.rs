@@ -81,7 +81,7 @@ pub(crate) struct TaskWork<'a> {
     pub(crate) clock: &'a Clock,
     spent: AtomicU64,
     slice: f64,
-    /// Work at which the task expires.
+    /// Work beyond which the task expires; what is done with exactly this work counts.
     end: f64,
 }
 
@@ -124,9 +124,9 @@ impl<'a> TaskWork<'a> {
         (self.slice - self.spent()).max(0.0)
     }
 
-    /// Returns whether the solve has ended, or the task has reached its end.
+    /// Returns whether the solve has ended, or the task is past its end.
     pub(crate) fn expired(&self) -> bool {
-        self.clock.expired() || self.spent() >= self.end
+        self.clock.expired() || self.spent() > self.end
     }
 
     /// Returns whether the task has exceeded its slice so much that it must end in the cheapest way.

@@ -32,8 +32,8 @@ use search::Limited;
 /// of perturbations brought no improvement and a quarter of the chains have the best value, each from a start of its own;
 /// many perturbations in a row, or as much work again, brought no improvement; or f reached a lower bound. It ends with
 /// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`](crate::Options::effort) scales that work,
-/// the quarter and the number of perturbations. Limits on time and work end the same search earlier. Until the clock ends
-/// it, the result depends only on the arguments; more work and more effort never give a worse result.
+/// the quarter and the number of perturbations. Limits on time and work end the same search earlier. The
+/// result depends only on the arguments and on the work at which the clock ended it; more work and more effort never give a worse result.
 ///
 /// # Errors
 /// If the options or `x0` are invalid, D is not diagonal, or no matrix with orthonormal columns satisfies the limit.

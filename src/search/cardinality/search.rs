@@ -334,7 +334,9 @@ pub(super) fn searched<W: SearchSpace + Send>(
     }
     let own = TaskWork::new(clock, f64::INFINITY);
     let made = pool::run(1, 1, clock, |_| prepared(&own), |_| incumbent.poll());
-    let Some(mut space) = made.into_iter().flatten().flatten().next() else {
+    // What the clock cut does not count.
+    let whole = made.into_iter().flatten().flatten().next().filter(|_| !clock.expired());
+    let Some(mut space) = whole else {
         return incumbent.end_with(Status::MaxTime, steps.spent);
     };
     steps.add(own.spent());
@@ -705,6 +707,10 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             let is_stationary =
                 work.part(OVERDUE * length, |work| self.space.descend(&mut state, stationary, left, work));
             charge(chain);
+            if work.expired() {
+                // A descent that a limit cut does not count: its point depends on where the clock was.
+                break;
+            }
             chain.descents += 1;
             if kind.is_some() {
                 let decrease = start - self.space.value(&state);

@@ -25,6 +25,13 @@ PENALTIES: dict[str, Callable[[float], ob.Penalty]] = {
     "mcp": lambda scale: ob.MCP(0.05 * scale, 3.0),
     "box": lambda scale: ob.Box(-0.6, 0.8),
 }
+LIMITS: dict[str, Callable[[int, int], ob.Penalty]] = {
+    "columns": lambda n, r: ob.Cardinality([max(1, n // (3 * r))] * r),
+    "total": lambda n, r: ob.Cardinality(max(r, n // 2)),
+    "overlapping": lambda n, r: ob.Cardinality(max(r, 2 * n * r // 3)),
+    "nonnegative": lambda n, r: ob.Cardinality(max(r, n // 2)) + ob.NonNegative(),
+    "rows": lambda n, r: ob.RowSparse(count=max(r, n // 3)),
+}
 FORMS = ["stored", "data", "sparse", "linear", "function", "mixed", "rotation"]
 
 
@@ -112,6 +119,27 @@ def test_a_stopped_search_is_repeated_by_its_work(
         assert (again.x == cut.x).all(), limit
         assert again.work == cut.work
         assert runs(again) == runs(cut)
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("kind", LIMITS)
+@pytest.mark.parametrize(("n", "r"), [*SIZES, *WIDE])
+@pytest.mark.parametrize("form", ["stored", "data", "sparse"])
+def test_a_search_under_a_limit_is_a_sequence(form: str, kind: str, n: int, r: int) -> None:
+    """Work limits and clocks cut it, among the first points too: prefix and replay."""
+    smooth = problem(form, "smooth", n, r)
+    assert isinstance(smooth, ob.StiefelProblem)
+    cell = ob.StiefelProblem(smooth.smooth, LIMITS[kind](n, r), r)
+    before = math.inf
+    for work in (0.0, 1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 0.01):
+        found = ob.solve(cell, max_work=work, seed=2, n_threads=2)
+        assert found.objective <= before
+        before = found.objective
+    for seconds in (1e-4, 2e-3, 0.01, 0.03, 0.1):
+        cut = ob.solve(cell, max_time=seconds, seed=2)
+        again = ob.solve(cell, max_work=cut.work, seed=2, n_threads=2)
+        assert (again.x == cut.x).all(), seconds
+        assert again.work == cut.work
 
 
 @pytest.mark.covering
