@@ -311,7 +311,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
 ) -> Result<AutoSolution> {
     let (options, threads) = (&limited.auto.options, limited.threads);
     let clock = &Clock::new(limited.started, options.max_time);
-    let limit = limit(options, limited.form, limited.problem.components);
+    let own = own(options, limited.form, limited.problem.components);
+    let limit = options.max_work.map_or(own, |limit| own.min(limit as f64));
     let mut points = first.into_iter();
     let first = points.next().unwrap_or_default();
     let mut incumbent = Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor);
@@ -322,7 +323,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
         Some(0) => Some(Status::MaxSweeps),
         _ => (limit == 0.0).then_some(Status::MaxWork),
     };
-    let mut steps = Steps { clock, limit, spent: 0.0, whole: true };
+    let mut steps = Steps { clock, limit, spent: 0.0, uncounted: 0.0, whole: true };
     // The first point comes whatever the time limit is, unless the limits allow no work.
     if none.is_none() && incumbent.status.is_none() {
         let best = steps.take(|work| powered(limited.problem, first, threads, work, truncated));
@@ -332,14 +333,14 @@ pub(super) fn searched<W: SearchSpace + Send>(
     if let Some(ended) = none.or(steps.ended(&incumbent)) {
         return incumbent.end_with(ended, steps.spent);
     }
-    let own = TaskWork::new(clock, f64::INFINITY);
-    let made = pool::run(1, 1, clock, |_| prepared(&own), |_| incumbent.poll());
+    let work = TaskWork::new(clock, f64::INFINITY);
+    let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
     // What the clock cut does not count.
     let whole = made.into_iter().flatten().flatten().next().filter(|_| !clock.expired());
     let Some(mut space) = whole else {
         return incumbent.end_with(Status::MaxTime, steps.spent);
     };
-    steps.add(own.spent());
+    steps.add(work.spent());
     let done: Vec<AtomicU64> = (0..W::POINTS).map(|_| AtomicU64::new(0)).collect();
     let before = |k: usize| done[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64).sum::<f64>();
     let (begun, mut points) = (steps.spent, Vec::new());
@@ -380,6 +381,8 @@ struct Steps<'a> {
     clock: &'a Clock,
     limit: f64,
     spent: f64,
+    /// Work beyond the part that counts.
+    uncounted: f64,
     /// Whether the clock has cut no step.
     whole: bool,
 }
@@ -395,7 +398,9 @@ impl Steps<'_> {
 
     /// Adds the work of a step, of which each has some, so that a limit of the work up to it repeats it.
     fn add(&mut self, work: f64) {
-        self.spent += (FIRST_PART * work).ceil().max(1.0);
+        let counted = (FIRST_PART * work).ceil().max(1.0);
+        self.spent += counted;
+        self.uncounted += work - counted;
     }
 
     /// Returns whether a limit lets another step count, which is `whole` unless the clock cut it.
@@ -423,10 +428,10 @@ fn accepted<W: SearchSpace>(
 ) -> Vec<W::Point> {
     let mut points = vec![point.clone()];
     if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) && steps.goes_on(true) {
-        let before = steps.spent;
+        let before = (steps.spent, steps.uncounted);
         let filled = steps.take(|work| space.filled(point, work));
         if steps.clock.expired() {
-            (steps.spent, steps.whole) = (before, false);
+            ((steps.spent, steps.uncounted), steps.whole) = (before, false);
         } else if let Some(filled) = filled {
             incumbent.accept_lower(space.matrix(&filled), 0.0, OPENING);
             points.push(filled);
@@ -435,10 +440,9 @@ fn accepted<W: SearchSpace>(
     points
 }
 
-/// Returns the work limit: the given one, or the work after which a search ends by itself if that is less.
-fn limit(options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
-    let own = options.effort * default_work(form, r).clamp(WORK.0, WORK.1);
-    options.max_work.map_or(own, |limit| own.min(limit as f64))
+/// Returns the work after which a search ends by itself.
+fn own(options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
+    options.effort * default_work(form, r).clamp(WORK.0, WORK.1)
 }
 
 /// Returns the perturbations in a row without improvement after which a search with an effort of 1 ends.
