@@ -33,9 +33,9 @@ fn a_task_spends_its_share() {
     let (work, strict) = (TaskWork::new(&clock, 100.0), TaskWork::strict(&clock, 100.0));
     work.spend(30.0);
     assert_eq!((work.spent(), work.left()), (30.0, 70.0));
-    // A task is overdue at twice its share, a strict one at its end.
+    // A task is overdue at twice its share, a strict one past its end.
     for (spent, overdue, over) in
-        [(99.0, false, false), (100.0, false, true), (199.0, false, true), (200.0, true, true)]
+        [(99.0, false, false), (100.0, false, false), (101.0, false, true), (199.0, false, true), (200.0, true, true)]
     {
         work.spend(spent - work.spent());
         strict.spend(spent - strict.spent());
@@ -56,9 +56,11 @@ fn a_task_spends_its_share() {
         part.spend(29.0);
         assert!(!part.expired() && part.left() == 971.0);
         part.spend(1.0);
+        assert!(!part.expired());
+        part.spend(1.0);
         assert!(part.expired());
     });
-    assert!(ending.expired() && ending.left() == 70.0);
+    assert!(ending.expired() && ending.left() == 69.0);
 }
 
 #[test]
