@@ -108,7 +108,7 @@ QUESTIONS = (
     *("how-many-loadings", "own-objective", "bounds", "data", "start", "reading"),
     *("how-it-works", "citing", "install", "choosing", "migrating", "hyperbolic", "faq"),
     *("knowledge-graphs", "command-line", "symbols", "guarantees", "benchmarks", "papers"),
-    *("theory", "architecture", "contributing", "changelog", "releasing", "search"),
+    *("theory", "architecture", "contributing", "changelog", "releasing", "searching"),
 )
 
 
