@@ -5,6 +5,7 @@ use ndarray::{Array2, s};
 use super::powered::on_own_rows;
 use super::search::{FIRST_ROUND, Limited, SearchSpace, searched};
 use super::starts::{self, Maker, Material};
+use super::stationary::StationarySupports;
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
@@ -55,6 +56,9 @@ const FIRST: [First; 15] = {
         Powers(2),
     ]
 };
+
+/// Work of the moves from a first point that is the lowest so far.
+const IMPROVEMENT: f64 = 1e8;
 
 /// Number of best points without search from which chains start.
 const OPENINGS: usize = 5;
@@ -260,16 +264,15 @@ impl SearchSpace for EntrySets<'_> {
         point.clone()
     }
 
-    fn filled(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        let (counts, rules) = (self.model.rules.used(x), &self.model.rules);
-        let is_full = (0..counts.len()).all(|t| rules.remaining(&counts, t) == 0);
-        let point = (!is_full).then(|| self.model.point_of(x, work)).flatten()?;
+    fn improved(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        let point = self.model.point_of(x, work)?;
         if self.model.is_costly(&point) {
             return None;
         }
         let mover = self.mover(work);
         let mut state = mover.state(point);
         mover.fill(&mut state, f64::INFINITY);
+        self.descend(&mut state, &mut StationarySupports::default(), work.spent() + IMPROVEMENT, work);
         Some(self.dense(&state))
     }
 

@@ -107,8 +107,8 @@ pub(super) trait SearchSpace: Sync {
     /// Returns X of a point that needs no search.
     fn matrix(&self, point: &Self::Point) -> Array2<f64>;
 
-    /// Returns the point with as many nonzeros as the limit allows; None if it has them, or they cost too much.
-    fn filled(&self, _: &Self::Point, _: &TaskWork<'_>) -> Option<Self::Point> {
+    /// Returns the point with as many nonzeros as the limit allows, after a few moves; None if they cost too much.
+    fn improved(&self, _: &Self::Point, _: &TaskWork<'_>) -> Option<Self::Point> {
         None
     }
 
@@ -418,8 +418,8 @@ impl Steps<'_> {
     }
 }
 
-/// Accepts a point that needs no search, and where it is the lowest so far, with as many nonzeros as the limit allows;
-/// returns both.
+/// Accepts a point that needs no search, and where it is the lowest so far, with as many nonzeros as the limit allows and
+/// after a few moves; returns both.
 fn accepted<W: SearchSpace>(
     space: &W,
     point: &W::Point,
@@ -429,12 +429,12 @@ fn accepted<W: SearchSpace>(
     let mut points = vec![point.clone()];
     if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) && steps.goes_on(true) {
         let before = (steps.spent, steps.uncounted);
-        let filled = steps.take(|work| space.filled(point, work));
+        let improved = steps.take(|work| space.improved(point, work));
         if steps.clock.expired() {
             ((steps.spent, steps.uncounted), steps.whole) = (before, false);
-        } else if let Some(filled) = filled {
-            incumbent.accept_lower(space.matrix(&filled), 0.0, OPENING);
-            points.push(filled);
+        } else if let Some(improved) = improved {
+            incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
+            points.push(improved);
         }
     }
     points
@@ -626,7 +626,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             |arrival| match arrival {
                 Some((_, (), false)) => Control::Stop,
                 Some((k, (), true)) => {
-                    whole = k + 1;
+                    // None after a chain that the clock cut.
+                    whole += usize::from(k == whole);
                     Control::Continue
                 }
                 None => incumbent.poll(),
