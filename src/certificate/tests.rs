@@ -322,23 +322,6 @@ fn subdifferentials_are_the_textbook_ones() {
     assert_eq!(at(&Penalty::NONE, 0, 0, 0.0), (0.0, 0.0));
 }
 
-/// Block-2 stationary, yet not critical: Theorem 3.6(a) of the OBCD paper with a nonsmooth h.
-#[test]
-fn pairs_may_rest_at_a_point_that_is_not_critical() {
-    let c = 0.5f64.sqrt();
-    let x = array![[0.0, 1.0], [c, 0.0], [c, 0.0]];
-    let w = 0.95 * (1.0 + c);
-    let linear = array![[0.0, 0.0], [0.0, -w], [0.0, w]] - &(&x * 5.0);
-    let smooth = Quadratic::new(Array2::zeros((3, 3)), Some(linear), None).unwrap();
-    let signature = Signature::stiefel(3);
-    let penalty = Penalty::l1(1.0);
-    let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
-    let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
-    assert_eq!(certificate.block2_gap, 0.0);
-    assert_eq!(certificate.block2_pair, None);
-    assert!((certificate.criticality - 0.88).abs() < 0.01, "{}", certificate.criticality);
-}
-
 #[test]
 fn large_lambda_is_proved_only_when_true() {
     let (n, r) = (6, 2);

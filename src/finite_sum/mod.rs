@@ -97,8 +97,7 @@ pub trait FiniteSum: Send + Sync {
     }
 }
 
-/// The whole sum as an objective.
-/// Makes pointers to a sum objectives.
+/// Makes pointers to a sum objectives: the whole sum.
 macro_rules! objectives {
     ($($pointer:ty),+) => {
         $(impl Objective for $pointer {

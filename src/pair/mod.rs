@@ -57,6 +57,11 @@ impl<'a> Sizes<'a> {
         Self { x, y, largest: simd.reduce_max_f64s(largest) }
     }
 
+    #[inline(always)]
+    fn size(&self, column: usize) -> f64 {
+        self.x[column].abs() + self.y[column].abs()
+    }
+
     /// Returns whether a column is smaller than a part of the largest one.
     #[inline(always)]
     pub(crate) fn is_below(&self, (x, y): (f64, f64), part: f64) -> bool {
@@ -74,12 +79,12 @@ impl<'a> Sizes<'a> {
     #[inline(always)]
     pub(crate) fn reaches(&self, slot: usize, distance: f64) -> bool {
         let column = slot.checked_sub(self.x.len()).unwrap_or(slot);
-        distance * (self.x[column].abs() + self.y[column].abs()) <= SAME_BREAKPOINT * self.largest
+        distance * self.size(column) <= SAME_BREAKPOINT * self.largest
     }
 
     /// Returns up to which distance [`reaches`](Self::reaches) holds.
     pub(crate) fn reach(&self, column: usize) -> f64 {
-        SAME_BREAKPOINT * self.largest / (self.x[column].abs() + self.y[column].abs())
+        SAME_BREAKPOINT * self.largest / self.size(column)
     }
 }
 

@@ -7,14 +7,17 @@ pub(super) struct Policy {
     pub(super) lanes: usize,
     /// The first epoch takes at least this part of the work of a default search.
     pub(super) first: f64,
-    /// Share of a later epoch for new starts, and that where solutions are dense or improvements are not affordable.
+    /// Share of a later epoch for new starts.
     pub(super) starts: f64,
+    /// The same share where solutions are dense or improvements are not affordable.
     pub(super) alone: f64,
-    /// Share of the work of new starts before their best points are polished, and number of these points.
+    /// Share of the work of new starts before their best points are polished.
     pub(super) raw: f64,
+    /// Number of these best points.
     pub(super) polished: usize,
-    /// Rounds of improvements in an epoch, and the least work of one improvement in units of n²r.
+    /// Rounds of improvements in an epoch.
     pub(super) rounds: usize,
+    /// Least work of one improvement, in units of n²r.
     pub(super) improvement: f64,
     /// Share of an epoch for polishing the incumbent.
     pub(super) polish: f64,

@@ -81,7 +81,7 @@ fn procrustes_reaches_the_singular_value_optimum() {
     }
 }
 
-/// Theorem 3.6(a) of the OBCD paper is false with a nonsmooth h.
+/// Block-2 stationary, yet not critical: Theorem 3.6(a) of the OBCD paper is false with a nonsmooth h.
 #[test]
 fn the_solver_leaves_a_point_where_every_pair_rests() {
     let c = 0.5f64.sqrt();
@@ -92,6 +92,10 @@ fn the_solver_leaves_a_point_where_every_pair_rests() {
     let signature = Signature::stiefel(3);
     let penalty = Penalty::l1(1.0);
     let problem = Problem::new(&smooth, &penalty, &signature, 2).unwrap();
+    let certificate = certify(&problem, x.view(), &Threads::serial()).unwrap();
+    assert_eq!(certificate.block2_gap, 0.0);
+    assert_eq!(certificate.block2_pair, None);
+    assert!((certificate.criticality - 0.88).abs() < 0.01, "{}", certificate.criticality);
     let options = Options::default();
     let stays = minimize(&problem, x.clone(), &options, &Threads::serial(), &mut Unwatched).unwrap();
     assert_eq!(stays.x, x);

@@ -154,7 +154,7 @@ fn rules() -> Vec<Options> {
             .map(|working_set| {
                 let rule = few.clone().with_working_set(working_set);
                 match rule.working_set {
-                    // Where pairs are at rest, rounding decides the order of the scores: some forty pairs.
+                    // The work of about forty pairs: rounding decides the order of the scores of pairs that rest later.
                     WorkingSet::WssSv | WorkingSet::WssOr => rule.with_max_work(150_000),
                     _ => rule.with_max_sweeps(2),
                 }

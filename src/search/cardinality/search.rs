@@ -323,12 +323,13 @@ pub(super) fn searched<W: SearchSpace + Send>(
         Some(0) => Some(Status::MaxSweeps),
         _ => (limit == 0.0).then_some(Status::MaxWork),
     };
-    let mut steps = Steps { clock, limit, spent: 0.0, uncounted: 0.0, whole: true };
+    let mut steps = Steps { clock, limit, spent: 0.0, whole: true };
     // The first point comes whatever the time limit is, unless the limits allow no work.
     if none.is_none() && incumbent.status.is_none() {
-        let best = steps.take(|work| powered(limited.problem, first, threads, work, truncated));
+        let work = TaskWork::new(clock, f64::INFINITY);
+        let best = powered(limited.problem, first, threads, &work, truncated);
         incumbent.accept_lower(best, 0.0, OPENING);
-        steps.whole = !clock.expired();
+        steps.add(work.spent());
     }
     if let Some(ended) = none.or(steps.ended(&incumbent)) {
         return incumbent.end_with(ended, steps.spent);
@@ -341,8 +342,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
         return incumbent.end_with(Status::MaxTime, steps.spent);
     };
     steps.add(work.spent());
-    let done: Vec<AtomicU64> = (0..W::POINTS).map(|_| AtomicU64::new(0)).collect();
-    let before = |k: usize| done[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64).sum::<f64>();
+    let done = Done::new(W::POINTS);
     let (begun, mut points) = (steps.spent, Vec::new());
     pool::complete(
         (0..W::POINTS).map(|_| None).collect(),
@@ -350,8 +350,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
         clock,
         |k| {
             let own = TaskWork::new(clock, f64::INFINITY);
-            let point = (begun + (FIRST_PART * before(k)).floor() < limit).then(|| space.point(k, &own)).flatten();
-            done[k].store(own.spent() as u64, Ordering::Relaxed);
+            let point = (begun + (FIRST_PART * done.before(k)).floor() < limit).then(|| space.point(k, &own)).flatten();
+            done.record(k, own.spent());
             (point, own.spent())
         },
         |arrived| {
@@ -381,26 +381,14 @@ struct Steps<'a> {
     clock: &'a Clock,
     limit: f64,
     spent: f64,
-    /// Work beyond the part that counts.
-    uncounted: f64,
     /// Whether the clock has cut no step.
     whole: bool,
 }
 
 impl Steps<'_> {
-    /// Takes a step.
-    fn take<T>(&mut self, step: impl FnOnce(&TaskWork<'_>) -> T) -> T {
-        let own = TaskWork::new(self.clock, f64::INFINITY);
-        let result = step(&own);
-        self.add(own.spent());
-        result
-    }
-
     /// Adds the work of a step, of which each has some, so that a limit of the work up to it repeats it.
     fn add(&mut self, work: f64) {
-        let counted = (FIRST_PART * work).ceil().max(1.0);
-        self.spent += counted;
-        self.uncounted += work - counted;
+        self.spent += (FIRST_PART * work).ceil().max(1.0);
     }
 
     /// Returns whether a limit lets another step count, which is `whole` unless the clock cut it.
@@ -411,10 +399,10 @@ impl Steps<'_> {
 
     /// Returns the status if a limit has cut the steps.
     fn ended(&self, incumbent: &Incumbent<'_>) -> Option<Status> {
-        match () {
-            _ if incumbent.status.is_some() || !self.whole || self.clock.expired() => Some(Status::MaxTime),
-            _ => (self.spent >= self.limit).then_some(Status::MaxWork),
+        if incumbent.status.is_some() || !self.whole || self.clock.expired() {
+            return Some(Status::MaxTime);
         }
+        (self.spent >= self.limit).then_some(Status::MaxWork)
     }
 }
 
@@ -428,16 +416,36 @@ fn accepted<W: SearchSpace>(
 ) -> Vec<W::Point> {
     let mut points = vec![point.clone()];
     if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) && steps.goes_on(true) {
-        let before = (steps.spent, steps.uncounted);
-        let improved = steps.take(|work| space.improved(point, work));
-        if steps.clock.expired() {
-            ((steps.spent, steps.uncounted), steps.whole) = (before, false);
-        } else if let Some(improved) = improved {
+        let work = TaskWork::new(steps.clock, f64::INFINITY);
+        let improved = space.improved(point, &work);
+        if !steps.goes_on(!steps.clock.expired()) {
+            return points;
+        }
+        steps.add(work.spent());
+        if let Some(improved) = improved {
             incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
             points.push(improved);
         }
     }
     points
+}
+
+/// Work of the tasks of a round that have ended, each of which begins only if those before it leave some of the limit.
+struct Done(Vec<AtomicU64>);
+
+impl Done {
+    fn new(count: usize) -> Self {
+        Self((0..count).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn record(&self, k: usize, work: f64) {
+        self.0[k].store(work as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the work of the tasks before one.
+    fn before(&self, k: usize) -> f64 {
+        self.0[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64).sum()
+    }
 }
 
 /// Returns the work after which a search ends by itself.
@@ -606,21 +614,17 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             1 => 0,
             _ => (share as f64 * length / FIRST_ROUND) as usize,
         };
-        let done: Vec<AtomicU64> = (0..chains.len()).map(|_| AtomicU64::new(0)).collect();
-        let before = |k: usize| {
-            let works = done[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64);
-            works.sum::<f64>()
-        };
+        let done = Done::new(chains.len());
         let mut whole = 0;
         pool::complete(
             chains.iter().map(|_| None).collect(),
             self.threads.count(),
             self.clock,
             |k| {
-                if before(k) < left {
+                if done.before(k) < left {
                     let mut chain = locked(&chains[k]);
                     self.advance(&mut chain, (length, left), perturbations);
-                    done[k].store(chain.spent as u64, Ordering::Relaxed);
+                    done.record(k, chain.spent);
                 }
             },
             |arrival| match arrival {
