@@ -91,11 +91,6 @@ impl<'a> TaskWork<'a> {
         Self::ending(clock, slice, f64::INFINITY)
     }
 
-    /// Creates the work of a task that expires at the end of its slice.
-    pub(crate) fn strict(clock: &'a Clock, slice: f64) -> Self {
-        Self::ending(clock, slice, slice)
-    }
-
     /// Creates the work of a task that expires at `end`.
     pub(crate) fn ending(clock: &'a Clock, slice: f64, end: f64) -> Self {
         Self { clock, spent: AtomicU64::new(0), slice, end }

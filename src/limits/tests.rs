@@ -30,7 +30,7 @@ fn a_clock_goes_on_from_an_earlier_process() {
 #[test]
 fn a_task_spends_its_share() {
     let clock = counted();
-    let (work, strict) = (TaskWork::new(&clock, 100.0), TaskWork::strict(&clock, 100.0));
+    let (work, strict) = (TaskWork::new(&clock, 100.0), TaskWork::ending(&clock, 100.0, 100.0));
     work.spend(30.0);
     assert_eq!((work.spent(), work.left()), (30.0, 70.0));
     // A task is overdue at twice its share, a strict one past its end.

@@ -15,6 +15,7 @@ use super::candidate::Candidate;
 use super::first::first_point;
 use super::incumbent::Incumbent;
 use super::options::Auto;
+use super::tasks::Tasks;
 use crate::certificate::known_minimiser;
 use crate::heuristic::{Profile, profile};
 use crate::limits::TaskWork;
@@ -22,7 +23,6 @@ use crate::linalg::square;
 use crate::manifold::drift;
 use crate::numerics;
 use crate::objective::{QuadraticForm, step_work};
-use crate::pool;
 use crate::report::Run;
 use crate::solver::{Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
@@ -64,21 +64,15 @@ pub(super) fn answer(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, un
     if !problem.signature.is_definite() {
         return answer_pencil(incumbent, form, unit, threads);
     }
-    let go_on = || !clock.expired();
     let smooth = problem.penalty.is_none();
     let krylov = smooth && form.linear().is_none();
     let rough = |incumbent: &mut Incumbent<'_>| {
-        let spent = KRYLOV_STEPS * step_work(problem.smooth, problem.components);
-        if spent >= incumbent.end() {
-            incumbent.charge(spent);
-            return;
-        }
-        let made = |_: usize| start::rough_spectral(form, problem.components, threads, &go_on);
-        let found = pool::run(1, 1, clock, made, |_| incumbent.poll());
-        if let Some((x, _)) = found.into_iter().flatten().flatten().next() {
-            let x = problem.oriented(start::matched(&x, form.metric()), threads);
-            take(incumbent, x, (SPECTRAL, spent), false);
-        }
+        let made = |work: &TaskWork<'_>| {
+            work.spend(KRYLOV_STEPS * step_work(problem.smooth, problem.components));
+            let (x, _) = start::rough_spectral(form, problem.components, threads, &|| !work.expired())?;
+            Some((SPECTRAL, problem.oriented(start::matched(&x, form.metric()), threads)))
+        };
+        take_one(incumbent, made, false);
     };
     let large = krylov && form.order() > AT_ONCE;
     if large {
@@ -87,13 +81,16 @@ pub(super) fn answer(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, un
     if incumbent.status.is_some() || clock.expired() {
         return true;
     }
-    let known = |_: usize| known_minimiser(problem, unit, &go_on);
-    let found = pool::run(1, 1, clock, known, |_| incumbent.poll());
-    if let Some((x, work)) = found.into_iter().flatten().flatten().next() {
-        let name = if smooth { SPECTRAL } else { ASSIGNMENT };
-        if clock.expired() || take(incumbent, x, (name, work), true) == Control::Stop {
-            return true;
-        }
+    let known = |work: &TaskWork<'_>| {
+        let (x, spent) = known_minimiser(problem, unit, &|| !work.expired())?;
+        work.spend(spent);
+        Some((if smooth { SPECTRAL } else { ASSIGNMENT }, x))
+    };
+    let found = take_one(incumbent, known, true);
+    if incumbent.status.is_some() {
+        return true;
+    }
+    if found {
         incumbent.profile = Some(Profile {
             optimum: Some(incumbent.best.objective),
             penalty_share: incumbent.best.penalty,
@@ -116,33 +113,36 @@ pub(super) fn answer(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, un
 /// Solves ½ tr(XᵀCXW) with mixed signs and C ≻ 0 by its eigenvectors. Where these are not exact to rounding, the
 /// J-Jacobi method continues from them.
 fn answer_pencil(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: f64, threads: &Threads) -> bool {
-    let (problem, clock) = (incumbent.problem, incumbent.clock);
+    let problem = incumbent.problem;
     if !problem.penalty.is_none() {
         return false;
     }
     let k = incumbent.k.clone();
-    let go_on = || !clock.expired();
-    let known = |_: usize| {
-        let (x, drift, spent) = start::pencil_minimiser(form, problem.signature, k.view(), unit, &go_on)?;
+    let mut answered = None;
+    let known = |_: usize, work: &TaskWork<'_>| {
+        let (x, drift, spent) = start::pencil_minimiser(form, problem.signature, k.view(), unit, &|| !work.expired())?;
+        work.spend(spent);
         let (values, diagonal) = eigenvalues_of((problem, form), &x, k.view(), threads);
         let weights = form.trace_weights(problem.components)?;
         let value = 0.5 * values.iter().zip(weights).map(|(v, w)| v * w).sum::<f64>();
         let exact = diagonal && drift <= numerics::ROUNDING * square(&x);
-        Some((x, spent, (value, drift, exact)))
+        let mut candidate = Candidate::valued(x, (value, 0.0, drift), PENCIL.to_owned());
+        candidate.stationary = exact;
+        Some(candidate)
     };
-    let found = pool::run(1, 1, clock, known, |_| incumbent.poll());
-    let Some((x, spent, (value, drift, exact))) = found.into_iter().flatten().flatten().next() else {
-        return incumbent.status.is_some();
-    };
-    let mut candidate = Candidate::valued(x, (value, 0.0, drift), PENCIL.to_owned());
-    candidate.stationary = exact;
-    incumbent.profile = Some(profile(problem));
-    if clock.expired() || report(incumbent, &candidate, (PENCIL, spent)) == Control::Stop {
-        return true;
-    }
-    match exact {
-        true => incumbent.status = Some(Status::Converged),
-        false => descend(incumbent, unit, unit, true, threads),
+    Tasks::new(1, 1).run(incumbent, known, |incumbent, _, (found, work)| {
+        let Some(candidate) = found else {
+            return Control::Continue;
+        };
+        answered = Some(candidate.stationary);
+        incumbent.profile = Some(profile(problem));
+        report(incumbent, candidate, (PENCIL, *work))
+    });
+    match answered {
+        _ if incumbent.status.is_some() => {}
+        None => return false,
+        Some(true) => incumbent.status = Some(Status::Converged),
+        Some(false) => descend(incumbent, unit, unit, true, threads),
     }
     true
 }
@@ -159,21 +159,27 @@ pub(super) fn take_first_point<'f>(
         return;
     }
     let own = profile(problem);
-    let work = TaskWork::ending(clock, f64::INFINITY, incumbent.end());
     let best = incumbent.best.x.clone();
-    let made = |_: usize| first_point(problem, (form, &own, axes), (number, &best), threads, &work);
-    let found = pool::run(1, 1, clock, made, |_| incumbent.poll());
-    if clock.expired() {
-        return;
-    }
-    match found.into_iter().flatten().flatten().next() {
-        Some((name, x)) if !work.expired() => {
-            take(incumbent, x, (name, work.spent()), false);
-        }
-        _ => {
-            incumbent.charge(work.spent());
-        }
-    }
+    let made = |work: &TaskWork<'_>| first_point(problem, (form, &own, axes), (number, &best), threads, work);
+    take_one(incumbent, made, false);
+}
+
+/// Makes a feasible point on a worker thread and reports it, unless a limit cuts it; `exact`: the point is optimal. Returns
+/// whether there is one.
+fn take_one(
+    incumbent: &mut Incumbent<'_>,
+    made: impl Fn(&TaskWork<'_>) -> Option<(&'static str, Array2<f64>)> + Sync,
+    exact: bool,
+) -> bool {
+    let found = Tasks::new(1, 1).run(
+        incumbent,
+        |_, work| made(work),
+        |incumbent, _, (found, work)| match found {
+            Some((name, x)) => take(incumbent, x.clone(), (name, *work), exact),
+            None => Control::Continue,
+        },
+    );
+    found.into_iter().any(|found| found.is_some())
 }
 
 /// Minimises a nonquadratic f from the first point.
@@ -201,11 +207,8 @@ fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (name, work): (&str, f64)
     report(incumbent, &candidate, (name, work))
 }
 
-/// Reports a point, unless the limit does not allow its work.
+/// Reports a point.
 fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&str, f64)) -> Control {
-    if !incumbent.charge(work) {
-        return Control::Stop;
-    }
     let run = Run {
         heuristic: name.to_owned(),
         improve: false,
@@ -259,7 +262,8 @@ fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, th
             incumbent.poll();
             break;
         }
-        if report(incumbent, &candidate, ("polish", solution.work)) == Control::Stop {
+        if !incumbent.charge(solution.work) || report(incumbent, &candidate, ("polish", solution.work)) == Control::Stop
+        {
             break;
         }
         spent += solution.work;

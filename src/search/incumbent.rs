@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use super::candidate::{Candidate, JobResult, Ran};
+use super::candidate::{Candidate, Ran};
 use super::options::Auto;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
@@ -41,9 +41,6 @@ pub(super) struct Incumbent<'a> {
     pub(super) spent: f64,
     limit: f64,
     pub(super) gained: f64,
-    /// Number of results of the present round that were taken, and which of its results a checkpoint held.
-    pub(super) taken: usize,
-    known: Vec<bool>,
     pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
@@ -86,8 +83,6 @@ impl<'a> Incumbent<'a> {
             spent: 0.0,
             limit: auto.options.max_work.map_or(f64::INFINITY, |limit| limit as f64),
             gained: 0.0,
-            taken: 0,
-            known: Vec::new(),
             profile: None,
             iterations: 0,
             updates: 0,
@@ -103,6 +98,16 @@ impl<'a> Incumbent<'a> {
         incumbent
     }
 
+    /// Lowers the limit on work to that of the search itself.
+    pub(super) fn ending_at(self, own: f64) -> Self {
+        Self { limit: self.limit.min(own), ..self }
+    }
+
+    /// Returns whether as much work again as up to the last decrease of F, and at least `least`, has brought nothing.
+    pub(super) fn is_idle(&self, effort: f64, least: f64) -> bool {
+        self.spent - self.gained >= effort * self.gained.max(least)
+    }
+
     /// Begins a round; returns the results of its jobs that a checkpoint holds.
     pub(super) fn recorded(&mut self, jobs: &str, count: usize) -> Vec<Option<Ran>> {
         let mut ran: Vec<Option<Ran>> = (0..count).map(|_| None).collect();
@@ -115,36 +120,16 @@ impl<'a> Incumbent<'a> {
                 ran[index] = Some(run);
             }
         }
-        self.known = ran.iter().map(Option::is_some).collect();
         ran
     }
 
-    /// Takes the result of a job of a round, which `report` describes. Results come in their order; the first one that a
-    /// limit cut ends the search.
-    pub(super) fn arrive(
-        &mut self,
-        arrival: Option<(usize, &Ran, bool)>,
-        report: impl Fn(usize, &JobResult) -> Run,
-    ) -> Control {
-        let Some((index, ran, whole)) = arrival else {
-            return self.poll();
-        };
-        if self.status.is_some() || !whole || !self.charge(ran.1) {
-            return Control::Stop;
-        }
-        self.taken = index + 1;
+    /// Writes the result of job `index` of a round to the checkpoint.
+    pub(super) fn keep_result(&mut self, index: usize, ran: &Ran) {
         let sound = ran.0.as_ref().is_none_or(|found| found.candidate.is_sound());
-        if sound
-            && !self.known.get(index).is_some_and(|known| *known)
-            && let Some(file) = self.monitor.checkpoint()
-        {
+        if let Some(file) = self.monitor.checkpoint().filter(|_| sound) {
             let mut payload = (self.clock.seconds(), index).bytes();
             ran.store(&mut payload);
             file.add(payload);
-        }
-        match &ran.0 {
-            Some(found) => self.accept(&found.candidate, report(index, found)),
-            None => Control::Continue,
         }
     }
 
@@ -275,17 +260,22 @@ impl<'a> Incumbent<'a> {
     pub(super) fn resumed<T: Stored>(&mut self) -> Option<T> {
         let known = self.monitor.checkpoint()?.group(STATE);
         let rest = &mut known.first()?.as_slice();
-        let (seconds, counts, own, status) = Stored::load(rest)?;
+        let (seconds, counts, own, (status, spent, gained)) = Stored::load(rest)?;
         let state = T::load(rest)?;
         self.clock.advance_to(seconds);
+        (self.spent, self.gained) = (spent, gained);
         (self.rounds, self.iterations, self.updates) = counts;
         (self.best, self.history, self.runs) = own;
         self.status = status;
         Some(state)
     }
 
-    /// Writes the state of a search to the checkpoint, if there is one that is due or `always` is set.
+    /// Writes the state of a search to the checkpoint, if there is one that is due or `always` is set, unless the clock or
+    /// the monitor has cut a round.
     pub(super) fn keep(&mut self, state: &impl Stored, always: bool) {
+        if self.clock.expired() && self.status != Some(Status::MaxWork) {
+            return;
+        }
         let seconds = self.clock.seconds();
         let Some(file) = self.monitor.checkpoint() else {
             return;
@@ -299,19 +289,18 @@ impl<'a> Incumbent<'a> {
         self.runs.store(&mut payload);
         // The round is whole although a callback stopped the search after it.
         let status = self.status.filter(|&status| status != Status::Interrupted);
-        status.store(&mut payload);
+        (status, self.spent, self.gained).store(&mut payload);
         state.store(&mut payload);
         file.replace(payload);
         self.save(true);
     }
 
-    /// Ends a search after `work`; `ended` is the status unless the monitor or the target ended it.
+    /// Ends a search; `ended` is the status unless there is one already.
     ///
     /// # Errors
     /// As [`finish`](Self::finish).
-    pub(super) fn end_with(mut self, ended: Status, work: f64) -> Result<AutoSolution> {
+    pub(super) fn end_with(mut self, ended: Status) -> Result<AutoSolution> {
         self.status = self.status.or(Some(ended));
-        self.spent = work;
         self.finish()
     }
 

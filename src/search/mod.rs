@@ -29,6 +29,7 @@ mod policy;
 mod rounds;
 mod select;
 mod sequence;
+mod tasks;
 
 pub use crate::continuation::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};
 pub use crate::manifold::varimax;

@@ -6,13 +6,13 @@ use super::candidate::{Candidate, JobResult, polish};
 use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Auto;
+use super::tasks::{Tasks, run_one};
 use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
 use crate::limits::{Clock, TaskWork};
 use crate::objective::QuadraticForm;
-use crate::pool;
 use crate::problem::Problem;
 use crate::report::Run;
-use crate::solver::Options;
+use crate::solver::{Control, Options};
 use crate::threads::Threads;
 
 /// Relative distance from the incumbent within which an improvement is polished.
@@ -152,32 +152,21 @@ impl<'a> Rounds<'a> {
             return;
         }
         self.base = value;
-        let work = TaskWork::ending(self.clock, f64::INFINITY, incumbent.end());
-        let go_on = || !work.expired();
-        let (whole, problem, threads) = (&self.whole, self.problem, self.threads);
-        let old = &self.compact;
-        let made = pool::run(
-            1,
-            1,
-            self.clock,
-            |_| {
-                let oracle = whole.oracle.during(&work, threads);
-                if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
-                    return None;
-                }
-                let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
-                let small = compact.problem(problem.components);
-                let form: &dyn QuadraticForm = compact.form();
-                let (_, known, profile) = Known::definite((&small, form), None, usize::MAX, self.threads, &work)?;
-                let basis = known.basis;
-                Some((compact, (profile, basis)))
-            },
-            |_| incumbent.poll(),
-        );
-        if self.clock.expired() || !incumbent.charge(work.spent()) {
-            return;
-        }
-        if let Some((compact, chosen)) = made.into_iter().flatten().flatten().next() {
+        let (whole, problem, threads, old) = (&self.whole, self.problem, self.threads, &self.compact);
+        let made = run_one(incumbent, 1.0, |work| {
+            let oracle = whole.oracle.during(work, threads);
+            if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
+                return None;
+            }
+            let go_on = || !work.expired();
+            let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
+            let small = compact.problem(problem.components);
+            let form: &dyn QuadraticForm = compact.form();
+            let (_, known, profile) = Known::definite((&small, form), None, usize::MAX, threads, work)?;
+            let basis = known.basis;
+            Some((compact, (profile, basis)))
+        });
+        if let Some((compact, chosen)) = made {
             self.whole.profile.chosen = Some(compact.rows.len());
             (self.compact, self.chosen) = (Some(compact), Some(chosen));
         }
@@ -229,33 +218,33 @@ impl<'a> Rounds<'a> {
         let mut names: Vec<&str> = jobs.iter().map(|job| job.label(self.heuristics)).collect();
         names.dedup();
         incumbent.monitor.working(&names.join(", "));
-        let (this, space, end) = (&*self, &space, incumbent.end());
+        let (this, space) = (&*self, &space);
         // A job that runs alone uses all threads for its products.
         let (workers, threads) = match jobs.len() > 1 && !self.problem.smooth.is_serial() {
             true => (self.threads.count(), Threads::serial()),
             false => (1, self.threads.clone()),
         };
         let known = incumbent.recorded(&format!("{jobs:?}"), jobs.len());
-        let report = |k: usize, found: &JobResult| jobs[k].report(self.heuristics, found, before);
-        incumbent.taken = 0;
-        let found = pool::complete(
-            known,
-            workers,
-            self.clock,
-            |k| {
-                let work = TaskWork::ending(this.clock, slice, end);
+        let recorded: Vec<bool> = known.iter().map(Option::is_some).collect();
+        let tasks = Tasks { known, slice, ..Tasks::new(0, workers) };
+        tasks.run(
+            incumbent,
+            |k, work| {
                 let spaces = (space.as_ref(), &threads);
-                let candidate = threads.install(|| this.job(&jobs[k], spaces, from[k], least, &work));
+                let candidate = threads.install(|| this.job(&jobs[k], spaces, from[k], least, work));
                 work.spend(RUN);
-                let spent = work.spent();
-                let found =
-                    candidate.map(|candidate| JobResult { candidate, work: spent, seconds: this.clock.seconds() });
-                (found, spent)
+                candidate.map(|candidate| JobResult { candidate, work: work.spent(), seconds: this.clock.seconds() })
             },
-            |arrival| incumbent.arrive(arrival, report),
-        );
-        let taken = found.into_iter().take(incumbent.taken);
-        taken.map(|run| run?.0).collect()
+            |incumbent, k, ran| {
+                if !recorded[k] {
+                    incumbent.keep_result(k, ran);
+                }
+                match &ran.0 {
+                    Some(found) => incumbent.accept(&found.candidate, jobs[k].report(this.heuristics, found, before)),
+                    None => Control::Continue,
+                }
+            },
+        )
     }
 
     /// Runs one job; the point is returned on all rows. Products may be divided among `threads`.

@@ -196,14 +196,8 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns whether a limit was reached or the incumbent is a known optimum.
     fn is_over(&mut self) -> bool {
-        if self.rounds.clock.expired() {
-            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxTime));
-        }
-        if self.incumbent.is_spent() {
-            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxWork));
-        }
-        if self.sweeps_left() == Some(0) {
-            self.incumbent.status = self.incumbent.status.or(Some(Status::MaxSweeps));
+        if !self.incumbent.is_over() && self.sweeps_left() == Some(0) {
+            self.incumbent.status = Some(Status::MaxSweeps);
         }
         let gap = |optimum| self.incumbent.best.objective - optimum;
         let optimum = self.rounds.whole.profile.optimum;
@@ -227,8 +221,7 @@ impl<'s, 'a> Search<'s, 'a> {
         if self.rounds.whole.profile.mixed {
             return self.jobs as f64 + 1.0 >= options.effort * self.mixed_starts();
         }
-        let gained = self.incumbent.gained.max(POLICY.idle * self.unit);
-        let idle = spent - self.incumbent.gained >= options.effort * gained;
+        let idle = self.incumbent.is_idle(options.effort, POLICY.idle * self.unit);
         // An epoch of little work brings nothing.
         let done = spent >= self.own() - POLICY.first * self.unit;
         idle || done || self.agrees()

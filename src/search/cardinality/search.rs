@@ -12,7 +12,6 @@
 //! nothing. Its [effort](crate::Options::effort) scales these numbers and the work after which it ends in any case.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use ndarray::Array2;
@@ -28,6 +27,7 @@ use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
 use crate::search::incumbent::Incumbent;
 use crate::search::options::Auto;
+use crate::search::tasks::{Tasks, counted, run_one};
 use crate::solver::{Control, Monitor, Options, Status, WORK_UNIT};
 use crate::stored::{Stored, stored};
 use crate::threads::{Threads, locked};
@@ -216,20 +216,17 @@ struct Chain<S> {
     spent_by: Vec<f64>,
     /// Decrease that a descent from a perturbed point can bring: a fading maximum of the decreases so far.
     decrease: f64,
-    /// Work in this round and in all rounds before, and the improved points of this round with the work up to
-    /// each.
-    spent: f64,
+    /// Work in all rounds.
     total: f64,
-    found: Vec<(f64, S)>,
-    /// Best value and number of descents, without those of a round after the work limit was reached.
+    /// Best value and number of descents, without those of a round that a limit cut.
     counted: f64,
     descents: u64,
 }
 
 stored!(Chain<S> {
-    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent_by, decrease, spent, total, counted,
+    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent_by, decrease, total, counted,
     descents,
-} with found: Vec::new());
+});
 
 impl<S> Chain<S> {
     fn new(number: usize, from: Option<S>, reference: f64) -> Self {
@@ -245,9 +242,7 @@ impl<S> Chain<S> {
             unsuccessful: 0,
             spent_by: Vec::new(),
             decrease: f64::INFINITY,
-            spent: 0.0,
             total: 0.0,
-            found: Vec::new(),
             counted: f64::INFINITY,
             descents: 0,
         }
@@ -258,23 +253,18 @@ impl<S> Chain<S> {
 /// chains have the best value after a round of perturbations without improvement.
 struct Progress<S> {
     chains: Vec<Mutex<Chain<S>>>,
-    spent: f64,
     length: f64,
     begun: usize,
     unsuccessful: usize,
     confirmed: bool,
-    /// Work at the last improvement.
-    gained: f64,
 }
 
 stored!(Progress<S> {
     chains,
-    spent,
     length,
     begun,
     unsuccessful,
-    confirmed,
-    gained
+    confirmed
 });
 
 /// A search over the supports of a search space.
@@ -283,8 +273,6 @@ struct ChainSearch<'a, W: SearchSpace> {
     options: &'a Options,
     threads: &'a Threads,
     clock: &'a Clock,
-    /// Work limit.
-    limit: f64,
     /// A lower bound of the value.
     bound: f64,
 }
@@ -311,141 +299,68 @@ pub(super) fn searched<W: SearchSpace + Send>(
 ) -> Result<AutoSolution> {
     let (options, threads) = (&limited.auto.options, limited.threads);
     let clock = &Clock::new(limited.started, options.max_time);
-    let own = own(options, limited.form, limited.problem.components);
-    let limit = options.max_work.map_or(own, |limit| own.min(limit as f64));
     let mut points = first.into_iter();
     let first = points.next().unwrap_or_default();
-    let mut incumbent = Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor);
+    let own = own(options, limited.form, limited.problem.components);
+    let mut incumbent = Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor).ending_at(own);
     for point in points {
         incumbent.accept_lower(point, 0.0, OPENING);
     }
-    let none = match options.max_sweeps {
-        Some(0) => Some(Status::MaxSweeps),
-        _ => (limit == 0.0).then_some(Status::MaxWork),
-    };
-    let mut steps = Steps { clock, limit, spent: 0.0, whole: true };
-    // The first point comes whatever the time limit is, unless the limits allow no work.
-    if none.is_none() && incumbent.status.is_none() {
-        let work = TaskWork::new(clock, f64::INFINITY);
-        let best = powered(limited.problem, first, threads, &work, truncated);
-        incumbent.accept_lower(best, 0.0, OPENING);
-        steps.add(work.spent());
+    if options.max_sweeps == Some(0) {
+        incumbent.status.get_or_insert(Status::MaxSweeps);
     }
-    if let Some(ended) = none.or(steps.ended(&incumbent)) {
-        return incumbent.end_with(ended, steps.spent);
+    if incumbent.status.is_some() || incumbent.is_spent() {
+        return incumbent.end_with(Status::MaxWork);
     }
+    // The first point comes whatever the limits are.
     let work = TaskWork::new(clock, f64::INFINITY);
-    let made = pool::run(1, 1, clock, |_| prepared(&work), |_| incumbent.poll());
-    // What the clock cut does not count.
-    let whole = made.into_iter().flatten().flatten().next().filter(|_| !clock.expired());
-    let Some(mut space) = whole else {
-        return incumbent.end_with(Status::MaxTime, steps.spent);
+    let best = powered(limited.problem, first, threads, &work, truncated);
+    incumbent.accept_lower(best, 0.0, OPENING);
+    incumbent.spent += counted(FIRST_PART, &work);
+    if incumbent.is_over() {
+        return incumbent.finish();
+    }
+    let Some(mut space) = run_one(&mut incumbent, FIRST_PART, prepared) else {
+        return incumbent.end_with(Status::MaxTime);
     };
-    steps.add(work.spent());
-    let done = Done::new(W::POINTS);
-    let (begun, mut points) = (steps.spent, Vec::new());
-    pool::complete(
-        (0..W::POINTS).map(|_| None).collect(),
-        threads.count(),
-        clock,
-        |k| {
-            let own = TaskWork::new(clock, f64::INFINITY);
-            let point = (begun + (FIRST_PART * done.before(k)).floor() < limit).then(|| space.point(k, &own)).flatten();
-            done.record(k, own.spent());
-            (point, own.spent())
-        },
-        |arrived| {
-            if let Some((_, (point, work), whole)) = arrived
-                && steps.goes_on(whole)
-            {
-                steps.add(*work);
-                if let Some(point) = point {
-                    points.extend(accepted(&space, point, &mut steps, &mut incumbent));
-                }
+    let mut points = Vec::new();
+    let tasks = Tasks { part: FIRST_PART, ..Tasks::new(W::POINTS, threads.count()) };
+    tasks.run(
+        &mut incumbent,
+        |k, work| (!work.expired()).then(|| space.point(k, work)).flatten(),
+        |incumbent, _, (point, _)| {
+            if let Some(point) = point {
+                points.extend(accepted(&space, point, incumbent));
             }
             incumbent.poll()
         },
     );
-    if let Some(ended) = steps.ended(&incumbent) {
-        return incumbent.end_with(ended, steps.spent);
+    if incumbent.is_over() {
+        return incumbent.finish();
     }
     space.begin_from(points);
-    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads, clock, limit };
-    let (status, spent) = search.run(&mut incumbent, steps.spent);
-    // What the limit cut does not count.
-    incumbent.end_with(status, spent.min(limit.max(steps.spent)))
-}
-
-/// The steps before the first round, one after the other. A limit on time or work cuts them after a whole step.
-struct Steps<'a> {
-    clock: &'a Clock,
-    limit: f64,
-    spent: f64,
-    /// Whether the clock has cut no step.
-    whole: bool,
-}
-
-impl Steps<'_> {
-    /// Adds the work of a step, of which each has some, so that a limit of the work up to it repeats it.
-    fn add(&mut self, work: f64) {
-        self.spent += (FIRST_PART * work).ceil().max(1.0);
-    }
-
-    /// Returns whether a limit lets another step count, which is `whole` unless the clock cut it.
-    fn goes_on(&mut self, whole: bool) -> bool {
-        self.whole = self.whole && whole;
-        self.whole && self.spent < self.limit
-    }
-
-    /// Returns the status if a limit has cut the steps.
-    fn ended(&self, incumbent: &Incumbent<'_>) -> Option<Status> {
-        if incumbent.status.is_some() || !self.whole || self.clock.expired() {
-            return Some(Status::MaxTime);
-        }
-        (self.spent >= self.limit).then_some(Status::MaxWork)
-    }
+    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads, clock };
+    search.run(&mut incumbent);
+    incumbent.finish()
 }
 
 /// Accepts a point that needs no search, and where it is the lowest so far, with as many nonzeros as the limit allows and
 /// after a few moves; returns both.
-fn accepted<W: SearchSpace>(
-    space: &W,
-    point: &W::Point,
-    steps: &mut Steps<'_>,
-    incumbent: &mut Incumbent<'_>,
-) -> Vec<W::Point> {
+fn accepted<W: SearchSpace>(space: &W, point: &W::Point, incumbent: &mut Incumbent<'_>) -> Vec<W::Point> {
     let mut points = vec![point.clone()];
-    if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) && steps.goes_on(true) {
-        let work = TaskWork::new(steps.clock, f64::INFINITY);
+    if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) {
+        let work = TaskWork::ending(incumbent.clock, f64::INFINITY, incumbent.end() / FIRST_PART);
         let improved = space.improved(point, &work);
-        if !steps.goes_on(!steps.clock.expired()) {
-            return points;
-        }
-        steps.add(work.spent());
-        if let Some(improved) = improved {
+        // What a limit cut does not count.
+        if !work.expired()
+            && incumbent.charge(counted(FIRST_PART, &work))
+            && let Some(improved) = improved
+        {
             incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
             points.push(improved);
         }
     }
     points
-}
-
-/// Work of the tasks of a round that have ended, each of which begins only if those before it leave some of the limit.
-struct Done(Vec<AtomicU64>);
-
-impl Done {
-    fn new(count: usize) -> Self {
-        Self((0..count).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn record(&self, k: usize, work: f64) {
-        self.0[k].store(work as u64, Ordering::Relaxed);
-    }
-
-    /// Returns the work of the tasks before one.
-    fn before(&self, k: usize) -> f64 {
-        self.0[..k].iter().map(|work| work.load(Ordering::Relaxed) as f64).sum()
-    }
 }
 
 /// Returns the work after which a search ends by itself.
@@ -474,36 +389,23 @@ fn due(kinds: &[(f64, f64)], spent: &mut Vec<f64>) -> usize {
 }
 
 impl<W: SearchSpace> ChainSearch<'_, W> {
-    /// Searches until a limit or convergence; returns the status and the work done.
-    ///
-    /// With a work limit, the chains of a round count in their order, each point with the work up to it. A
-    /// larger limit thus accepts all points that a smaller one accepts, or points that are lower by more than
-    /// [`same`](Self::same), and never ends higher.
-    fn run(&self, incumbent: &mut Incumbent<'_>, spent: f64) -> (Status, f64) {
+    /// Searches until a limit or convergence, and sets the status.
+    fn run(&self, incumbent: &mut Incumbent<'_>) {
         let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
             chains: (0..self.first_chains())
                 .map(|number| Mutex::new(Chain::new(number, None, incumbent.best.objective)))
                 .collect(),
-            spent,
             length: FIRST_ROUND,
             begun: self.first_chains(),
             unsuccessful: 0,
             confirmed: false,
-            gained: spent,
         });
-        loop {
-            if let Some(status) = self.ended(&progress, incumbent) {
-                if !self.clock.expired() {
-                    incumbent.keep(&progress, true);
-                }
-                (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
-                return (status, progress.spent);
-            }
+        while !self.has_ended(&progress, incumbent) {
             self.advance_all(&mut progress, incumbent);
-            if !self.clock.expired() {
-                incumbent.keep(&progress, false);
-            }
+            incumbent.keep(&progress, false);
         }
+        incumbent.keep(&progress, true);
+        (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
     }
 
     /// Returns the number of chains in the first round.
@@ -512,64 +414,55 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (affordable as usize).clamp(FIRST_CHAINS, CHAINS)
     }
 
-    /// Returns the status if the search ends here.
-    fn ended(&self, progress: &Progress<W::State>, incumbent: &Incumbent<'_>) -> Option<Status> {
+    /// Returns whether the search ends here, by a limit or by itself.
+    fn has_ended(&self, progress: &Progress<W::State>, incumbent: &mut Incumbent<'_>) -> bool {
+        let effort = self.options.effort;
         let proved = incumbent.best.objective <= self.bound + self.same();
-        let most = self.options.effort * patience(self.space.choice()) as f64;
-        let again = self.options.effort * progress.gained.max(IDLE_WORK);
-        let idle = progress.unsuccessful as f64 >= most || progress.spent - progress.gained >= again;
-        let left = self.limit - progress.spent;
-        // In the round that a limit cuts, perturbations that were not descended count as unsuccessful.
-        if proved {
-            Some(Status::Converged)
-        } else if incumbent.status.is_some() || self.clock.expired() {
-            Some(Status::MaxTime)
-        } else if !(left >= 1.0) {
-            Some(Status::MaxWork)
-        } else if progress.confirmed || idle {
-            Some(Status::Converged)
-        } else {
-            let most = self.options.max_sweeps;
-            let swept = most.is_some_and(|most| incumbent.rounds >= most);
-            swept.then_some(Status::MaxSweeps)
-        }
+        let limited = incumbent.is_over();
+        let patience = effort * patience(self.space.choice()) as f64;
+        let idle = progress.unsuccessful as f64 >= patience || incumbent.is_idle(effort, IDLE_WORK);
+        let swept = self.options.max_sweeps.is_some_and(|most| incumbent.rounds >= most);
+        incumbent.status = match incumbent.status {
+            // A limit did not end it.
+            Some(Status::MaxTime | Status::MaxWork) | None if proved => Some(Status::Converged),
+            status if limited => status,
+            _ if progress.confirmed || idle => Some(Status::Converged),
+            _ => swept.then_some(Status::MaxSweeps),
+        };
+        incumbent.status.is_some()
     }
 
     /// Runs a round of all chains, and restarts the worse half.
     fn advance_all(&self, progress: &mut Progress<W::State>, incumbent: &mut Incumbent<'_>) {
         let (chains, same) = (&progress.chains, self.same());
-        let left = self.limit - progress.spent;
         incumbent.rounds += 1;
-        let whole = self.round(chains, (progress.length, left), incumbent);
-        let mut best: Option<(W::State, &str)> = None;
-        for (k, chain) in chains.iter().enumerate().take(whole + 1) {
-            let mut chain = locked(chain);
-            if k == whole {
-                // The clock cut this chain after its last improved point.
-                chain.spent = chain.found.last().map_or(0.0, |found| found.0);
-            }
-            for (at, state) in std::mem::take(&mut chain.found) {
-                let lower =
-                    best.as_ref().is_none_or(|best| self.space.value(&state) < self.space.value(&best.0) - same);
-                if lower && progress.spent + at <= self.limit {
-                    best = Some((state, self.space.name(chain.number)));
+        let share = patience(self.space.choice()).div_ceil(CHAINS);
+        let perturbations = match incumbent.rounds {
+            1 => 0,
+            _ => (share as f64 * progress.length / FIRST_ROUND) as usize,
+        };
+        let tasks = Tasks::new(chains.len(), self.threads.count());
+        let (mut gained, mut unsuccessful) = (false, 0);
+        tasks.run(
+            incumbent,
+            |k, work| self.advance(&mut locked(&chains[k]), work, progress.length, perturbations),
+            |incumbent, k, (_, work)| {
+                let mut chain = locked(&chains[k]);
+                chain.total += work;
+                unsuccessful += std::mem::take(&mut chain.unsuccessful);
+                incumbent.iterations += std::mem::take(&mut chain.descents);
+                chain.counted = self.value(&chain);
+                if let Some(best) = &chain.best
+                    && chain.counted < incumbent.best.objective - same
+                {
+                    let name = self.space.name(chain.number);
+                    gained |= incumbent.accept_lower(self.space.dense(best), same, name);
                 }
-            }
-            progress.spent += chain.spent;
-            chain.total += std::mem::take(&mut chain.spent);
-            progress.unsuccessful += std::mem::take(&mut chain.unsuccessful);
-            incumbent.iterations += std::mem::take(&mut chain.descents);
-            chain.counted = self.value(&chain);
-            if progress.spent >= self.limit {
-                break;
-            }
-        }
-        let gained = best.is_some_and(|(x, name)| incumbent.accept_lower(self.space.dense(&x), same, name));
-        if gained {
-            progress.unsuccessful = 0;
-            progress.gained = progress.spent;
-        }
-        if progress.spent >= self.limit {
+                Control::Continue
+            },
+        );
+        progress.unsuccessful = if gained { 0 } else { progress.unsuccessful + unsuccessful };
+        if incumbent.status.is_some() {
             return;
         }
         let count = chains.len();
@@ -600,46 +493,6 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         }
     }
 
-    /// Continues every chain for about `length` of work, and for at most `left`. A chain is skipped if the
-    /// chains before it have used up the limit, as none of its points would count. Returns the number of chains, in their
-    /// order, that the clock did not cut.
-    fn round(
-        &self,
-        chains: &[Mutex<Chain<W::State>>],
-        (length, left): (f64, f64),
-        incumbent: &mut Incumbent<'_>,
-    ) -> usize {
-        let share = patience(self.space.choice()).div_ceil(CHAINS);
-        let perturbations = match incumbent.rounds {
-            1 => 0,
-            _ => (share as f64 * length / FIRST_ROUND) as usize,
-        };
-        let done = Done::new(chains.len());
-        let mut whole = 0;
-        pool::complete(
-            chains.iter().map(|_| None).collect(),
-            self.threads.count(),
-            self.clock,
-            |k| {
-                if done.before(k) < left {
-                    let mut chain = locked(&chains[k]);
-                    self.advance(&mut chain, (length, left), perturbations);
-                    done.record(k, chain.spent);
-                }
-            },
-            |arrival| match arrival {
-                Some((_, (), false)) => Control::Stop,
-                Some((k, (), true)) => {
-                    // None after a chain that the clock cut.
-                    whole += usize::from(k == whole);
-                    Control::Continue
-                }
-                None => incumbent.poll(),
-            },
-        );
-        whole
-    }
-
     /// Returns the difference of two values that counts as equal.
     fn same(&self) -> f64 {
         self.options.tol.max(numerics::GAIN) * self.space.scale()
@@ -665,10 +518,9 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         (chain.best.as_ref()).map_or(f64::INFINITY, |state| self.space.value(state))
     }
 
-    /// Continues a chain for about `length` of work, and for at most `left`. The chain stops earlier after
-    /// `perturbations` in a row without improvement; with 0 of them, at its first stationary point.
-    fn advance(&self, chain: &mut Chain<W::State>, (length, left): (f64, f64), perturbations: usize) {
-        let work = TaskWork::strict(self.clock, left);
+    /// Continues a chain for about `length` of work. The chain stops earlier after `perturbations` in a row without
+    /// improvement; with 0 of them, at its first stationary point.
+    fn advance(&self, chain: &mut Chain<W::State>, work: &TaskWork<'_>, length: f64, perturbations: usize) {
         let kinds = self.space.perturbations();
         let mut failed = 0;
         let goes_on = |chain: &Chain<W::State>, failed: usize| {
@@ -684,13 +536,13 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 (None, Some(best), _) => {
                     let due = due(&kinds, &mut chain.spent_by);
                     kind = Some(due);
-                    self.space.perturbed(best, (due, seed), &work)
+                    self.space.perturbed(best, (due, seed), work)
                 }
                 (None, None, Some(from)) => {
                     chain.best = Some(from);
                     continue;
                 }
-                (None, None, None) => self.space.start(chain.number, seed, &work),
+                (None, None, None) => self.space.start(chain.number, seed, work),
             };
             let charge = |chain: &mut Chain<W::State>| {
                 if let Some(kind) = kind {
@@ -717,7 +569,6 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 work.part(OVERDUE * length, |work| self.space.descend(&mut state, stationary, left, work));
             charge(chain);
             if work.expired() {
-                // A descent that a limit cut does not count: its point depends on where the clock was.
                 break;
             }
             chain.descents += 1;
@@ -736,10 +587,8 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 chain.current = Some(state.clone());
             }
             if better {
-                chain.found.push((work.spent(), state.clone()));
                 chain.best = Some(state);
             }
         }
-        chain.spent = work.spent();
     }
 }
