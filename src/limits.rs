@@ -47,10 +47,6 @@ impl Clock {
         self.ahead.store(ahead.to_bits(), Ordering::Relaxed);
     }
 
-    pub(crate) fn limit(&self) -> Option<f64> {
-        self.limit
-    }
-
     /// Returns the seconds left, if there is a limit.
     pub(crate) fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max(0.0))
@@ -59,6 +55,11 @@ impl Clock {
     /// Asks every worker to end with its present result.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets workers begin again, after a stop.
+    pub(crate) fn restart(&self) {
+        self.stop.store(false, Ordering::Relaxed);
     }
 
     pub(crate) fn stopped(&self) -> bool {

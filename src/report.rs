@@ -1,5 +1,6 @@
 //! The result of a search, with its runs.
 
+use crate::certificate::Bound;
 use crate::heuristic::Profile;
 use crate::solver::Solution;
 use crate::stored::stored;
@@ -50,4 +51,6 @@ pub struct AutoSolution {
     pub runs: Vec<Run>,
     /// The profile of the problem; None if the search ended before it was known.
     pub profile: Option<Profile>,
+    /// The lower bound on F, if the search was asked for a proof.
+    pub bound: Option<Bound>,
 }

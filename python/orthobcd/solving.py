@@ -135,9 +135,9 @@ def solve(
     target : float, optional
         Stop when F reaches this value.
     gap_tol : float, optional
-        Search and bound the optimum from below in turn, as `certify` does, and stop when ``gap`` of
-        the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time`` and
-        ``max_work``; without a limit each runs once. Needs `Auto` and a problem that `certify`
+        Raise a lower bound on the optimum beside the search, as `certify` does, and stop when
+        ``gap`` of the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time``
+        and ``max_work``; a search that ends by itself leaves the rest to the bound. Needs `Auto` and a problem that `certify`
         can bound.
     seed : int, default 0
         Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,

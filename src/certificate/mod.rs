@@ -6,8 +6,8 @@
 //! * **ε-BS₂ measure** (OBCD paper, Definition 4.1): the mean of `dist(I, argmin)²` over all pairs.
 //! * **criticality**: `dist(0, ∂_M F(X))`, see [`criticality`](fn@criticality). A point that no pair
 //!   can improve need not be critical when h is not smooth, so both are reported.
-//! * **lower bound**: a value at most F at every feasible point, see [`lower_bound`]; [`minimize_proved`]
-//!   searches until F is within a tolerance of this bound.
+//! * **lower bound**: a value at most F at every feasible point, see [`lower_bound`];
+//!   [`minimize_proved`](crate::search::minimize_proved) searches until F is within a tolerance of this bound.
 //! * **optimum**: for ℓ0 and ℓ1 with a large enough weight the optimal value is known in closed
 //!   form, see [`Certificate::optimum`].
 //!
@@ -35,7 +35,8 @@ use criticality::criticality_while;
 pub use gaps::{Gap, column_gap, row_gap, stationarity};
 use gaps::{column_gap_while, majorised_gap, survey};
 pub(crate) use optimum::{known_minimiser, known_optimum};
-pub use proved::minimize_proved;
+pub use proved::Prover;
+pub(crate) use proved::Raise;
 
 /// Certificate of a point: its values, its distance from stationarity, and the optimum if it is known.
 #[derive(Debug, Clone, PartialEq)]

@@ -63,14 +63,6 @@ impl Sparsity {
         self
     }
 
-    /// Also excludes whole rows, for `columns` columns, except entries fixed to the support.
-    #[must_use]
-    pub fn without_rows(mut self, rows: &[usize], columns: usize) -> Self {
-        let entries = rows.iter().flat_map(|&i| (0..columns).map(move |t| (i, t)));
-        self.exclude.extend(entries.filter(|entry| !self.include.contains(entry)));
-        self
-    }
-
     /// Sets the entries (i, t) of the support.
     #[must_use]
     pub fn with_include(mut self, include: Vec<(usize, usize)>) -> Self {
@@ -125,14 +117,5 @@ impl Limit {
             Self::Rows(RowSparsity::Penalty(lambda)) => return lambda * rows() as f64,
         };
         if within { 0.0 } else { f64::INFINITY }
-    }
-
-    /// Returns the limit with the entries of some rows zero, for `columns` columns. A limit on rows stays as it is.
-    #[must_use]
-    pub fn without_rows(&self, rows: &[usize], columns: usize) -> Self {
-        match self {
-            Self::Entries(sparsity) => Self::Entries(sparsity.clone().without_rows(rows, columns)),
-            Self::Rows(_) => self.clone(),
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! Lower bounds, and solves that end when their point is proved.
 
-use ndarray::Array2;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -9,9 +8,8 @@ use super::input::{AnyProblem, Run};
 use super::instance::Instance;
 use super::memory::reserve_numbers;
 use super::watch::Watch;
-use crate::certificate::{Bound, BoundOptions, FORMED_ROWS, Restriction, lower_bound, minimize_proved};
-use crate::search::{Auto, AutoSolution, minimize_auto};
-use crate::{Error, Monitor, Objective, Problem, QuadraticForm, Result, Threads};
+use crate::certificate::{Bound, BoundOptions, FORMED_ROWS, Restriction, lower_bound};
+use crate::{Error, Objective, QuadraticForm, Result};
 
 /// Number of matrices of the size of C in a lower bound.
 const BOUND_ARRAYS: f64 = 4.0;
@@ -61,45 +59,4 @@ pub(super) fn certified_bound(
     let (form, r, threads) = (quadratic(&*instance.smooth)?, instance.components, &instance.threads);
     let found = released(py, || lower_bound(form, r, &restriction, &options, threads, &mut watch))?;
     Ok((found, watch.is_pressed(), watch.into_error()))
-}
-
-/// Returns the result of [`Auto`] and, with a tolerance for the gap, the bound that proves it.
-pub(super) fn auto_and_bound(
-    problem: &Problem<'_>,
-    proof: Option<Proof>,
-    x0: Option<Array2<f64>>,
-    auto: &Auto,
-    threads: &Threads,
-    watch: &mut dyn Monitor,
-) -> Result<(AutoSolution, Option<Bound>)> {
-    let Some((restriction, gap_tol)) = proof else {
-        return Ok((minimize_auto(problem, x0, auto, threads, watch)?, None));
-    };
-    let form = (quadratic(problem.smooth)?, problem.components);
-    let mut whole: Option<(f64, AutoSolution)> = None;
-    let (solution, bound) =
-        minimize_proved(form, &restriction, gap_tol, &auto.options, threads, watch, |from, zero, options, watch| {
-            let auto = auto.clone().with_options(options.clone());
-            let r = problem.components;
-            let limit = problem.limit.map(|limit| limit.without_rows(zero, r));
-            let limited = Problem { limit: limit.as_ref(), ..*problem };
-            let from = from.or_else(|| x0.clone());
-            let mut found = minimize_auto(&limited, from, &auto, threads, watch)?;
-            let solution = found.solution.clone();
-            if let Some((seconds, before)) = whole.take() {
-                for run in &mut found.runs {
-                    run.seconds += seconds;
-                }
-                found.runs.splice(0..0, before.runs);
-                if solution.objective >= before.solution.objective {
-                    (found.strategy, found.solution) = (before.strategy, before.solution);
-                }
-            }
-            let seconds = found.runs.last().map_or(0.0, |run| run.seconds);
-            whole = Some((seconds, found));
-            Ok(solution)
-        })?;
-    let none = || Error::invalid("max_time", "must leave time for a start");
-    let (_, found) = whole.ok_or_else(none)?;
-    Ok((AutoSolution { solution, ..found }, Some(bound)))
 }

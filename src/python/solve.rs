@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
 use super::answer::{More, Search};
-use super::bound::{auto_and_bound, proof};
+use super::bound::proof;
 use super::finite_sum::SumOptions;
 use super::input::{AnyProblem, Matrix, MatrixOut, Run, SolverOptions};
 use super::instance::{Instance, StartPoint};
 use super::watch::{Watch, interruptible};
-use crate::certificate::certify_while;
+use crate::certificate::{Prover, certify_while};
 use crate::continuation::largest_lambda_while;
-use crate::search::{Auto, Stages, follow_path};
+use crate::search::{Auto, Stages, follow_path, minimize_auto, minimize_proved};
 use crate::{Certificate, Options, Side, Solution, WORK_UNIT, evaluate, minimize};
 
 /// `orthobcd.Auto`.
@@ -66,11 +66,16 @@ pub(super) fn solve<'py>(
             let side = if instance.mixed { Side::Both } else { Side::Rows };
             let auto = Auto { makers: solver.makers, options: Options { side, ..run.options() } };
             let proof = run.gap_tol.map(|gap_tol| proof(&instance, gap_tol)).transpose()?;
-            let (mut found, bound) = instance
-                .solved(py, |problem, threads| auto_and_bound(problem, proof, x0, &auto, threads, &mut watch))?;
+            let mut found = instance.solved(py, |problem, threads| match &proof {
+                None => minimize_auto(problem, x0, &auto, threads, &mut watch),
+                Some((restriction, gap_tol)) => {
+                    let prover = Prover::new(problem, restriction, *gap_tol, threads)?;
+                    minimize_proved(problem, x0, prover, &auto, threads, &mut watch)
+                }
+            })?;
             found.runs.iter_mut().for_each(|run| run.seconds += door);
             let search = Search { runs: found.runs, profile: found.profile };
-            (found.solution, More::Search { strategy: found.strategy, search, bound })
+            (found.solution, More::Search { strategy: found.strategy, search, bound: found.bound })
         }
         How::Path(solver) => {
             let options = solver.solver.options(&run, false, &instance.trouble)?;

@@ -7,10 +7,11 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
 use super::cardinality::minimize_limited;
-use super::incumbent::Incumbent;
+use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
 use super::rounds::{COLUMNS, Rounds};
 use super::sequence::Search;
+use crate::certificate::Prover;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
 use crate::heuristic::{Heuristic, Known, Prepared, registry};
@@ -41,6 +42,41 @@ pub fn minimize_auto(
     minimize_with(problem, x0, &registry(), auto, threads, monitor)
 }
 
+/// Like [`minimize_auto`], until the point is proved, with [`Status::Proved`]. Search and bound take the same work, until one
+/// of them ends; the limits are those of both together.
+///
+/// # Errors
+/// As [`minimize_auto`].
+///
+/// ```
+/// use ndarray::array;
+/// use orthobcd::certificate::{Prover, Restriction};
+/// use orthobcd::penalty::Penalty;
+/// use orthobcd::search::minimize_proved;
+/// use orthobcd::{Auto, Cardinality, Limit, Problem, Quadratic, Signature, Sparsity, Status, Threads, Unwatched};
+///
+/// let smooth = Quadratic::new(array![[-3.0, 0.5, 0.1], [0.5, -2.0, 0.0], [0.1, 0.0, -1.0]], None, None)?;
+/// let (signature, threads) = (Signature::stiefel(3), Threads::serial());
+/// let limit = Limit::Entries(Sparsity::new(Cardinality::Total(2)));
+/// let problem = Problem::new(&smooth, &Penalty::NONE, &signature, 1)?.with_limit(&limit)?;
+/// let restriction = Restriction::of(&problem).expect("a limit");
+/// let prover = Prover::new(&problem, &restriction, 1e-3, &threads)?;
+/// let found = minimize_proved(&problem, None, prover, &Auto::default(), &threads, &mut Unwatched)?;
+/// assert_eq!(found.solution.status, Status::Proved);
+/// assert!(found.bound.is_some_and(|bound| bound.gap <= 1e-3 && found.solution.objective >= bound.value));
+/// # Ok::<(), orthobcd::Error>(())
+/// ```
+pub fn minimize_proved(
+    problem: &Problem<'_>,
+    x0: Option<Array2<f64>>,
+    prover: Prover<'_>,
+    auto: &Auto,
+    threads: &Threads,
+    monitor: &mut dyn Monitor,
+) -> Result<AutoSolution> {
+    searched(problem, x0, &registry(), auto, threads, (Some(prover), monitor))
+}
+
 /// Like [`minimize_auto`], with the caller's heuristics added to the [built-in ones](registry) or in place of
 /// them.
 ///
@@ -54,11 +90,23 @@ pub fn minimize_with(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<AutoSolution> {
+    searched(problem, x0, heuristics, auto, threads, (None, monitor))
+}
+
+/// Searches, and raises the bound of the prover if there is one.
+fn searched(
+    problem: &Problem<'_>,
+    x0: Option<Array2<f64>>,
+    heuristics: &[Box<dyn Heuristic>],
+    auto: &Auto,
+    threads: &Threads,
+    (prover, monitor): Watched<'_>,
+) -> Result<AutoSolution> {
     let started = Instant::now();
     let form = problem.smooth.quadratic();
     check(problem, heuristics, auto)?;
     if let Some(limit) = problem.limit {
-        return minimize_limited((problem, limit), x0, auto, threads, monitor);
+        return minimize_limited((problem, limit), x0, auto, threads, (prover, monitor));
     }
     let clock = Clock::new(started, auto.options.max_time);
     let first = match &x0 {
@@ -70,7 +118,7 @@ pub fn minimize_with(
     };
     let first = problem.given_start(first)?;
     problem.check_start(first.view())?;
-    let mut incumbent = Incumbent::new(problem, auto, &clock, first.clone(), monitor);
+    let mut incumbent = Incumbent::new(problem, auto, &clock, first.clone(), prover, monitor);
     if incumbent.status.is_some() || auto.options.max_sweeps == Some(0) {
         return incumbent.finish();
     }

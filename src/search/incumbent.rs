@@ -4,6 +4,7 @@ use ndarray::Array2;
 
 use super::candidate::{Candidate, Ran};
 use super::options::Auto;
+use crate::certificate::Prover;
 use crate::error::{Error, Result};
 use crate::heuristic::Profile;
 use crate::limits::Clock;
@@ -22,6 +23,9 @@ const RECORD_SECONDS: f64 = 0.1;
 /// Name of the state of a search in a checkpoint.
 const STATE: &str = "chains";
 
+/// A proof that a search shall reach, if any, and its monitor.
+pub(super) type Watched<'a> = (Option<Prover<'a>>, &'a mut dyn Monitor);
+
 /// The best feasible point so far, the history, and the monitor.
 pub(super) struct Incumbent<'a> {
     pub(super) problem: &'a Problem<'a>,
@@ -37,10 +41,13 @@ pub(super) struct Incumbent<'a> {
     pub(super) unrecorded: bool,
     pub(super) history: Vec<Record>,
     pub(super) runs: Vec<Run>,
-    /// Work of all that was accepted, its limit, and the work at the last decrease of F that is more than rounding.
+    /// Work of the search that counts, and at the last decrease of F that is more than rounding.
     pub(super) spent: f64,
-    limit: f64,
     pub(super) gained: f64,
+    /// The limit on the work of the search and of the proof, and that of the search alone.
+    limit: f64,
+    pub(super) own: f64,
+    pub(super) prover: Option<Prover<'a>>,
     pub(super) profile: Option<Profile>,
     pub(super) iterations: u64,
     pub(super) updates: u64,
@@ -59,6 +66,7 @@ impl<'a> Incumbent<'a> {
         auto: &'a Auto,
         clock: &'a Clock,
         first: Array2<f64>,
+        prover: Option<Prover<'a>>,
         monitor: &'a mut dyn Monitor,
     ) -> Self {
         let k = start_constraint(first.view(), problem.signature);
@@ -81,8 +89,10 @@ impl<'a> Incumbent<'a> {
             history: Vec::new(),
             runs: Vec::new(),
             spent: 0.0,
-            limit: auto.options.max_work.map_or(f64::INFINITY, |limit| limit as f64),
             gained: 0.0,
+            limit: auto.options.max_work.map_or(f64::INFINITY, |limit| limit as f64),
+            own: f64::INFINITY,
+            prover,
             profile: None,
             iterations: 0,
             updates: 0,
@@ -98,9 +108,19 @@ impl<'a> Incumbent<'a> {
         incumbent
     }
 
-    /// Lowers the limit on work to that of the search itself.
+    /// Limits the work of the search itself.
     pub(super) fn ending_at(self, own: f64) -> Self {
-        Self { limit: self.limit.min(own), ..self }
+        Self { own, ..self }
+    }
+
+    /// Returns the work that the limits leave.
+    pub(super) fn left(&self) -> f64 {
+        (self.limit - self.work()).min(self.own - self.spent)
+    }
+
+    /// Returns the work of the search and of the proof.
+    fn work(&self) -> f64 {
+        self.spent + self.prover.as_ref().map_or(0.0, Prover::work)
     }
 
     /// Returns whether as much work again as up to the last decrease of F, and at least `least`, has brought nothing.
@@ -135,7 +155,7 @@ impl<'a> Incumbent<'a> {
 
     /// Charges the work of a part of the search; false, and the end of the search, if the limit does not allow it.
     pub(super) fn charge(&mut self, work: f64) -> bool {
-        if self.spent + work > self.limit + 1.0 {
+        if work > self.left() + 1.0 {
             self.status = self.status.or(Some(Status::MaxWork));
             return false;
         }
@@ -145,12 +165,12 @@ impl<'a> Incumbent<'a> {
 
     /// Returns the work of a job that [exceeds](Self::charge) the limit.
     pub(super) fn end(&self) -> f64 {
-        self.limit - self.spent + 2.0
+        self.left() + 2.0
     }
 
     /// Returns whether the limit on work is reached.
     pub(super) fn is_spent(&self) -> bool {
-        self.limit - self.spent < 1.0
+        self.left() < 1.0
     }
 
     /// Writes the checkpoint if it is due or `always` is set.
@@ -251,6 +271,7 @@ impl<'a> Incumbent<'a> {
             self.unrecorded |= lower;
         }
         let target = self.auto.options.target;
+        self.is_proved();
         if self.status.is_none() && target.is_some_and(|target| self.best.objective <= target) {
             self.status = Some(Status::Target);
         }
@@ -260,13 +281,14 @@ impl<'a> Incumbent<'a> {
     pub(super) fn resumed<T: Stored>(&mut self) -> Option<T> {
         let known = self.monitor.checkpoint()?.group(STATE);
         let rest = &mut known.first()?.as_slice();
-        let (seconds, counts, own, (status, spent, gained)) = Stored::load(rest)?;
+        let (seconds, counts, own, (status, spent, gained, raises)) = Stored::load(rest)?;
         let state = T::load(rest)?;
         self.clock.advance_to(seconds);
         (self.spent, self.gained) = (spent, gained);
+        self.raise_again(raises);
         (self.rounds, self.iterations, self.updates) = counts;
         (self.best, self.history, self.runs) = own;
-        self.status = status;
+        self.status = self.status.or(status);
         Some(state)
     }
 
@@ -289,7 +311,8 @@ impl<'a> Incumbent<'a> {
         self.runs.store(&mut payload);
         // The round is whole although a callback stopped the search after it.
         let status = self.status.filter(|&status| status != Status::Interrupted);
-        (status, self.spent, self.gained).store(&mut payload);
+        let raises = self.prover.as_ref().map_or(Vec::new(), |prover| prover.raises().to_vec());
+        (status, self.spent, self.gained, raises).store(&mut payload);
         state.store(&mut payload);
         file.replace(payload);
         self.save(true);
@@ -307,6 +330,7 @@ impl<'a> Incumbent<'a> {
     /// # Errors
     /// If a descent found an error in the objective.
     pub(super) fn finish(mut self) -> Result<AutoSolution> {
+        self.prove_to_the_end();
         let natural = !self.clock.expired() && self.status.is_some_and(|s| s != Status::Interrupted);
         let saved = self.monitor.checkpoint();
         if !natural && let Some(saved) = saved.and_then(|file| file.best::<Candidate>(self.best.objective)) {
@@ -327,7 +351,7 @@ impl<'a> Incumbent<'a> {
             record.objective = record.objective.max(objective);
         }
         self.history.push(last);
-        let n = self.problem.smooth.rows() as u64;
+        let (n, work, size) = (self.problem.smooth.rows() as u64, self.work(), self.size());
         let status = self.status.unwrap_or(match self.auto.options.max_sweeps {
             Some(0) => Status::MaxSweeps,
             _ => Status::MaxTime,
@@ -347,13 +371,14 @@ impl<'a> Incumbent<'a> {
                 },
                 updates: self.updates,
                 seconds: last.seconds,
-                work: self.spent,
+                work,
                 history: self.history,
                 recession: self.recession,
             },
             strategy: self.best.name,
             runs: self.runs,
             profile: self.profile,
+            bound: self.prover.map(|prover| prover.finish(objective, size)),
         })
     }
 }

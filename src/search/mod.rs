@@ -26,6 +26,7 @@ mod first;
 mod incumbent;
 mod options;
 mod policy;
+mod proof;
 mod rounds;
 mod select;
 mod sequence;
@@ -35,7 +36,7 @@ pub use crate::continuation::{PathPoint, PathSolution, Stages, follow_path, larg
 pub use crate::manifold::varimax;
 pub use crate::objective::default_work;
 pub use crate::report::{AutoSolution, Run};
-pub use auto::{minimize_auto, minimize_with};
+pub use auto::{minimize_auto, minimize_proved, minimize_with};
 #[cfg(feature = "python")]
 pub(crate) use compact::MOST as MOST_CHOSEN;
 pub use options::Auto;

@@ -84,8 +84,9 @@ pub(super) fn run_one<T: Send>(
 }
 
 impl Incumbent<'_> {
-    /// Returns whether a limit on time or work has ended the search, or anything else.
+    /// Returns whether a limit on time or work has ended the search, a proof of its point, or anything else.
     pub(super) fn is_over(&mut self) -> bool {
+        self.prove();
         let limit = match () {
             () if self.clock.expired() => Some(Status::MaxTime),
             () => self.is_spent().then_some(Status::MaxWork),

@@ -31,7 +31,7 @@ pub enum Status {
     /// The target objective was reached.
     Target,
     /// F is within the requested tolerance of a lower bound, see
-    /// [`minimize_proved`](crate::certificate::minimize_proved).
+    /// [`minimize_proved`](crate::search::minimize_proved).
     Proved,
     /// The objective is unbounded below along a pair, see [`Solution::recession`]: found before anything moved,
     /// by a pair solve, or where the next move would leave the [bounds](super::DIVERGENCE).

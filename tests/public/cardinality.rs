@@ -1,13 +1,12 @@
 //! A limit on nonzeros, or on rows: feasible, monotone, no worse than what is known, the optimum where it can be
 //! enumerated.
 
-use ndarray::{Array1, Array2, s};
-use orthobcd::certificate::{Restriction, minimize_proved};
+use ndarray::{Array2, s};
 use orthobcd::penalty::Penalty;
 use orthobcd::{
     Auto, Cardinality, Control, DenseColumns, Error, GramQuadratic, Limit, Monitor, NEGLIGIBLE, Objective, Options,
-    Problem, Quadratic, QuadraticForm, Record, RowSparsity, Signature, Solution, Sparsity, Status, Threads, Unwatched,
-    certify, linalg, minimize_auto, start,
+    Problem, Quadratic, Record, RowSparsity, Signature, Solution, Sparsity, Status, Threads, Unwatched, certify,
+    linalg, minimize_auto, start,
 };
 
 const QUICK: u64 = 100_000_000;
@@ -399,41 +398,4 @@ fn rows_with_more_work_are_never_worse() {
     {
         assert!(problem.with_limit(&Limit::Rows(sparsity)).is_err());
     }
-}
-
-/// Of rows that a proof has ruled out the search is told, and they are zero in what comes out.
-#[test]
-fn a_search_within_a_proof_leaves_useless_rows_out() {
-    let (n, r) = (12, 2);
-    let sizes = Array1::from_shape_fn(n, |i| 0.8f64.powi(i as i32));
-    let smooth = Quadratic::from_data((data(2 * n, n, 3) * &sizes).view()).unwrap();
-    let (signature, threads) = (Signature::stiefel(n), Threads::serial());
-    let problem = Problem::new(&smooth, &Penalty::NONE, &signature, r).unwrap();
-    let count = Cardinality::Columns(vec![3, 3]);
-    let sparsity = Sparsity::new(count.clone());
-    let restriction = Restriction::Cardinality(count);
-    let mut most = 0;
-    for work in [10_000_000, 100_000_000, 1_000_000_000] {
-        let mut told: Vec<Vec<usize>> = Vec::new();
-        let options = Options::default().with_max_work(work);
-        let search = |x0, zero: &[usize], options: &Options, monitor: &mut dyn Monitor| {
-            told.push(zero.to_vec());
-            let limit = Limit::Entries(sparsity.clone().without_rows(zero, r));
-            let auto = Auto::default().with_options(options.clone());
-            let problem = problem.with_limit(&limit)?;
-            Ok(minimize_auto(&problem, x0, &auto, &threads, monitor)?.solution)
-        };
-        let form = (&smooth as &dyn QuadraticForm, r);
-        let (found, bound) =
-            minimize_proved(form, &restriction, 0.0, &options, &threads, &mut Unwatched, search).unwrap();
-        assert!(found.objective >= bound.value - 1e-12);
-        assert!(told[0].is_empty());
-        for &i in told.iter().flatten() {
-            assert!(found.x.row(i).iter().all(|&v| v == 0.0), "{work} {i}");
-        }
-        most = told.iter().map(Vec::len).fold(most, usize::max);
-    }
-    assert!(most > 0);
-    let kept = Sparsity::new(Cardinality::Total(3)).with_include(vec![(1, 0)]);
-    assert_eq!(kept.without_rows(&[0, 1], 2).exclude, [(0, 0), (0, 1), (1, 1)]);
 }

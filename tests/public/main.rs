@@ -22,6 +22,7 @@ mod pair;
 mod pair_bounds;
 mod pair_laws;
 mod penalty_laws;
+mod proof;
 mod proximal;
 mod rotations;
 mod search;

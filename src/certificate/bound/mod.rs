@@ -33,12 +33,13 @@ mod search;
 mod tree;
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 use std::time::Instant;
 
 use ndarray::Array2;
 
 use crate::error::{Error, Result};
-use crate::internal::Clock;
+use crate::internal::{Clock, locked, pool};
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
 use crate::problem::{Cardinality, Limit, Problem, RowSparsity};
@@ -178,6 +179,7 @@ fn nonzeros(count: &Cardinality, all: usize) -> f64 {
 
 /// Method that gave a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Method {
     /// The r largest eigenvalues of C alone.
@@ -204,6 +206,7 @@ impl Method {
 
 /// Lower bound on F over all X with XᵀX = I.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Bound {
     /// Value that is at most F at every feasible X.
@@ -291,8 +294,9 @@ pub fn lower_bound(
     let mut search = Search::new(form, r, restriction)?;
     options.check()?;
     let clock = Clock::new(Instant::now(), options.max_time);
-    let limits = SearchLimits { clock: &clock, threads, work: f64::INFINITY };
-    search.advance_watched(options, &limits, monitor);
+    let limits = SearchLimits { clock: &clock, threads, work: f64::INFINITY, limited: options.max_time.is_some() };
+    let held = Mutex::new(&mut search);
+    pool::run(1, 1, &clock, |_| locked(&held).advance(options, &limits), |_| monitor.poll());
     Ok(search.finish(options))
 }
 

@@ -11,10 +11,9 @@ use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
 use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
 use crate::error::{Error, Result};
-use crate::internal::{Clock, RATE, locked, pool};
+use crate::internal::{Clock, RATE};
 use crate::objective::QuadraticForm;
 use crate::problem::Cardinality;
-use crate::solver::Monitor;
 use crate::threads::Threads;
 
 /// Largest n at which the matrix C is formed.
@@ -53,13 +52,8 @@ pub(in crate::certificate) struct SearchLimits<'a> {
     pub(in crate::certificate) threads: &'a Threads,
     /// Largest number of multiply-adds since the search began.
     pub(in crate::certificate) work: f64,
-}
-
-impl SearchLimits<'_> {
-    /// Returns whether time or work is limited.
-    fn is_limited(&self) -> bool {
-        self.clock.limit().is_some() || self.work.is_finite()
-    }
+    /// Whether time or work is limited; without limits the number of nodes is.
+    pub(in crate::certificate) limited: bool,
 }
 
 /// State of a search for a bound.
@@ -138,19 +132,9 @@ impl<'a> Search<'a> {
         Bound { gap, ..self.best }
     }
 
-    /// Continues the search within the limits, and polls the monitor.
-    pub(in crate::certificate) fn advance_watched(
-        &mut self,
-        options: &BoundOptions,
-        limits: &SearchLimits<'_>,
-        monitor: &mut dyn Monitor,
-    ) {
+    /// Continues the search within the limits.
+    pub(in crate::certificate) fn advance(&mut self, options: &BoundOptions, limits: &SearchLimits<'_>) {
         (self.objective, self.goal) = (options.objective, self.goal(options));
-        let this = std::sync::Mutex::new(self);
-        pool::run(1, 1, limits.clock, |_| locked(&this).advance(limits), |_| monitor.poll());
-    }
-
-    fn advance(&mut self, limits: &SearchLimits<'_>) {
         if self.over {
             return;
         }
@@ -344,7 +328,7 @@ impl<'a> Search<'a> {
 
 /// Returns the largest number of nodes of a search over n rows.
 fn nodes((fewest, most, work): (f64, f64, f64), n: usize, limits: &SearchLimits<'_>) -> usize {
-    match limits.is_limited() {
+    match limits.limited {
         true => most as usize,
         false => (work / (n as f64).powi(3)).clamp(fewest, most) as usize,
     }

@@ -12,7 +12,7 @@ use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
 use crate::problem::{Cardinality, Sparsity};
 use crate::report::AutoSolution;
-use crate::solver::Monitor;
+use crate::search::incumbent::Watched;
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, Opening};
 use crate::support::{Axes, ColumnModel, Directions, Powers, Rules, STAGES, State, SupportMover, weights};
@@ -77,7 +77,7 @@ pub(super) fn minimized(
     limited: &Limited<'_>,
     sparsity: &Sparsity,
     x0: Option<Array2<f64>>,
-    monitor: &mut dyn Monitor,
+    watched: Watched<'_>,
 ) -> Result<AutoSolution> {
     let (form, threads) = (limited.form, limited.threads);
     let weights = weights(form, limited.problem.components)?;
@@ -88,7 +88,7 @@ pub(super) fn minimized(
         let own = (weights.clone(), selection.clone());
         EntrySets::new(form, rules.clone(), own, x0.clone(), threads, work)
     };
-    searched(limited, first, truncated, prepared, monitor)
+    searched(limited, first, truncated, prepared, watched)
 }
 
 /// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.

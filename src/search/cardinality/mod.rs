@@ -16,11 +16,11 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
+use super::incumbent::Watched;
 use super::options::Auto;
 use crate::error::Result;
 use crate::problem::{Limit, Problem};
 use crate::report::AutoSolution;
-use crate::solver::Monitor;
 use crate::start;
 use crate::threads::Threads;
 use search::Limited;
@@ -42,7 +42,7 @@ pub(super) fn minimize_limited(
     x0: Option<Array2<f64>>,
     auto: &Auto,
     threads: &Threads,
-    monitor: &mut dyn Monitor,
+    watched: Watched<'_>,
 ) -> Result<AutoSolution> {
     let (started, form) = (Instant::now(), problem.quadratic()?);
     auto.options.check_search(form.order())?;
@@ -52,7 +52,7 @@ pub(super) fn minimize_limited(
     let x0 = x0.map(|x0| start::given(&x0, false, false)).transpose()?;
     let limited = Limited { started, problem, form, auto, threads };
     match limit {
-        Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, monitor),
-        Limit::Rows(rows) => rows::minimized(&limited, *rows, x0, monitor),
+        Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, watched),
+        Limit::Rows(rows) => rows::minimized(&limited, *rows, x0, watched),
     }
 }

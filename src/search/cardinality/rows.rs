@@ -21,7 +21,7 @@ use crate::numerics;
 use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
 use crate::problem::RowSparsity;
 use crate::report::AutoSolution;
-use crate::solver::Monitor;
+use crate::search::incumbent::Watched;
 use crate::start::is_spectrum_exact;
 use crate::stored::stored;
 use crate::support::{self, AT_ONCE, Axes, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};
@@ -48,7 +48,7 @@ pub(super) fn minimized(
     limited: &Limited<'_>,
     sparsity: RowSparsity,
     x0: Option<Array2<f64>>,
-    monitor: &mut dyn Monitor,
+    watched: Watched<'_>,
 ) -> Result<AutoSolution> {
     let (form, threads) = (limited.form, limited.threads);
     let (n, r) = (form.order(), limited.problem.components);
@@ -79,7 +79,7 @@ pub(super) fn minimized(
             opening: Vec::new(),
         })
     };
-    searched(limited, first.collect(), truncated, prepared, monitor)
+    searched(limited, first.collect(), truncated, prepared, watched)
 }
 
 impl RowSparsity {

@@ -25,10 +25,10 @@ use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
-use crate::search::incumbent::Incumbent;
+use crate::search::incumbent::{Incumbent, Watched};
 use crate::search::options::Auto;
 use crate::search::tasks::{Tasks, counted, run_one};
-use crate::solver::{Control, Monitor, Options, Status, WORK_UNIT};
+use crate::solver::{Control, Options, Status, WORK_UNIT};
 use crate::stored::{Stored, stored};
 use crate::threads::{Threads, locked};
 
@@ -295,14 +295,15 @@ pub(super) fn searched<W: SearchSpace + Send>(
     first: Vec<Array2<f64>>,
     truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
     prepared: impl Fn(&TaskWork<'_>) -> Option<W> + Sync,
-    monitor: &mut dyn Monitor,
+    (prover, monitor): Watched<'_>,
 ) -> Result<AutoSolution> {
     let (options, threads) = (&limited.auto.options, limited.threads);
     let clock = &Clock::new(limited.started, options.max_time);
     let mut points = first.into_iter();
     let first = points.next().unwrap_or_default();
     let own = own(options, limited.form, limited.problem.components);
-    let mut incumbent = Incumbent::new(limited.problem, limited.auto, clock, first.clone(), monitor).ending_at(own);
+    let mut incumbent =
+        Incumbent::new(limited.problem, limited.auto, clock, first.clone(), prover, monitor).ending_at(own);
     for point in points {
         incumbent.accept_lower(point, 0.0, OPENING);
     }

@@ -58,8 +58,9 @@ fn nothing_is_searched_beyond_the_goal() {
     let (form, clock, threads) = (ones(5), unlimited(), Threads::serial());
     for (goal, searched) in [(f64::NEG_INFINITY, false), (f64::INFINITY, true)] {
         let mut search = Search::new(&form, 1, &Restriction::Rows(2)).unwrap();
-        (search.relaxed, search.goal) = (true, goal);
-        search.advance(&limits(&clock, &threads, f64::INFINITY));
+        search.relaxed = true;
+        let options = BoundOptions { gap_tol: 0.0, ..BoundOptions::new(goal, 1.0) };
+        search.advance(&options, &limits(&clock, &threads, f64::INFINITY));
         assert_eq!((search.over, search.work > 0.0), (searched, searched));
     }
 }
@@ -156,8 +157,7 @@ fn data_have_the_bound_of_their_matrix() {
             let mut search = Search::new(form, 2, &restriction).unwrap();
             let options = BoundOptions::new(10.0, 10.0);
             let all = limits(clock, &threads, f64::INFINITY);
-            (search.objective, search.goal) = (10.0, search.goal(&options));
-            search.advance(&all);
+            search.advance(&options, &all);
             (search.best.value, search.best.method)
         };
         let (found, method) = of(&data, &clock);
