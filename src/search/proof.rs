@@ -1,4 +1,4 @@
-//! The proof of the incumbent: a lower bound that is raised between two rounds, by as much work as the search has done.
+//! The proof of the incumbent: a lower bound that is raised between two tasks, by as much work as the search has done.
 
 use std::sync::Mutex;
 

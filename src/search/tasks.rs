@@ -56,7 +56,9 @@ impl<T: Send> Tasks<T> {
                     return Control::Stop;
                 }
                 taken = k + 1;
-                take(incumbent, k, ran)
+                let control = take(incumbent, k, ran);
+                incumbent.prove();
+                control
             },
         );
         results.into_iter().take(taken).flatten().map(|ran| ran.0).collect()
@@ -84,9 +86,8 @@ pub(super) fn run_one<T: Send>(
 }
 
 impl Incumbent<'_> {
-    /// Returns whether a limit on time or work has ended the search, a proof of its point, or anything else.
+    /// Returns whether a limit on time or work has ended the search, or anything else.
     pub(super) fn is_over(&mut self) -> bool {
-        self.prove();
         let limit = match () {
             () if self.clock.expired() => Some(Status::MaxTime),
             () => self.is_spent().then_some(Status::MaxWork),
