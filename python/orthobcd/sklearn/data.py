@@ -515,15 +515,15 @@ def namespace_of(X: Any) -> Any:
     return xp if supported and "numpy" not in xp.__name__ else None
 
 
-def on_device(xp: Any, X: Any, *arrays: FloatArray | None) -> tuple[Any, ...]:
-    """X as floats, and arrays in the library, on the device and of the type of X.
+def on_device(xp: Any, X: Any, axes: FloatArray, *others: FloatArray | None) -> tuple[Any, ...]:
+    """X as floats, and ``axes`` and others in the library, on the device and of the type of X.
 
     Raises
     ------
     ValueError
-        If X does not have a row per sample and a column per feature, or is not finite.
+        If X does not have a row per sample and a column per row of ``axes``, or is not finite.
     """
-    n = len(arrays[0]) if arrays[0] is not None else 0
+    n = len(axes)
     if X.ndim != 2 or X.shape[1] != n:
         raise ValueError(f"X must have shape (n_samples, {n}), got {tuple(X.shape)}")
     if not xp.isdtype(X.dtype, "real floating"):
@@ -531,7 +531,8 @@ def on_device(xp: Any, X: Any, *arrays: FloatArray | None) -> tuple[Any, ...]:
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError("X must have no missing or infinite value")
     like = {"dtype": X.dtype, "device": X.device}
-    return X, *(None if a is None else xp.asarray(np.ascontiguousarray(a), **like) for a in arrays)
+    given = (axes, *others)
+    return X, *(None if a is None else xp.asarray(np.ascontiguousarray(a), **like) for a in given)
 
 
 # Gram matrices -----------------------------------------------------------------------------------

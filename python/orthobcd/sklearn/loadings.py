@@ -64,8 +64,10 @@ class Loadings:
     def _headline(self) -> str:
         total = float(self.explained_variance_ratio.sum())
         return (
-            f"{len(self.components)} components of {len(self.features)} features, "
-            f"{np.count_nonzero(self.components)} nonzero loadings, {total:.1%} of the variance"
+            f"{_counted(len(self.components), 'component')} of "
+            f"{_counted(len(self.features), 'feature')}, "
+            f"{_counted(np.count_nonzero(self.components), 'nonzero loading')}, "
+            f"{total:.1%} of the variance"
         )
 
     def of(self, component: int) -> list[tuple[str, float]]:
@@ -104,11 +106,11 @@ class Loadings:
         width = max(map(len, short.values()))
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
-            lines.append(f"component {k}: {share:.1%}, {len(pairs)} loadings")
+            lines.append(f"component {k}: {share:.1%}, {_counted(len(pairs))}")
             shown = [(short[name], value) for name, value in pairs[:SHOWN]]
             lines += [f"  {name:<{width}} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
-                lines.append(f"  and {len(pairs) - SHOWN} smaller ones")
+                lines.append(f"  and {_counted(len(pairs) - SHOWN, 'smaller one')}")
         return "\n".join(lines)
 
     __str__ = summary
@@ -119,11 +121,11 @@ class Loadings:
         short = dict(zip(self.features, shortened_names(self.features), strict=True))
         for k, share in enumerate(self.explained_variance_ratio):
             pairs = self.of(k)
-            heads.append(f"<th>component {k}<br>{share:.1%}, {len(pairs)} loadings</th>")
+            heads.append(f"<th>component {k}<br>{share:.1%}, {_counted(len(pairs))}</th>")
             shown = [(html.escape(short[name]), value) for name, value in pairs[:SHOWN]]
             lines = [f"{name} {value:+.3f}" for name, value in shown]
             if len(pairs) > SHOWN:
-                lines.append(f"and {len(pairs) - SHOWN} smaller ones")
+                lines.append(f"and {_counted(len(pairs) - SHOWN, 'smaller one')}")
             cells.append(f'<td style="vertical-align:top">{"<br>".join(lines)}</td>')
         return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
 
@@ -179,6 +181,11 @@ class Loadings:
             check_arrays(tree, {name: shapes.get(name, (r,)) for name in tree})
             arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
             return cls(features=features, **arrays)
+
+
+def _counted(count: int, thing: str = "loading") -> str:
+    """The count and the noun, in the plural unless ``count`` is 1."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def _is_json(path: str | os.PathLike[str]) -> bool:

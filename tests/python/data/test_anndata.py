@@ -80,8 +80,34 @@ def test_anndata(container):
     np.testing.assert_array_equal(adata.varm["all"], V)
 
 
+@short
+@pytest.mark.parametrize("container", [np.array, sparse.csr_matrix, sparse.csc_matrix])
+@pytest.mark.parametrize("all_variables", [False, True])
+def test_a_fit_reads_all_variables_without_a_copy(monkeypatch, container, all_variables):
+    """Data in memory; a selection of variables is a copy of these."""
+    anndata = pytest.importorskip("anndata")
+    from orthobcd.anndata import SparsePCA, sparse_pca
+
+    given = []
+    fit_transform = SparsePCA.fit_transform
+
+    def noted(self, X, *args, **options):
+        given.append(X)
+        return fit_transform(self, X, *args, **options)
+
+    monkeypatch.setattr(SparsePCA, "fit_transform", noted)
+    adata = anndata.AnnData(container(SMALL))
+    kept = np.array([True, True, all_variables, True])
+    sparse_pca(adata, 2, n_nonzero=2, random_state=0, mask_var=kept)
+    (data,) = given
+    assert type(data) is type(adata.X)
+    assert data.shape == (20, kept.sum())
+    assert (data is adata.X) == all_variables
+
+
+@pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "lazy"])
-def test_anndata_outside_memory(tmp_path, kind):
+def test_anndata_outside_memory(tmp_path, kind, masked):
     anndata = pytest.importorskip("anndata")
     from orthobcd.anndata import sparse_pca
 
@@ -89,7 +115,8 @@ def test_anndata_outside_memory(tmp_path, kind):
     make = {"csr": sparse.csr_matrix, "csc": sparse.csc_matrix, "lazy": sparse.csr_matrix}
     path = tmp_path / "data.h5ad"
     whole = anndata.AnnData(make.get(kind, np.asarray)(X))
-    whole.var["highly_variable"] = np.arange(15) < 10
+    if masked:
+        whole.var["highly_variable"] = np.arange(15) < 10
     whole.write_h5ad(path)
     sparse_pca(whole, 2, n_nonzero=8, random_state=0)
     if kind == "lazy":

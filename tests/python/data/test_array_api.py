@@ -24,13 +24,22 @@ for scale in (False, True):
             assert type(scores) is type(data) and scores.dtype == kind
             assert np.abs(np.asarray(scores) - pca.transform(X)).max() < tolerance
             assert abs(pca.score(data) - pca.score(X)) < tolerance
-        for bad in (data[:, :3], data[0, :], xp.astype(data, kind) * float("nan")):
-            try:
-                pca.transform(bad)
-            except ValueError as error:
-                assert str(error).startswith("X must have"), error
-            else:
-                raise AssertionError
+        wide = xp.concat([data, data], axis=1)
+        shape = "X must have shape (n_samples, 5), got "
+        for bad, said in (
+            (data[:, :3], f"{shape}(60, 3)"),
+            (wide, f"{shape}(60, 10)"),
+            (data[:, :0], f"{shape}(60, 0)"),
+            (data[0, :], f"{shape}(5,)"),
+            (xp.astype(data, kind) * float("nan"), "X must have no missing or infinite value"),
+        ):
+            for method in (pca.transform, pca.score):
+                try:
+                    method(bad)
+                except ValueError as error:
+                    assert str(error) == said, error
+                else:
+                    raise AssertionError(said)
 print("done")
 """
 

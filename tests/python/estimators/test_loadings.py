@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -45,6 +47,11 @@ def test_a_table_shows_twenty_loadings_of_a_component(count):
     names = tuple(f"f{k}" for k in range(30))
     table = Loadings(components, names, np.ones(1), np.ones(1), np.eye(1))
     for text in (table.summary(), table._repr_html_()):
-        assert f"{count} loadings" in text
+        ending = "" if count == 1 else "s"
+        assert re.search(rf"\b{count} loading{ending}\b", text)
         assert text.count(" +0.") == min(count, 20)
-        assert (f"and {count - 20} smaller ones" in text) == (count > 20)
+        assert (f"and {count - 20} smaller one" in text) == (count > 20)
+        # No count of one has a noun in the plural.
+        assert not re.search(r"\b1 (nonzero |smaller )?(loading|component|feature|one)s\b", text)
+        assert not re.search(r"\b(?!1\b)\d+ (nonzero |smaller )?(loading|one)\b", text)
+    assert table.summary().startswith(f"1 component of 30 features, {count} nonzero loading")

@@ -251,6 +251,27 @@ def test_bad_files_are_named(tmp_path):
         ob.kg.load_triples(tmp_path / "absent.tsv")
 
 
+@pytest.mark.parametrize("zeros", ["", "0", "0" * 30])
+@pytest.mark.parametrize("digits", [1, 17, 18, 19, 20, 39, 40, 41, 400])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_numbers_have_at_most_eighteen_digits(tmp_path, zeros, digits, column):
+    """Which fit into 64 bits. Leading zeros do not count; a message has the first 40 characters."""
+    number = zeros + "9" * digits
+    path = write(
+        tmp_path / "graph.tsv", "\t".join(number if k == column else "0" for k in range(3))
+    )
+    if digits == 1:
+        triple = ob.kg.load_triples(path, ids=True).splits[0].tolist()
+        assert triple == [[9 if k == column else 0 for k in range(3)]]
+    elif digits <= 18:
+        with pytest.raises(ValueError, match="^paths must hold numbers below 1048576 without"):
+            ob.kg.load_triples(path, ids=True)
+    else:
+        said = f"paths must hold numbers of at most 18 digits, got {number[:40]}"
+        with pytest.raises(ValueError, match=f"^{said}$"):
+            ob.kg.load_triples(path, ids=True)
+
+
 @pytest.mark.slow
 def test_numbers_without_names_take_memory_by_the_files(tmp_path):
     # 64 MiB for small files, at 64 bytes a name.
