@@ -14,6 +14,7 @@ from .. import HyperbolicEigenvalueProblem, __version__, solve
 from ..certificate import certify as prove
 from ..io import read_matrix
 from ..io.matrices import KINDS
+from ..sklearn import NonnegativePCA, SparsePCA
 from .commands import certify, demo, fit, hyperbolic
 from .transform import transform
 
@@ -109,10 +110,10 @@ def parser() -> argparse.ArgumentParser:
         return one
 
     _add_estimator(
-        command("sparse-pca", fit, "orthonormal sparse components", SPARSE_EXAMPLES), "SparsePCA"
+        command("sparse-pca", fit, "orthonormal sparse components", SPARSE_EXAMPLES), SparsePCA
     )
     summary = "orthonormal nonnegative components"
-    _add_estimator(command("nonneg-pca", fit, summary, NONNEGATIVE_EXAMPLES), "NonnegativePCA")
+    _add_estimator(command("nonneg-pca", fit, summary, NONNEGATIVE_EXAMPLES), NonnegativePCA)
     summary = "hyperbolic eigenvalues: min tr(X'(A'A + ridge I)X) with X'JX = J"
     _add_hyperbolic(command("hyperbolic", hyperbolic, summary, HYPERBOLIC_EXAMPLES))
     summary = "feasibility, stationarity and bound of components"
@@ -217,12 +218,11 @@ COUNTS: dict[str, Any] = {
 
 def documented(owner: Any, name: str) -> tuple[str, str]:
     """The type of a parameter and the first sentence about it, from a numpydoc docstring."""
-    found = re.search(
-        rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)+)",
-        f"{inspect.getdoc(owner)}\n",
-        re.MULTILINE,
-    )
-    assert found is not None, (owner, name)
+    pattern = rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)\n((?:    .*\n|\n)+)"
+    found = re.search(pattern, f"{inspect.getdoc(owner)}\n", re.MULTILINE)
+    if found is None:
+        # "As in `SparsePCA`".
+        return documented(SparsePCA, name)
     text = re.sub(r" \([^)]*\)|, see `.*?`", "", " ".join(found[2].split()))
     text = re.split(r"[.;](?: |$)", text)[0].replace("%", "%%")
     for option in inspect.signature(owner).parameters:
@@ -257,14 +257,18 @@ def add(one: Any, owner: Any, *names: str, **changes: Any) -> None:
 # Groups of options -------------------------------------------------------------------------------
 
 
-def _add_estimator(one: argparse.ArgumentParser, name: str) -> None:
+def _add_estimator(one: argparse.ArgumentParser, owner: Any) -> None:
     """Adds the parameters of an estimator, and of its method ``fit``."""
-    from .. import sklearn as estimators
-
-    owner: Any = getattr(estimators, name)
     one.set_defaults(estimator=owner)
     without = {"missing", "solver", "warm_start", "certify"}
+    # As the docstring has them: the signature begins with those of the base classes.
+    documentation = str(inspect.getdoc(owner))
     left = [name for name in inspect.signature(owner).parameters if name not in without]
+    begins = {
+        name: [m.start() for m in re.finditer(rf"^(\w+, )*{name}\b", documentation, re.M)]
+        for name in left
+    }
+    left.sort(key=begins.__getitem__)
     size = one.add_mutually_exclusive_group()
     special: dict[str, dict[str, Any]] = {
         "n_components": {"help": "default: as many as --n-nonzero has numbers, else at most 10"},
@@ -303,8 +307,6 @@ def _add_hyperbolic(one: argparse.ArgumentParser) -> None:
 
 
 def _add_certify(one: argparse.ArgumentParser) -> None:
-    from ..sklearn import SparsePCA
-
     one.add_argument(
         "components", metavar="COMPONENTS", help=".csv or .npz as --out writes them, or .npy"
     )

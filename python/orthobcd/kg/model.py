@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .. import _core
 from .._internal.checks import (
@@ -30,7 +31,7 @@ from .training import Embedding, Training
 from .vocabulary import ENTITY, RELATION, Names, Triples, Vocabulary
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 Loss = Literal["logistic", "softmax"]
 RelationUpdate = Literal[
@@ -68,73 +69,41 @@ def _short(value: Any) -> str:
     return f"<{len(value)} names>" if named else summary(value)
 
 
-class Model:
+@dataclass(eq=False, repr=False)
+class Model(BaseEstimator):  # type: ignore[misc]
     """Base class of `UltraE`: methods of a fitted model, and checks of its parameters."""
 
-    n_entities: int | None
-    n_relations: int | None
-    dim: int
-    signature: ArrayLike | None
-    margin: float
-    radius: float
-    init_scale: float
-    relation_share: float
-    learning_rate: float
-    rate_decay: float
-    moment_decay: float
-    weight_decay: float
-    patience: int | None
-    max_epochs: int
-    loss: Loss
-    relations: RelationUpdate
-    relation_angle: float
-    relation_curvature: float | None
-    entity_names: Sequence[str] | None
-    relation_names: Sequence[str] | None
-    seed: int
-    n_threads: int | None
-    _training: Training
-    _vocabulary: Vocabulary
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor.
-
-        Parameters
-        ----------
-        deep : bool, default True
-            Not used: no argument has parameters of its own. `sklearn.base.clone` passes it.
-
-        Returns
-        -------
-        dict of str to object
-            Arguments by name.
-        """
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change arguments of the constructor; a model that is fitted stays as it is.
-
-        Parameters
-        ----------
-        **params : object
-            New values by name.
-
-        Returns
-        -------
-        UltraE
-            The estimator.
-
-        Raises
-        ------
-        ValueError
-            If the constructor does not have an argument.
-        """
-        allowed = self.get_params()
-        for name, value in params.items():
-            if name not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}")
-            setattr(self, name, value)
-        return self
+    n_entities: int | None = None
+    n_relations: int | None = None
+    dim: int = 36
+    signature: ArrayLike | None = None
+    margin: float = 5.0
+    _: KW_ONLY
+    radius: float = 3.0
+    n_negatives: int = 50
+    batch_size: int = 64
+    loss: Loss = "softmax"
+    learning_rate: float = 0.02
+    rate_decay: float = 1.0
+    moment_decay: float = 0.999
+    weight_decay: float = 0.0
+    relations: RelationUpdate = "jobcd"
+    relation_curvature: float | None = None
+    relation_matchings: int = 1
+    relation_share: float = 0.3
+    relation_step: float = 0.1
+    relation_angle: float = 0.0
+    init_scale: float = 0.1
+    max_epochs: int = 120
+    valid_every: int = 5
+    patience: int | None = None
+    entity_names: Sequence[str] | None = None
+    relation_names: Sequence[str] | None = None
+    seed: int = 0
+    n_threads: int | None = 1
+    verbose: bool = False
+    _training: Training = field(init=False)
+    _vocabulary: Vocabulary = field(init=False)
 
     def __repr__(self) -> str:
         parameters = inspect.signature(type(self)).parameters.items()

@@ -7,11 +7,10 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import _core
 from .._internal.archive import not_saved_by, read_arrays
@@ -20,7 +19,7 @@ from .._internal.reading import errors_as, reason_of
 from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
-from .model import Loss, Model, RelationUpdate
+from .model import Model
 from .training import Training, fingerprint
 from .triples import TripleFiles
 from .vocabulary import Counts, GivenNames, Triples, Vocabulary
@@ -199,67 +198,6 @@ class UltraE(Model):
     >>> ob.kg.UltraE.load("cycle.npz").set_params(seed=1).get_params()["seed"]
     1
     """
-
-    def __init__(
-        self,
-        n_entities: int | None = None,
-        n_relations: int | None = None,
-        dim: int = 36,
-        signature: ArrayLike | None = None,
-        margin: float = 5.0,
-        *,
-        radius: float = 3.0,
-        n_negatives: int = 50,
-        batch_size: int = 64,
-        loss: Loss = "softmax",
-        learning_rate: float = 0.02,
-        rate_decay: float = 1.0,
-        moment_decay: float = 0.999,
-        weight_decay: float = 0.0,
-        relations: RelationUpdate = "jobcd",
-        relation_curvature: float | None = None,
-        relation_matchings: int = 1,
-        relation_share: float = 0.3,
-        relation_step: float = 0.1,
-        relation_angle: float = 0.0,
-        init_scale: float = 0.1,
-        max_epochs: int = 120,
-        valid_every: int = 5,
-        patience: int | None = None,
-        entity_names: Sequence[str] | None = None,
-        relation_names: Sequence[str] | None = None,
-        seed: int = 0,
-        n_threads: int | None = 1,
-        verbose: bool = False,
-    ) -> None:
-        self.n_entities = n_entities
-        self.n_relations = n_relations
-        self.dim = dim
-        self.signature = signature
-        self.margin = margin
-        self.radius = radius
-        self.n_negatives = n_negatives
-        self.batch_size = batch_size
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.rate_decay = rate_decay
-        self.moment_decay = moment_decay
-        self.weight_decay = weight_decay
-        self.relations = relations
-        self.relation_curvature = relation_curvature
-        self.relation_matchings = relation_matchings
-        self.relation_share = relation_share
-        self.relation_step = relation_step
-        self.relation_angle = relation_angle
-        self.init_scale = init_scale
-        self.max_epochs = max_epochs
-        self.valid_every = valid_every
-        self.patience = patience
-        self.entity_names = entity_names
-        self.relation_names = relation_names
-        self.seed = seed
-        self.n_threads = n_threads
-        self.verbose = verbose
 
     def fit(
         self,

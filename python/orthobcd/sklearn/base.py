@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator, Sequence, Set
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -20,6 +21,7 @@ from .._internal.checks import (
     DataLike,
     FloatArray,
     IntArray,
+    Integers,
     Interval,
     as_float,
     as_float_array,
@@ -91,6 +93,7 @@ Features: TypeAlias = Collection[Any]
 """Features by index or name: for all components, or a sequence for each component."""
 
 
+@dataclass(eq=False, repr=False)
 class Estimator(
     LazyOutput,
     ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
@@ -112,19 +115,18 @@ class Estimator(
         "precision": [StrOptions(set(get_args(PrecisionName)))],
     }
 
-    # The constructors of the subclasses set these.
-    n_components: int | None
-    solver: Auto | Continuation | OBCD | None
-    max_time: float | None
-    max_work: float | None
+    n_components: int | None = None
+    _: KW_ONLY
+    solver: Auto | Continuation | OBCD | None = None
+    max_time: float | None = None
+    max_work: float | None = None
     effort: float = 1.0
-    tol: float
-    random_state: Any
-    n_jobs: int | None
-    verbose: bool
-    precision: PrecisionName
+    tol: float = 1e-10
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: bool = False
+    precision: PrecisionName = "auto"
     max_memory: float | str | None = None
-    missing: Literal["em"] | None = None
 
     def _run(
         self, checkpoint: str | os.PathLike[str] | None = None, checkpoint_every: float = 60.0
@@ -196,26 +198,25 @@ class Estimator(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing == "em"
         tags.transformer_tags.preserves_dtype = []
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OrthonormalPCA(Estimator):
     """Base class of the PCA estimators: fits to data, blocks, weights and covariances."""
 
-    # The constructors of the subclasses set these.
-    center: bool
-    scale: bool
-    warm_start: bool
-    uncorrelated: bool = False
-    n_nonzero: Any = None
+    n_nonzero: int | Sequence[int] | Integers | None = None
     include: Features | None = None
     exclude: Features | None = None
+    center: bool = True
+    scale: bool = False
+    missing: Literal["em"] | None = None
+    warm_start: bool = False
     # Limit on the nonzero loadings, which `_check` sets.
-    _limit: Any = None
+    _limit: Any = field(init=False, default=None)
     # Whether fits of many subsamples warn: the fit to all samples does.
-    _quiet: bool = False
+    _quiet: bool = field(init=False, default=False)
 
     def fit(
         self,
@@ -512,7 +513,7 @@ class OrthonormalPCA(Estimator):
             run.show("solve")
             result = run.result = self._solve(run, gram, r)
             x = result.x
-        if self.uncorrelated:
+        if getattr(self, "uncorrelated", False):
             x = decorrelated(x, gram.second(x), self.n_nonzero)
         variances = np.maximum(np.diag(gram.second(x)), 0.0) / (gram.n_samples - 1.0)
         order = self._order(variances)
@@ -536,6 +537,11 @@ class OrthonormalPCA(Estimator):
         self.objective_ = 0.0 if result is None else result.objective
         self.n_iter_ = 1 if result is None else max(1, result.n_sweeps)
         return self._ended(run)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "em"
+        return tags
 
     def _advise(self, variances: FloatArray, r: int) -> None:
         """Warns of a fit that is hardly meant: all components, or features of different units."""

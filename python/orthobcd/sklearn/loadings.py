@@ -66,7 +66,7 @@ class Loadings:
         return (
             f"{_counted(len(self.components), 'component')} of "
             f"{_counted(len(self.features), 'feature')}, "
-            f"{_counted(np.count_nonzero(self.components), 'nonzero loading')}, "
+            f"{_counted(int(np.count_nonzero(self.components)), 'nonzero loading')}, "
             f"{total:.1%} of the variance"
         )
 

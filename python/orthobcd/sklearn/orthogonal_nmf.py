@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from ..solvers import OBCD, Auto
 from .base import Estimator, default_components, problem_of
 from .dask import Mapped, checked_chunks
 from .data import (
-    PrecisionName,
     as_bytes,
     blocks_of,
     check_complete,
@@ -122,6 +122,7 @@ def _labels_of(data: Any, components: FloatArray) -> IntArray:
 
 
 # Not a ClusterMixin: scikit-learn's checks pass data with negative entries to clusterers.
+@dataclass(eq=False, repr=False, kw_only=True)
 class OrthogonalNMF(Estimator):
     """Nonnegative matrix factorization with orthogonal memberships: a clustering of the samples.
 
@@ -136,30 +137,13 @@ class OrthogonalNMF(Estimator):
         features.
     solver : orthobcd.Auto or orthobcd.OBCD, optional
         The solver; `Auto` by default.
-    max_time : float, optional
-        Time limit of a fit in seconds, from its call on; the search gets the time that the second
-        moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
-        work, the same on every machine.
-    max_work : float, optional
-        Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
-        ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
-    effort : float, default 1
-        Patience of the search: multiple of the work after which the search ends by itself, see
-        `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
-    tol : float, default 1e-10
-        Largest decrease of the objective, relative to its magnitude, that counts as none.
-    random_state : int, RandomState or None, default None
-        Seed of the search.
-    n_jobs : int, optional
-        Threads; 1 by default, −1 for all cores. Unless ``max_time`` ends the fit, the result
-        does not depend on it.
-    verbose : bool, default False
-        Show a live line of progress, see `orthobcd.solve`.
     precision : {"auto", "fast", "exact"}, default "auto"
         How AAᵀ is formed for up to 4096 samples, as in `SparsePCA` with samples and features
         interchanged.
     max_memory : float or str, optional
         Largest number of bytes for AAᵀ, as in `SparsePCA`.
+    max_time, max_work, effort, tol, random_state, n_jobs, verbose
+        As in `SparsePCA`.
 
     Raises
     ------
@@ -204,32 +188,7 @@ class OrthogonalNMF(Estimator):
     [0, 0, 1, 1]
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        solver: Auto | OBCD | None = None,
-        max_time: float | None = None,
-        max_work: float | None = None,
-        effort: float = 1.0,
-        tol: float = 1e-10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-        precision: PrecisionName = "auto",
-        max_memory: float | str | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.solver = solver
-        self.max_time = max_time
-        self.max_work = max_work
-        self.effort = effort
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.precision = precision
-        self.max_memory = max_memory
+    solver: Auto | OBCD | None = None
 
     def fit(
         self,

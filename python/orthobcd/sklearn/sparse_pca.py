@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,7 +13,6 @@ from .._core import penalty_value
 from .._internal.checks import (
     FloatArray,
     IntArray,
-    Integers,
     Interval,
     as_int,
     warn,
@@ -37,8 +35,7 @@ from ..regularization import RegularizationPath, path_of
 from ..result import PathPoint, Result, Status
 from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import value
-from .base import Features, OrthonormalPCA, problem_of
-from .data import PrecisionName
+from .base import OrthonormalPCA, problem_of
 
 AlphaScale = Literal["relative", "absolute"]
 
@@ -58,6 +55,7 @@ Covariance: TypeAlias = SparsePCAProblem | StiefelProblem
 """The problem of a fit, whose penalty is replaced by that of a solve."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparsePCA(OrthonormalPCA):
     """Sparse PCA with exactly orthonormal components.
 
@@ -261,58 +259,12 @@ class SparsePCA(OrthonormalPCA):
         "solver": [Auto, Continuation, OBCD, None],
     }
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        penalty: PenaltyName | Penalty = "l0",
-        alpha: float | None = None,
-        alpha_scale: AlphaScale = "relative",
-        n_nonzero: int | Sequence[int] | Integers | None = None,
-        include: Features | None = None,
-        exclude: Features | None = None,
-        n_features: int | None = None,
-        center: bool = True,
-        scale: bool = False,
-        uncorrelated: bool = False,
-        missing: Literal["em"] | None = None,
-        solver: Auto | Continuation | OBCD | None = None,
-        max_time: float | None = None,
-        max_work: float | None = None,
-        effort: float = 1.0,
-        tol: float = 1e-10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-        certify: bool = False,
-        precision: PrecisionName = "auto",
-        max_memory: float | str | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.penalty = penalty
-        self.alpha = alpha
-        self.alpha_scale = alpha_scale
-        self.n_nonzero = n_nonzero
-        self.include = include
-        self.exclude = exclude
-        self.n_features = n_features
-        self.center = center
-        self.scale = scale
-        self.uncorrelated = uncorrelated
-        self.missing = missing
-        self.solver = solver
-        self.max_time = max_time
-        self.max_work = max_work
-        self.effort = effort
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.certify = certify
-        self.precision = precision
-        self.max_memory = max_memory
+    penalty: PenaltyName | Penalty = "l0"
+    alpha: float | None = None
+    alpha_scale: AlphaScale = "relative"
+    n_features: int | None = None
+    uncorrelated: bool = False
+    certify: bool = False
 
     def _order(self, variances: FloatArray) -> IntArray:
         terms = self.penalty.terms if isinstance(self.penalty, Sum) else (self.penalty,)
@@ -384,7 +336,7 @@ class SparsePCA(OrthonormalPCA):
         elif self._limit is not None:
             run.result = self._at_limit(run, problem, self._limit)
         elif self.n_nonzero is not None:
-            count = int(self.n_nonzero)
+            count = as_int("n_nonzero", self.n_nonzero, 1)
             self.alpha_, run.result = self._at_count(run, problem, count)
             # A limit on all entries restricts nothing: where f is constant, fewer are as good.
             fewer = run.result.n_nonzero != count < run.result.x.size
@@ -423,7 +375,7 @@ class SparsePCA(OrthonormalPCA):
         within = Solve(**{**run.options(), "tol": tol, "max_work": None, "effort": 1.0})
         path = path_of(problem, self._norm, within, self._descents, **which)
         # The points are dense and many: a fitted estimator keeps the path without them.
-        self.path_ = dataclasses.replace(path, results=())
+        self.path_ = replace(path, results=())
         return path
 
     def _at_penalty(self, run: Solve, problem: Covariance, penalty: Penalty) -> Result:
@@ -461,7 +413,7 @@ class SparsePCA(OrthonormalPCA):
         path = self._path(run, problem, float(self.tol), n_nonzero=count)
         nearest = path.results[path.index_at_most(count)]
         if any(point.status is Status.INTERRUPTED for point in path.results):
-            nearest = dataclasses.replace(nearest, status=Status.INTERRUPTED)
+            nearest = replace(nearest, status=Status.INTERRUPTED)
         elif self.penalty == "l1" and nearest.n_nonzero < count:
             return self._on_support(run, problem, nearest, count, path.alpha_max)
         return nearest.lam, self._at_point(run, problem, nearest.lam, nearest)
@@ -489,7 +441,7 @@ class SparsePCA(OrthonormalPCA):
         """A point of a path as a result."""
         penalty = penalty_of(self._norm, alpha)
         here = value(problem.with_penalty(penalty), point.x, n_threads=run.n_threads)
-        return dataclasses.replace(here, status=point.status)
+        return replace(here, status=point.status)
 
     def _gap(self, run: Solve, problem: Any, result: Result) -> Result:
         """Sets ``gap_`` and ``lower_bound_``, with ``certify``; returns the result."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from math import lgamma
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, get_args
 
@@ -30,8 +31,8 @@ from ..problems import largest_lam
 from ..result import Status
 from ..solving import solve
 from .base import problem_of
-from .data import blocks_of, check_magnitude, gram_of, load_rows
-from .sparse_pca import SparsePCA
+from .data import PrecisionName, blocks_of, check_magnitude, gram_of, load_rows
+from .sparse_pca import AlphaScale, SparsePCA
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,6 +47,7 @@ STAGE_WORK = 0.03
 """Work limit of a search along the path, relative to the work of a fit."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SparsePCACV(SparsePCA):
     """Sparse PCA with the number of loadings or the penalty weight chosen by the data.
 
@@ -78,27 +80,15 @@ class SparsePCACV(SparsePCA):
         rises with the number of loadings on most data.
     cv : int, cross-validation generator or iterable, default 5
         The folds, as in scikit-learn.
-    center : bool, default True
-        Subtract the means. Sparse data stays sparse.
-    scale : bool, default False
-        Divide by the standard deviations, as in `SparsePCA`.
     max_time : float, optional
         Time limit in seconds, none by default: half of it for the choice, the remaining time for
         the last fit.
-    max_work : float, optional
-        Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
-        ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
     effort : float, default 1
-        Patience of the last fit: multiple of the work after which the search ends by itself, see
-        `orthobcd.solve`. ``math.inf`` uses all of ``max_time``.
-    tol : float, default 1e-10
-        Largest decrease of F, relative to its magnitude, that counts as none (`Status.CONVERGED`).
-    random_state : int, RandomState or None, default None
-        Seed of all random choices of the solver.
+        Patience of the last fit, as in `SparsePCA`.
     n_jobs : int, optional
         Folds in parallel; 1 by default, −1 for all cores.
-    verbose : bool, default False
-        Show a live line of progress, see `orthobcd.solve`.
+    center, scale, max_work, tol, random_state, verbose
+        As in `SparsePCA`.
 
     Raises
     ------
@@ -142,11 +132,27 @@ n_features_in_, feature_names_in_
     2
     """
 
+    n_nonzeros: ArrayLike | None = None
+    penalty: PenaltyName = "l0"
+    alphas: ArrayLike | None = None
+    n_alphas: int = 15
+    criterion: Criterion = "cv"
+    rule: Rule = "one_se"
+    cv: Any = 5
     # Parameters of `SparsePCA` that the choice replaces or that are not offered.
-    alpha = n_nonzero = include = exclude = n_features = missing = solver = max_memory = None
-    alpha_scale = "relative"
-    uncorrelated = warm_start = certify = False
-    precision = "auto"
+    alpha: None = field(init=False, default=None)
+    alpha_scale: AlphaScale = field(init=False, default="relative")
+    n_nonzero: None = field(init=False, default=None)
+    include: None = field(init=False, default=None)
+    exclude: None = field(init=False, default=None)
+    n_features: None = field(init=False, default=None)
+    missing: None = field(init=False, default=None)
+    solver: None = field(init=False, default=None)
+    max_memory: None = field(init=False, default=None)
+    uncorrelated: bool = field(init=False, default=False)
+    warm_start: bool = field(init=False, default=False)
+    certify: bool = field(init=False, default=False)
+    precision: PrecisionName = field(init=False, default="auto")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SparsePCA._parameter_constraints,
@@ -154,45 +160,6 @@ n_features_in_, feature_names_in_
         "criterion": [StrOptions(set(get_args(Criterion)))],
         "rule": [StrOptions(set(get_args(Rule)))],
     }
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        n_nonzeros: ArrayLike | None = None,
-        penalty: PenaltyName = "l0",
-        alphas: ArrayLike | None = None,
-        n_alphas: int = 15,
-        criterion: Criterion = "cv",
-        rule: Rule = "one_se",
-        cv: Any = 5,
-        center: bool = True,
-        scale: bool = False,
-        max_time: float | None = None,
-        max_work: float | None = None,
-        effort: float = 1.0,
-        tol: float = 1e-10,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_components = n_components
-        self.n_nonzeros = n_nonzeros
-        self.penalty = penalty
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.criterion = criterion
-        self.rule = rule
-        self.cv = cv
-        self.center = center
-        self.scale = scale
-        self.max_time = max_time
-        self.max_work = max_work
-        self.effort = effort
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
 
     def fit(  # type: ignore[override]
         self,
