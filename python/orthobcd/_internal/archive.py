@@ -47,15 +47,7 @@ def write_arrays(
 def read_arrays(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Reads header and arrays from a file of `write_arrays`.
-
-    Raises
-    ------
-    ValueError
-        If the file is not valid.
-    OSError
-        If the file cannot be read.
-    """
+    """Reads header and arrays from a file of `write_arrays`."""
     with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
         arrays = dict(open_npz(source))
         if "header" not in arrays:
@@ -100,11 +92,6 @@ def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> A
         What the value is called.
     classes : mapping of str to type
         Allowed classes.
-
-    Raises
-    ------
-    TypeError
-        If the value, or a part of it, is of another kind; the message names it.
     """
 
     def parts(values: Iterable[Any]) -> list[Any]:
@@ -138,13 +125,7 @@ def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> A
 
 
 def unpacked(value: Any, arrays: Mapping[str, Any], classes: Classes) -> Any:
-    """The value that `packed` packed.
-
-    Raises
-    ------
-    KeyError, TypeError, ValueError
-        If the value is none of `packed`, or of another class.
-    """
+    """The value that `packed` packed."""
     if isinstance(value, list):
         return [unpacked(v, arrays, classes) for v in value]
     if not isinstance(value, dict):

@@ -267,14 +267,6 @@ def as_float_array(name: str, value: Any, ndim: int) -> FloatArray:
 
     Integer, float32, Fortran-ordered, strided and read-only input is accepted, and all that
     `numbers_of` converts. C-contiguous float64 input is not copied.
-
-    Raises
-    ------
-    TypeError
-        If ``value`` is not numeric, or complex.
-    ValueError
-        If ``value`` has another number of dimensions, no entries, or a missing (NaN) or infinite
-        entry.
     """
     return measured(name, value, ndim).array
 
@@ -418,13 +410,7 @@ def as_data_matrix(value: Any) -> tuple[Any, float]:
 
 
 def as_signature(value: Any, n: int | None = None) -> Signs:
-    """``value`` as an array of n signs ±1.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If ``value`` is not one-dimensional of length ``n``, or has other entries than +1 and −1.
-    """
+    """``value`` as an array of n signs ±1."""
     raw = np.asarray(numbers_of(value))
     if raw.dtype.kind not in "fiub":
         raise TypeError(f"signature must be an array of +1 and -1, got dtype {raw.dtype}")
@@ -441,13 +427,7 @@ def as_signature(value: Any, n: int | None = None) -> Signs:
 
 
 def check_sparse(name: str, matrix: Any) -> None:
-    """Checks the index arrays of a sparse matrix, because scipy's routines crash on invalid ones.
-
-    Raises
-    ------
-    ValueError
-        If index pointers do not rise from 0 to the number of entries, or an index is out of range.
-    """
+    """Checks the index arrays of a sparse matrix: SciPy crashes on invalid ones."""
     kind = getattr(matrix, "format", "")
     m, n = matrix.shape if matrix.ndim == 2 else (0, 0)
     if kind in ("csr", "csc", "bsr"):

@@ -7,13 +7,7 @@ from typing import Any
 
 
 def need(extra: str, module: str) -> Any:
-    """Imports a module of an optional dependency.
-
-    Raises
-    ------
-    ImportError
-        If the module is not installed; the message names the extra to install.
-    """
+    """Imports a module of an optional dependency."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -74,13 +74,7 @@ def _around(name: str, place: int, longest: int) -> str:
 
 
 def feature_names(given: Any, n: int) -> list[str]:
-    """``given`` as n strings, or ``x0``, ``x1``, … for None.
-
-    Raises
-    ------
-    ValueError
-        If there are not n names.
-    """
+    """``given`` as n strings, or ``x0``, ``x1``, … for None."""
     if given is None:
         return [f"x{j}" for j in range(n)]
     names = list(map(str, given))

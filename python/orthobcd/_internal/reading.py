@@ -76,15 +76,7 @@ class Source:
 
 @contextlib.contextmanager
 def open_source(path: str | os.PathLike[str]) -> Iterator[Source]:
-    """Opens a file, a pipe or ("-") the standard input; gzip is decompressed.
-
-    Raises
-    ------
-    ValueError
-        If the path is a device other than a terminal.
-    OSError
-        If the file cannot be read.
-    """
+    """Opens a file, a pipe or ("-") the standard input; gzip is decompressed."""
     name = os.fspath(path)
     with contextlib.ExitStack() as stack:
         if name == STDIN:

@@ -36,13 +36,6 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
         The file. A link is followed.
     overwrite : bool, default True
         Whether an existing file may be replaced.
-
-    Raises
-    ------
-    FileExistsError
-        If the file exists and may not be replaced.
-    OSError
-        If ``path`` is a folder or read-only.
     """
     target = _target(path, overwrite)
     part = _beside(target)

@@ -102,16 +102,7 @@ def fit(options: argparse.Namespace) -> int:
 
 
 def _streamed(options: argparse.Namespace) -> Stream | None:
-    """The data of a command by blocks of rows, with ``--max-memory``; None if it is read whole.
-
-    Raises
-    ------
-    WrongArgument
-        If ``--max-memory`` is not valid, is below the size of a file that is read whole, or is
-        given with ``--missing``.
-    UnreadableFile
-        If the file cannot be read.
-    """
+    """The data of a command by blocks of rows, with ``--max-memory``; None if it is read whole."""
     from ..sklearn.data import as_bytes
 
     try:

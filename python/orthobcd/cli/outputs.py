@@ -39,14 +39,6 @@ class Outputs:
         Input files of the command.
     out : tuple of str, default (".csv", ".npz")
         Allowed endings of --out.
-
-    Raises
-    ------
-    WrongArgument
-        If an output file cannot be written, is also an input, exists and --force is not given, or
-        has an unknown ending.
-    ImportError
-        If --plot is given and matplotlib is not installed.
     """
 
     def __init__(

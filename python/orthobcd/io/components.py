@@ -253,13 +253,7 @@ def load_components(path: str | os.PathLike[str]) -> SavedComponents:
 
 
 def read_components(path: str | os.PathLike[str]) -> Any:
-    """Reads components, as rows, from a file of `write_components` or of a matrix.
-
-    Raises
-    ------
-    UnreadableFile
-        If the file holds neither components nor a matrix.
-    """
+    """Reads components, as rows, from a file of `write_components` or of a matrix."""
     name = os.fspath(path)
     if name.lower().endswith(".npz") and os.path.isfile(name):
         with (

@@ -84,12 +84,6 @@ def indices_of(what: str, wanted: Columns, names: Sequence[str], count: int) -> 
     """Indices of columns given by index or name.
 
     A string of digits that is not a name is an index, because a command line passes strings only.
-
-    Raises
-    ------
-    WrongColumns
-        If a column does not exist, its name is ambiguous, or it is given twice; the message begins
-        with ``what``.
     """
     places: dict[str, list[int]] = {}
     for k, name in enumerate(names):

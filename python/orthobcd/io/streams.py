@@ -62,14 +62,7 @@ class Stream:
 def stream_of(
     path: str | os.PathLike[str], columns: Columns | None = None, drop: Columns | None = None
 ) -> Stream | None:
-    """A file as a stream; None if its format cannot be read by blocks.
-
-    Raises
-    ------
-    UnreadableFile
-        If the file does not exist or is not a numeric matrix of two columns or more, or if a column
-        does not exist.
-    """
+    """A file as a stream; None if its format cannot be read by blocks."""
     name = os.fspath(path)
     if name == STDIN or ending_of(name) not in STREAMED or name.lower().endswith(".gz"):
         return None
@@ -113,13 +106,7 @@ def _parquet_stream(path: str, selection: Selection) -> Stream:
 
 
 def numeric_columns(path: str, file: Any, selection: Selection) -> list[str]:
-    """Names of the selected columns of a parquet file.
-
-    Raises
-    ------
-    UnreadableFile
-        If a column is not numeric.
-    """
+    """Names of the selected columns of a parquet file."""
     names = list(file.schema_arrow.names)
     for name in [name for name in names if name.startswith("__index_level_")]:
         # Pandas writes such a column for an index other than 0, 1, 2, …

@@ -95,15 +95,7 @@ class Table:
 
 
 def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[str]]:
-    """Reads the numbers of a table, NaN for missing values, and the names in its header.
-
-    Raises
-    ------
-    UnreadableFile
-        If the table has no data, a column is not numeric, or the number of columns changes.
-    MissingValues
-        If a value is missing and ``selection.missing`` is False.
-    """
+    """Reads the numbers of a table, NaN for missing values, and the names in its header."""
     values, names = _chosen(_layout(source, selection), selection)
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():

@@ -283,13 +283,7 @@ def _decoded(number: int, line: bytes) -> str:
 
 
 def _listed(content: bytes) -> list[str]:
-    """The names of a file, by number.
-
-    Raises
-    ------
-    ValueError
-        If the file is not UTF-8 or its lines are of another form.
-    """
+    """The names of a file, by number."""
     lines = content.removeprefix(BOM).split(b"\n")
     while lines and not lines[-1].strip():
         lines.pop()

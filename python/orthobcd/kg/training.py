@@ -111,14 +111,7 @@ class Training:
         shapes: tuple[tuple[int, ...], ...],
         signature: Signs,
     ) -> Training:
-        """Reads the state of training from a checkpoint.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the checkpoint does not hold a state of these shapes, or a relation matrix is not
-            J-orthogonal.
-        """
+        """Reads the state of training from a checkpoint."""
         state, best = (
             _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes, signature)
             for name in ("state", "best")

@@ -135,13 +135,7 @@ def dense_core(triples: ArrayLike, n_entities: int) -> tuple[IntArray, IntArray,
 
 
 def as_triples(name: str, value: Any, n_entities: int, n_relations: int) -> IntArray:
-    """``value`` as an (N, 3) array of entity, relation and entity numbers in range.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If ``value`` is not such an array; the message begins with ``name``.
-    """
+    """``value`` as an (N, 3) array of entity, relation and entity numbers in range."""
     raw = np.asarray(unmasked(value))
     if raw.dtype.kind not in "iu":
         raise TypeError(f"{name} must be an integer array, got dtype {raw.dtype}")

@@ -46,11 +46,6 @@ class Vocabulary:
 
         A count or names that are not given are those of the triples: names of files, the names that
         occur in their order, or one more than the largest number.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the triples are not valid, or names and counts contradict each other.
         """
         arrays = {name: _raw(name, part) for name, part in parts.items()}
         files = next((part for part in parts.values() if isinstance(part, TripleFiles)), None)
@@ -69,13 +64,7 @@ class Vocabulary:
         counts: Counts,
         names: GivenNames,
     ) -> Vocabulary:
-        """The vocabulary in the header of a file of a model with the given counts and names.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If the header does not hold a vocabulary, or another one than the model.
-        """
+        """The vocabulary in the header of a file of a model with the given counts and names."""
         found = []
         for kind, many, count, given in zip(
             KINDS, ("entities", "relations"), counts, names, strict=True
@@ -98,13 +87,7 @@ class Vocabulary:
         return {kind: {name: k for k, name in enumerate(self.names(kind) or ())} for kind in KINDS}
 
     def triples(self, name: str, value: Any) -> IntArray:
-        """The argument ``name`` as an (N, 3) array of numbers.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the argument does not hold triples of this vocabulary.
-        """
+        """The argument ``name`` as an (N, 3) array of numbers."""
         raw = _raw(name, value)
         columns = []
         for c, kind in enumerate((ENTITY, RELATION, ENTITY)):
@@ -116,13 +99,7 @@ class Vocabulary:
         return as_triples(name, np.stack(columns, axis=1), self.n_entities, self.n_relations)
 
     def number(self, name: str, value: Any, kind: str) -> int:
-        """The number of an entity or relation that the argument ``name`` gives by number or name.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is no such entity or relation.
-        """
+        """The number of an entity or relation, given by number or name."""
         if isinstance(value, str):
             return self._numbered(name, value, kind)
         number = as_int(name, value, 0)

@@ -34,13 +34,7 @@ from .data import (
 
 
 def as_array(X: Any) -> Any:
-    """The Dask array of a collection, checked: two dimensions, all columns in one chunk.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If X is not an array or a data frame, or has chunks of columns.
-    """
+    """The Dask array of a collection, checked: two dimensions, all columns in one chunk."""
     array = need("dask", "dask.array")
     if not isinstance(X, array.Array):
         # A data frame; an xarray array has its Dask array as `data`.
@@ -163,11 +157,6 @@ def sum_chunks(
     """Sums over the rows of a collection, and the largest magnitude of an entry.
 
     ``before`` is the number of rows to which these are added later.
-
-    Raises
-    ------
-    ValueError
-        If a chunk cannot be read or is not valid.
     """
     array, dask = as_array(X), need("dask", "dask")
     n, rows = int(array.shape[1]), array.chunks[0]
@@ -264,13 +253,7 @@ def checked_chunks(X: Any, check: Mapped) -> Iterator[Any]:
 
 
 def totals(X: Any, function: Mapped) -> list[Any]:
-    """The values of ``function`` for all chunks of X that have rows, computed.
-
-    Raises
-    ------
-    ValueError
-        If no chunk has a row.
-    """
+    """The values of ``function`` for all chunks of X that have rows, computed."""
     dask = need("dask", "dask")
     task = dask.delayed(function, pure=True)
     chunks = as_array(X).to_delayed().ravel()

@@ -98,13 +98,7 @@ class Blocks:
     whole: bool = False
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Iterates over pairs of a number, from 0 on, and a block.
-
-        Raises
-        ------
-        ValueError
-            If there is no block, or if reading one raises an error; the message has its number.
-        """
+        """Iterates over pairs of a number, from 0 on, and a block."""
         k = -1
         try:
             for k, block in enumerate(self.begin()):
@@ -127,14 +121,7 @@ class Blocks:
     def weighted(
         self, check: Callable[[int, Any], Any], sample_weight: ArrayLike | None
     ) -> Iterator[tuple[Any, FloatArray | None]]:
-        """Yields the checked rows of every block and their weights.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If a block has another type than the first one or entries of a wrong magnitude, or if
-            the numbers of rows and of weights differ.
-        """
+        """Yields the checked rows of every block and their weights."""
         weights: Any = sample_weight
         if weights is not None and not self.whole:
             weights = as_nonnegative("sample_weight", weights)
@@ -303,11 +290,6 @@ def batches_of(X: Any) -> Callable[[], Iterable[Any]] | None:
     """A function that returns an iterator over tables of about `ROWS` rows of X.
 
     None if X is not a pyarrow dataset, a polars LazyFrame or a DuckDB relation.
-
-    Raises
-    ------
-    TypeError
-        If a column is not numeric.
     """
     package, name = type(X).__module__.partition(".")[0].lstrip("_"), type(X).__name__
     if package == "pyarrow" and hasattr(X, "to_batches") and hasattr(X, "get_fragments"):
@@ -516,13 +498,7 @@ def namespace_of(X: Any) -> Any:
 
 
 def on_device(xp: Any, X: Any, axes: FloatArray, *others: FloatArray | None) -> tuple[Any, ...]:
-    """X as floats, and ``axes`` and others in the library, on the device and of the type of X.
-
-    Raises
-    ------
-    ValueError
-        If X does not have a row per sample and a column per row of ``axes``, or is not finite.
-    """
+    """X as floats, and ``axes`` and others in the library, on the device and of the type of X."""
     n = len(axes)
     if X.ndim != 2 or X.shape[1] != n:
         raise ValueError(f"X must have shape (n_samples, {n}), got {tuple(X.shape)}")

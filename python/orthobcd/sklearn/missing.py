@@ -143,11 +143,6 @@ def standardized(data: FloatArray) -> tuple[FloatArray, Gaussian]:
 
     Also a model without factors, which has means, scales and what varies. Both are those of the
     known entries.
-
-    Raises
-    ------
-    ValueError
-        If a feature has no value at all.
     """
     gaps = np.isnan(data)
     known = np.count_nonzero(~gaps, axis=0)
@@ -195,11 +190,6 @@ def gaussian_of(
     -------
     Gaussian
         Of data without missing values that of the principal components.
-
-    Raises
-    ------
-    ValueError
-        If a feature has no value at all.
     """
     units, plain = standardized(data)
     n = units.shape[1]

@@ -127,13 +127,7 @@ def arrays_of(estimator: Saved) -> dict[str, Any]:
 
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
-    """The fitted estimator of any class in a file; None if the file is not one of `Saved.save`.
-
-    Raises
-    ------
-    ValueError
-        If the file holds something else that was saved, or a broken estimator.
-    """
+    """The fitted estimator of any class in a file; None if the file is not one of `Saved.save`."""
     if not os.path.isfile(path):
         return None
     try:
