@@ -434,8 +434,6 @@ class Cardinality(Checked):
     >>> np.count_nonzero(ob.solve(problem, max_work=0.01).x, axis=0).tolist()
     [5, 5, 3]
     >>> ob.Cardinality([2, 2]).check(n=4, r=2)
-    >>> ob.Cardinality(8).without_limit(n=4, r=2)
-    NoPenalty()
     """
 
     count: int | tuple[int, ...]
@@ -494,23 +492,6 @@ class Cardinality(Checked):
             if flat and max(flat) >= n:
                 raise ValueError(f"{name} must hold rows below {n}, got {max(flat)}")
 
-    def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty without the limit if every n × r matrix satisfies it, else None.
-
-        Parameters
-        ----------
-        n, r : int
-            Numbers of rows and columns of X.
-
-        Returns
-        -------
-        Separable or None
-        """
-        whole = self.count == n * r or self.count == (n,) * r
-        if self.exclude or not whole:
-            return None
-        return NonNegative() if self.nonnegative else NoPenalty()
-
     def __add__(self, other: NonNegative) -> Cardinality:
         """The constraint with X ≥ 0 too; only `NonNegative` can be added."""
         if isinstance(other, NonNegative):
@@ -559,20 +540,6 @@ class RowSparse(Checked):
             check_size("lam", lam, (0.0, COEFFICIENTS[1]))
             self._set(lam=lam)
         self._set(count=Interval(int, 1, optional=True)("count", self.count))
-
-    def without_limit(self, n: int, r: int) -> Separable | None:
-        """The penalty without the limit if it allows n rows or ``lam`` is 0, else None.
-
-        Parameters
-        ----------
-        n, r : int
-            Numbers of rows and columns of X.
-
-        Returns
-        -------
-        Separable or None
-        """
-        return NoPenalty() if self.count == n or self.lam == 0.0 else None
 
 
 Penalty: TypeAlias = Separable | Cardinality | RowSparse

@@ -98,12 +98,15 @@ def without_trivial_limit(problem: Problem) -> Problem:
 
     Such a limit allows n·r entries, n entries in every column, or n rows, or has ``lam=0``.
     """
-    if not isinstance(problem.penalty, (Cardinality, RowSparse)):
+    penalty, (n, r) = problem.penalty, problem.shape
+    if isinstance(penalty, Cardinality):
+        all_entries = penalty.count in (n * r, (n,) * r) and not penalty.exclude
+    else:
+        all_entries = isinstance(penalty, RowSparse) and (penalty.count == n or penalty.lam == 0.0)
+    if not all_entries:
         return problem
-    penalty = problem.penalty.without_limit(*problem.shape)
-    if penalty is None:
-        return problem
-    return StiefelProblem(problem.smooth, penalty, problem.shape[1])
+    free = NonNegative() if getattr(penalty, "nonnegative", False) else NoPenalty()
+    return StiefelProblem(problem.smooth, free, r)
 
 
 def as_start(x0: Any, names: tuple[str, ...], shape: tuple[int, int]) -> str | FloatArray | None:
@@ -267,20 +270,16 @@ class StiefelProblem(OnStiefel):
         self._set(n_components=check_problem(self.smooth, self.penalty, self.n_components))
         if self.determinant is None:
             return
-        self._set(determinant=_as_determinant(self.determinant))
+        number = as_int("determinant", self.determinant, -1)
+        if number != 1:
+            raise ValueError(f"determinant must be 1 or None, got {number}")
+        self._set(determinant=number)
         if self.n_components != self.smooth.n_rows:
             n, r = self.shape
             raise ValueError(f"determinant must be None unless X is square, got shape ({n}, {r})")
         for part in (self.smooth, self.penalty):
             if isinstance(part, (FiniteSum, Cardinality, RowSparse)):
                 raise TypeError(f"determinant must be None for a {type(part).__name__}")
-
-
-def _as_determinant(value: Any) -> int:
-    number = as_int("determinant", value, -1)
-    if number != 1:
-        raise ValueError(f"determinant must be 1 or None, got {number}")
-    return number
 
 
 def is_wide(data: Any) -> bool:

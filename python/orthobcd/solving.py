@@ -30,6 +30,10 @@ STARTS = ("identity", "random", "spectral", "partition")
 """Named starts of problems with XᵀX = I."""
 
 
+SEARCH, DESCENT = Auto(), OBCD()
+"""Default solvers, with and without a search."""
+
+
 @dataclass(frozen=True, eq=False)
 class Progress:
     """Argument of a callback: the current feasible point and the progress of the solve.
@@ -247,7 +251,7 @@ def solve(
             return as_result(returned, error, run.seed, extra)
     free = isinstance(problem.smooth, ByFunction)
     search = not free or not isinstance(problem.penalty, NoPenalty)
-    full: Solver = Auto() if search else OBCD()
+    full: Solver = SEARCH if search else DESCENT
     how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
     _check_solver(how, problem)
     start = as_start(x0, STARTS, problem.shape)

@@ -96,6 +96,11 @@ def fit(options: argparse.Namespace) -> int:
         f"{pca.n_nonzero_} nonzeros of {V.size}, {100 * float(ratios.sum()):.2f} % of the "
         f"variance, |X'X - I| = {report['feasibility']:.1e}, {report['status']}, {seconds:.2f} s"
     )
+    return _close(outputs, report)
+
+
+def _close(outputs: Outputs, report: dict[str, Any]) -> int:
+    """Prints the notes of a report and which files were written; returns the exit code."""
     for line in report["notes"]:
         say(f"note: {line}")
     return outputs.close(INTERRUPTED if report["status"] == "interrupted" else OK)
@@ -233,9 +238,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
         f"objective {result.objective:.10g}, |X'JX - J| = {result.feasibility:.1e}, "
         f"{result.status.value}, {result.seconds:.2f} s"
     )
-    for line in _notes(caught):
-        say(f"note: {line}")
-    return outputs.close(INTERRUPTED if result.status.value == "interrupted" else OK)
+    return _close(outputs, report)
 
 
 def _with_moments(data: Any) -> Any:

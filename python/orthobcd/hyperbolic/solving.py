@@ -41,13 +41,6 @@ SUMS = (LogisticLoss, HyperbolicStructuralProbeProblem)
 """Objectives whose pairs have no exact model; only `VRJOBCD` solves them."""
 
 
-def signature_of(problem: Problem) -> Signs:
-    """The signature of a problem, which must not be None."""
-    signs = problem.signature
-    assert signs is not None
-    return signs
-
-
 def default_solver(problem: Problem) -> JOBCD | VRJOBCD | Auto:
     """The default solver: `VRJOBCD` for sums, `Auto` for a penalised quadratic and for a definite
     pencil (C, J), whose eigenvectors are a minimiser, else `JOBCD`."""
@@ -218,8 +211,8 @@ def _check(problem: Problem, run: Solve) -> WellPosedness | None:
 
 def start_point(problem: Problem, x0: Any, seed: int) -> FloatArray:
     """The start with a name, or the checked array."""
-    signs = signature_of(problem)
-    n, r = problem.shape
+    signs, (n, r) = problem.signature, problem.shape
+    assert signs is not None
     if x0 is None:
         free = isinstance(problem.smooth, ByFunction)
         nonnegative = getattr(problem.penalty, "nonnegative", False)

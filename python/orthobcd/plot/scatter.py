@@ -99,12 +99,11 @@ def biplot(
     """
     most = as_int("n_labels", n_labels, 0)
     chosen = _chosen(pca, components)
-    loadings = _loadings(pca)
-    names = names_of(_names(pca, feature_names), loadings.shape[1])
-    points = _scores(pca, X, chosen)
+    loadings, names = _named(pca, feature_names)
+    points = _plane(_transformed(pca, X, chosen))
     ax = axes_of(ax, (7.0, 5.6))
     _points(ax, points, groups)
-    arrows = _plane(loadings[list(chosen)].T, 2)
+    arrows = _plane(loadings[chosen].T)
     used = np.flatnonzero(arrows.any(axis=1))
     if len(used):
         lengths = np.linalg.norm(arrows[used], axis=1)
@@ -149,7 +148,7 @@ def scores(
     3
     """
     chosen = _chosen(pca, components)
-    points = _scores(pca, X, chosen)
+    points = _plane(_transformed(pca, X, chosen))
     ax = axes_of(ax, (6.4, 5.0))
     _points(ax, points, groups)
     _label_axes(ax, pca, chosen)
@@ -196,10 +195,9 @@ def correlation_circle(
     """
     most = as_int("n_labels", n_labels, 0)
     chosen = _chosen(pca, components)
-    loadings = _loadings(pca)
-    names = names_of(_names(pca, feature_names), loadings.shape[1])
-    correlations = _plane(_correlations(X, _transformed(pca, X)[:, list(chosen)]), 2)
-    used = np.flatnonzero(loadings[list(chosen)].any(axis=0))
+    loadings, names = _named(pca, feature_names)
+    correlations = _plane(_correlations(X, _transformed(pca, X, chosen)))
+    used = np.flatnonzero(loadings[chosen].any(axis=0))
     rest = np.setdiff1d(np.arange(len(names)), used)
     ax = axes_of(ax, (6.0, 5.8))
     circle = need("plot", "matplotlib.patches").Circle((0.0, 0.0), 1.0, fill=False, color="0.5")
@@ -294,39 +292,37 @@ def _loadings(pca: Any) -> FloatArray:
     return np.asarray(pca.components_, dtype=np.float64)
 
 
-def _names(pca: Any, given: Sequence[str] | None) -> Any:
-    return getattr(pca, "feature_names_in_", None) if given is None else given
+def _named(pca: Any, given: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
+    """The loadings of a fit and the names of the features."""
+    loadings = _loadings(pca)
+    names = getattr(pca, "feature_names_in_", None) if given is None else given
+    return loadings, names_of(names, loadings.shape[1])
 
 
-def _chosen(pca: Any, components: tuple[int, int]) -> tuple[int, ...]:
+def _chosen(pca: Any, components: tuple[int, int]) -> list[int]:
     """The checked indices of two components, or of the only one."""
     r = len(_loadings(pca))
     try:
-        chosen = tuple(as_int("components", k, 0) for k in components)
+        chosen = [as_int("components", k, 0) for k in components]
     except TypeError as error:
         raise TypeError(f"components must be two integers, got {components!r}") from error
-    if r == 1 and chosen == (0, 1):
-        return (0,)
+    if r == 1 and chosen == [0, 1]:
+        return [0]
     if len(chosen) != 2 or max(chosen) >= r or chosen[0] == chosen[1]:
         raise ValueError(f"components must be two different indices below {r}, got {components!r}")
     return chosen
 
 
-def _transformed(pca: Any, X: Any) -> FloatArray:
-    return np.asarray(pca.transform(X), dtype=np.float64)
+def _transformed(pca: Any, X: Any, chosen: list[int]) -> FloatArray:
+    return np.asarray(pca.transform(X), dtype=np.float64)[:, chosen]
 
 
-def _scores(pca: Any, X: Any, chosen: tuple[int, ...]) -> FloatArray:
-    return _plane(_transformed(pca, X)[:, list(chosen)], 2)
+def _plane(columns: FloatArray) -> FloatArray:
+    """One or two columns; a single one beside a column of zeros."""
+    return np.pad(columns, ((0, 0), (0, 2 - columns.shape[1])))
 
 
-def _plane(columns: FloatArray, count: int) -> FloatArray:
-    """``columns`` with columns of zeros up to ``count``."""
-    missing = count - columns.shape[1]
-    return np.asarray(np.pad(columns, ((0, 0), (0, missing))), dtype=np.float64)
-
-
-def _label_axes(ax: Axes, pca: Any, chosen: tuple[int, ...]) -> None:
+def _label_axes(ax: Axes, pca: Any, chosen: list[int]) -> None:
     shares = getattr(pca, "explained_variance_ratio_", None)
     for k, write in zip(chosen, (ax.set_xlabel, ax.set_ylabel), strict=False):
         share = "" if shares is None else f" ({100.0 * float(shares[k]):.1f} % of the variance)"

@@ -98,23 +98,18 @@ def _products(data: Any, x: FloatArray) -> tuple[FloatArray, float]:
     return products, total
 
 
-def memberships(products: FloatArray, components: FloatArray) -> FloatArray:
-    """Memberships of samples with the given `likeness`."""
-    best = np.argmax(products, axis=1)
-    rows = np.arange(len(products))
-    out = np.zeros_like(products)
-    norms = np.linalg.norm(components, axis=1)
-    out[rows, best] = products[rows, best] / np.where(norms > 0.0, norms, 1.0)[best]
-    return out
-
-
 def _nonnegative(data: Any) -> Any:
     check_non_negative(data, "OrthogonalNMF")
     return data.astype(np.float64, copy=False)
 
 
 def _memberships_of(data: Any, components: FloatArray) -> FloatArray:
-    return memberships(likeness(_nonnegative(data), components), components)
+    products = likeness(_nonnegative(data), components)
+    best, rows = np.argmax(products, axis=1), np.arange(len(products))
+    out = np.zeros_like(products)
+    norms = np.linalg.norm(components, axis=1)
+    out[rows, best] = products[rows, best] / np.where(norms > 0.0, norms, 1.0)[best]
+    return out
 
 
 def _labels_of(data: Any, components: FloatArray) -> IntArray:
@@ -288,10 +283,9 @@ class OrthogonalNMF(Estimator):
         return self.fit(X).labels_
 
     def _data(self, X: Any, **options: Any) -> Any:
-        data = self._samples(X, **options).astype(np.float64, copy=False)
+        data = self._samples(X, **options)
         check_complete(data, "fill them in first, for instance with sklearn.impute")
-        check_non_negative(data, "OrthogonalNMF")
-        return data
+        return _nonnegative(data)
 
     def _blocks(self, X: Any, *, reset: bool) -> Iterator[Any]:
         """Blocks of checked rows of X."""

@@ -211,7 +211,7 @@ CLASSES = [name for name, thing in PUBLIC.items() if inspect.isclass(thing)]
 ON_A_PAGE = {"from_jax", "from_torch"}
 """Methods whose examples are on the page of objectives, because they need optional packages."""
 
-NEVER_RAISE = {"get_params", "nearest", "index_at_most", "without_limit"}
+NEVER_RAISE = {"get_params", "nearest", "index_at_most"}
 """Methods that accept every value of their arguments."""
 
 SHOWN = "\n".join(map(examples_of, EXAMPLES))
