@@ -7,10 +7,12 @@ import csv
 import inspect
 import re
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from .. import HyperbolicEigenvalueProblem, __version__, solve
+from .._internal.checks import Closed, Interval
 from ..certificate import certify as prove
 from ..io import read_matrix
 from ..io.matrices import KINDS
@@ -127,47 +129,40 @@ def parser() -> argparse.ArgumentParser:
 # Values ------------------------------------------------------------------------------------------
 
 
-def _whole(least: int, most: int | None = None, *, or_minus_one: bool = False) -> Any:
-    """An argparse type: whole numbers in a range."""
-    above = f"at least {least}" if most is None else f"between {least} and {most}"
-    allowed = f"-1 or {above}" if or_minus_one else above
+def _number(
+    kind: type[int] | type[float],
+    low: float,
+    closed: Closed = "both",
+    *,
+    most: float | None = None,
+    also: float | None = None,
+) -> Any:
+    """An argparse type: numbers from ``low`` to ``most``, or the number ``also``."""
+    check = Interval(kind, low, most, closed)
 
-    def parse(text: str) -> int:
+    def parse(text: str) -> Any:
         try:
-            value = int(text)
+            value = kind(text)
         except ValueError:
-            value = None
-        inside = value is not None and value >= least and (most is None or value <= most)
-        if value is None or not (inside or (or_minus_one and value == -1)):
-            raise argparse.ArgumentTypeError(f"must be a whole number, {allowed}, got {text!r}")
-        return value
+            whole = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"must be {whole}, got {text!r}") from None
+        if value == also:
+            return value
+        try:
+            return check("it", value)
+        except ValueError as error:
+            other = "" if also is None else f"; {also:g} is allowed, too"
+            raise argparse.ArgumentTypeError(f"{str(error)[3:]}{other}") from None
 
     return parse
 
 
-def _nonnegative(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a nonnegative number, got {text!r}")
-    return value
-
-
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not value > 0.0:
-        raise argparse.ArgumentTypeError(f"must be a positive number or inf, got {text!r}")
-    return value
+COUNT, NONNEGATIVE = _number(int, 1), _number(float, 0.0)
 
 
 def _counts(text: str) -> int | list[int]:
     """Parses one number, or numbers separated by commas."""
-    counts = [_whole(1)(part) for part in text.split(",")]
+    counts = [COUNT(part) for part in text.split(",")]
     return counts if len(counts) > 1 else int(counts[0])
 
 
@@ -195,14 +190,14 @@ PARSERS: dict[str, Any] = {
     "exclude": _names_each,
     "columns": _names,
     "drop": _names,
-    "random_state": _whole(0, 2**32 - 1),
-    "seed": _whole(0, 2**64 - 1),
-    "n_jobs": _whole(1, or_minus_one=True),
-    "effort": _positive,
+    "random_state": _number(int, 0, most=2**32 - 1),
+    "seed": _number(int, 0, most=2**64 - 1),
+    "n_jobs": _number(int, 1, also=-1),
+    "effort": _number(float, 0.0, "neither", also=inf),
 }
 """How to read the values of parameters that are neither positive whole nor nonnegative numbers."""
 
-BY_TYPE: dict[str, Any] = {"int": _whole(1), "float": _nonnegative, "path": Path}
+BY_TYPE: dict[str, Any] = {"int": COUNT, "float": NONNEGATIVE, "path": Path}
 
 METAVARS = {"int": "N", "float": "X", "path": "FILE", "sequence": "NAMES", "str": "TEXT"}
 """What stands for a value in a help text, by the first word of its documented type."""
@@ -295,7 +290,7 @@ def _add_estimator(one: argparse.ArgumentParser, owner: Any) -> None:
 def _add_hyperbolic(one: argparse.ArgumentParser) -> None:
     signs = one.add_mutually_exclusive_group(required=True)
     signs.add_argument(
-        "--positive", type=_whole(1), metavar="P", help="J is +1 for the first P features, else -1"
+        "--positive", type=COUNT, metavar="P", help="J is +1 for the first P features, else -1"
     )
     signs.add_argument(
         "--signature", type=Path, metavar="FILE.npy", help="array of +1 and -1, one per feature"
@@ -318,7 +313,7 @@ def _add_certify(one: argparse.ArgumentParser) -> None:
     )
     size = one.add_mutually_exclusive_group()
     size.add_argument(
-        "--lam", type=_nonnegative, default=0.0, help="weight of the penalty (default 0)"
+        "--lam", type=NONNEGATIVE, default=0.0, help="weight of the penalty (default 0)"
     )
     size.add_argument("--n-nonzero", **COUNTS)
     text = "largest number of features used by all components; instead of a penalty"
@@ -345,7 +340,7 @@ def _add_demo(own: Any) -> None:
     one.add_argument("data", nargs="?", help=kinds)
     where = "folder for table.txt and components.png (default out/demo)"
     one.add_argument("--out", type=Path, default=Path("out/demo"), help=where)
-    one.add_argument("--components", type=_whole(1), metavar="N", help="number of components")
+    one.add_argument("--components", type=COUNT, metavar="N", help="number of components")
     _add_writing(one)
 
 

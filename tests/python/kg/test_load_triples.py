@@ -264,7 +264,7 @@ def test_numbers_have_at_most_eighteen_digits(tmp_path, zeros, digits, column):
         triple = ob.kg.load_triples(path, ids=True).splits[0].tolist()
         assert triple == [[9 if k == column else 0 for k in range(3)]]
     elif digits <= 18:
-        with pytest.raises(ValueError, match="^paths must hold numbers below 1048576 without"):
+        with pytest.raises(ValueError, match=r"^paths must hold numbers below 1048576 without"):
             ob.kg.load_triples(path, ids=True)
     else:
         said = f"paths must hold numbers of at most 18 digits, got {number[:40]}"

@@ -255,7 +255,7 @@ def test_parameters_can_be_cloned_and_set():
     for name in inspect.signature(ob.kg.UltraE).parameters:
         value = getattr(original, name)
         assert unfitted.set_params(**{name: value}).get_params()[name] is value
-    with pytest.raises(ValueError, match="Invalid parameter 'n_epochs'.*'n_entities', "):
+    with pytest.raises(ValueError, match=r"Invalid parameter 'n_epochs'.*'n_entities', "):
         unfitted.set_params(n_epochs=3)
 
 
