@@ -24,7 +24,7 @@ from ._internal.solve import Solve
 from .penalties import PenaltyName, penalty_of
 from .problems import SparsePCAProblem, StiefelProblem, largest_lam
 from .result import PathPoint, Status, as_result
-from .solvers import OBCD, RATIO
+from .solvers import DESCENT, OBCD, RATIO
 
 __all__ = ["RegularizationPath", "lam_max", "regularization_path"]
 
@@ -248,7 +248,7 @@ def regularization_path(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
-    solver = OBCD() if solver is None else solver
+    solver = DESCENT if solver is None else solver
     n_alphas, ratio = as_int("n_alphas", n_alphas, 1), FRACTION("ratio", ratio)
     base = SparsePCAProblem(A, n_components, penalty_of(penalty, 1.0), center=center)
     return path_of(base, penalty, run, solver, alphas, n_nonzero, n_alphas, ratio)

@@ -479,5 +479,8 @@ class VRJOBCD(Checked):
                 raise ValueError(f"{name} must be None with full_gradient=True")
 
 
+SEARCH, DESCENT = Auto(), OBCD()
+"""Default solvers, with and without a search."""
+
 Solver: TypeAlias = OBCD | Continuation | Auto | JOBCD | VRJOBCD
 """All solvers."""

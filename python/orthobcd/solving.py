@@ -20,7 +20,7 @@ from .objectives import ByFunction, FiniteSum
 from .penalties import Cardinality, NoPenalty, RowSparse
 from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
 from .result import Result, as_result
-from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Continuation, Solver
+from .solvers import DESCENT, JOBCD, OBCD, SEARCH, VRJOBCD, Auto, Continuation, Solver
 
 __all__ = ["Progress", "solve", "value"]
 
@@ -28,10 +28,6 @@ Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
 STARTS = ("identity", "random", "spectral", "partition")
 """Named starts of problems with XᵀX = I."""
-
-
-SEARCH, DESCENT = Auto(), OBCD()
-"""Default solvers, with and without a search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,8 +137,8 @@ def solve(
     gap_tol : float, optional
         Raise a lower bound on the optimum beside the search, as `certify` does, and stop when
         ``gap`` of the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time``
-        and ``max_work``; a search that ends by itself leaves the rest to the bound. Needs `Auto` and a problem that `certify`
-        can bound.
+        and ``max_work``; a search that ends by itself leaves the rest to the bound. Needs `Auto`
+        and a problem that `certify` can bound.
     seed : int, default 0
         Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,
         the same seed gives the same bits on the same machine, for any ``n_threads``; else the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,36 +26,24 @@ class Stream:
 
     Attributes
     ----------
-    path : str
-        The file.
+    blocks : callable
+        Returns an iterator over the blocks.
     shape : tuple of two ints
         Number of samples and features.
     names : list of str
         Names of the features; may be empty.
-    columns : list of int or None
-        Columns of the file that are read, in this order; None for all.
     seconds : float
         Time from the first block to the last of the latest call, including the work on the blocks.
     """
 
-    path: str
+    blocks: Callable[[], Iterator[Any]]
     shape: tuple[int, int]
     names: list[str]
-    columns: list[int] | None
     seconds: float = 1e-9
 
     def __call__(self) -> Iterator[Any]:
         started = time.perf_counter()
-        if ending_of(self.path) == ".npy":
-            data = _array(self.path)
-            for start in range(0, self.shape[0], ROWS):
-                block = data[start : start + ROWS]
-                yield np.asarray(block if self.columns is None else block[:, self.columns])
-        else:
-            file = need("files", "pyarrow.parquet").ParquetFile(self.path)
-            for batch in file.iter_batches(batch_size=ROWS, columns=self.names):
-                columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-                yield np.column_stack(columns)
+        yield from self.blocks()
         self.seconds = max(time.perf_counter() - started, 1e-9)
 
 
@@ -84,25 +72,33 @@ def stream_of(
     return stream
 
 
-def _array(path: str) -> Any:
-    return np.load(path, mmap_mode="r", allow_pickle=False)
-
-
 def _array_stream(path: str, selection: Selection) -> Stream:
-    data = _array(path)
+    data = np.load(path, mmap_mode="r", allow_pickle=False)
     if data.ndim != 2 or data.dtype.kind not in "fiub":
         raise UnreadableFile(
             f"{path}: need a numeric matrix, got shape {data.shape} and type {data.dtype}"
         )
-    kept = selection.kept([], data.shape[1])
-    width = data.shape[1] if kept is None else len(kept)
-    return Stream(path, (int(data.shape[0]), int(width)), [], kept)
+    m, n = data.shape
+    kept = selection.kept([], n)
+
+    def blocks() -> Iterator[Any]:
+        for start in range(0, m, ROWS):
+            block = data[start : start + ROWS]
+            yield np.asarray(block if kept is None else block[:, kept])
+
+    return Stream(blocks, (m, n if kept is None else len(kept)), [])
 
 
 def _parquet_stream(path: str, selection: Selection) -> Stream:
     file = need("files", "pyarrow.parquet").ParquetFile(path)
     names = numeric_columns(path, file, selection)
-    return Stream(path, (int(file.metadata.num_rows), len(names)), names, None)
+
+    def blocks() -> Iterator[Any]:
+        for batch in file.iter_batches(batch_size=ROWS, columns=names):
+            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+            yield np.column_stack(columns)
+
+    return Stream(blocks, (int(file.metadata.num_rows), len(names)), names)
 
 
 def numeric_columns(path: str, file: Any, selection: Selection) -> list[str]:

@@ -410,14 +410,12 @@ def _ellipse(ax: Axes, points: FloatArray, colour: str) -> None:
         return
     width, height = 2.0 * np.sqrt(ELLIPSE * values[::-1])
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-    patch = need("plot", "matplotlib.patches").Ellipse(
-        points.mean(axis=0), width, height, angle=angle, facecolor=colour, alpha=0.1, zorder=0.8
-    )
-    ax.add_patch(patch)
-    edge = need("plot", "matplotlib.patches").Ellipse(
-        points.mean(axis=0), width, height, angle=angle, fill=False, edgecolor=colour, linewidth=1.2
-    )
-    ax.add_patch(edge)
+    ellipse = need("plot", "matplotlib.patches").Ellipse
+    for style in (
+        {"facecolor": colour, "alpha": 0.1, "zorder": 0.8},
+        {"fill": False, "edgecolor": colour, "linewidth": 1.2},
+    ):
+        ax.add_patch(ellipse(points.mean(axis=0), width, height, angle=angle, **style))
     ax.autoscale_view()
 
 

@@ -9,7 +9,7 @@ from .._internal.gram import Gram
 from .._internal.solve import Solve
 from ..penalties import NonNegative
 from ..result import Result
-from ..solvers import OBCD, Auto
+from ..solvers import DESCENT, OBCD, SEARCH, Auto
 from .base import OrthonormalPCA, problem_of
 
 
@@ -81,7 +81,7 @@ precision, max_memory
         if self._limit is not None:
             return self._part(run, problem_of(gram, r, self._limit), start, self.solver)
         problem = problem_of(gram, r, NonNegative())
-        solver = self.solver or (Auto() if start is None else OBCD())
+        solver = self.solver or (SEARCH if start is None else DESCENT)
         x0: Any = start
         if start is None and isinstance(solver, OBCD):
             x0 = "spectral"

@@ -16,7 +16,7 @@ from .._internal.gram import ROWS
 from ..penalties import NonNegative
 from ..problems import DENSE_COVARIANCE_LIMIT
 from ..result import Result
-from ..solvers import OBCD, Auto
+from ..solvers import OBCD, SEARCH, Auto
 from .base import Estimator, default_components, problem_of
 from .dask import Mapped, checked_chunks
 from .data import (
@@ -236,7 +236,7 @@ class OrthogonalNMF(Estimator):
             x = np.ones((1, 1))
             if m > 1:
                 problem = problem_of(gram, r, NonNegative())
-                solver, start, effort = self.solver or Auto(), "spectral", run.effort
+                solver, start, effort = self.solver or SEARCH, "spectral", run.effort
                 if isinstance(solver, Auto):
                     start = by_lines(data, r, run.seed)
                     effort *= min(1.0, WORK / default_work(problem))

@@ -33,7 +33,7 @@ from ..penalties import (
 from ..problems import SparsePCAProblem, StiefelProblem, largest_lam
 from ..regularization import RegularizationPath, path_of
 from ..result import PathPoint, Result, Status
-from ..solvers import OBCD, RATIO, STAGE_TOLERANCE, Auto, Continuation
+from ..solvers import DESCENT, OBCD, RATIO, SEARCH, STAGE_TOLERANCE, Auto, Continuation
 from ..solving import value
 from .base import OrthonormalPCA, problem_of
 
@@ -365,7 +365,7 @@ class SparsePCA(OrthonormalPCA):
     @property
     def _descents(self) -> OBCD:
         """The solver of the stages of a path, for any solver that starts at the end of the path."""
-        return self.solver if isinstance(self.solver, OBCD) else OBCD()
+        return self.solver if isinstance(self.solver, OBCD) else DESCENT
 
     def _path(
         self, run: Solve, problem: Covariance, tol: float, **which: Any
@@ -382,9 +382,9 @@ class SparsePCA(OrthonormalPCA):
         """The components for a penalty object, or for a penalty weight by a search."""
         start: Any = self._warm(*problem.shape)
         if start is not None:
-            return self._part(run, problem.with_penalty(penalty), start, self.solver or OBCD())
+            return self._part(run, problem.with_penalty(penalty), start, self.solver or DESCENT)
         start = "spectral" if isinstance(self.solver, OBCD) else None
-        return self._part(run, problem.with_penalty(penalty), start, self.solver or Auto())
+        return self._part(run, problem.with_penalty(penalty), start, self.solver or SEARCH)
 
     def _at_weight(self, run: Solve, problem: Covariance, alpha: float, top: float) -> Result:
         """The components for the penalty weight ``alpha``; ``top`` is `lam_max` of the data."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -167,16 +165,6 @@ def test_the_command_on_a_file(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "20 samples, 6 features, 2 components" in done.stdout
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", GOOD)
-def test_the_command_on_every_kind_of_file(name, tmp_path, monkeypatch, capsys):
-    GOOD[name](tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "compare", partial(demo.compare, seconds=0.05))
-    assert cli.main(["demo", name, "--out", ".", "--components", "2"]) == 0
-    assert "20 samples, 6 features, 2 components" in capsys.readouterr().out
 
 
 BAD = {

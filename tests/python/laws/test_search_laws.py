@@ -218,21 +218,6 @@ def test_penalties(case: Case, kind: str, limits: dict[str, Any]) -> None:
         assert objective(result.x) <= simple + slack, (weight, objective(result.x), simple)
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("kind", laws.KINDS)
-@pytest.mark.parametrize("size", MIDDLE[:2])
-@pytest.mark.parametrize("limit", [ob.Cardinality, lambda k: ob.RowSparse(count=k)])
-def test_more_counted_work_is_never_worse(
-    kind: str, size: tuple[int, int, int], limit: Any
-) -> None:
-    case = Case(kind, *size)
-    last = np.inf
-    for work in (0.0, 0.01, 0.02, 0.03, 0.05, 0.08):
-        result = solved(case, limit(2 * case.r), max_work=work, seed=3)
-        assert result.objective <= last
-        last = result.objective
-
-
 @pytest.mark.parametrize("case", [pytest.param(c, id=str(c)) for c in cases([(30, 20, 4)])])
 def test_as_many_nonzeros_as_a_rotation_needs_give_the_principal_axes(case: Case) -> None:
     A, n, r = case.centred(), case.n, case.r

