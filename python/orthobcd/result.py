@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.archive import not_saved_by, portable, read_tree, write_tree
+from ._internal.archive import Filed, not_saved_by, portable, read_tree, write_tree
 from ._internal.reading import errors_as
 
 __all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status"]
@@ -241,8 +241,10 @@ class Hyperbolic:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Filed):
     """The best feasible point of a solve, its status and the history of the solve.
+
+    Of ``extra`` `save` writes numbers, texts, arrays and nested dicts, and leaves out other values.
 
     Attributes
     ----------
@@ -351,20 +353,6 @@ class Result:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the result to a file (NumPy's npz, without pickles); an old file is replaced.
-
-        Of ``extra`` numbers, texts, arrays and nested dicts are saved, other values left out.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
         header = {field.name: getattr(self, field.name) for field in fields(self)}
         header["status"] = self.status.value
         header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
@@ -378,24 +366,6 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
-        """Read a result from a file that `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Result
-
-        Raises
-        ------
-        ValueError
-            If the file does not hold a result.
-        OSError
-            If the file cannot be read.
-        """
         header = read_tree(path, "Result")
         with errors_as(lambda error: not_saved_by(path, "Result", error)):
             header["status"] = Status(header["status"])

@@ -9,7 +9,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterable, Mapping
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,51 @@ from numpy.typing import ArrayLike
 from .reading import errors_as, open_npz, open_source, reason_of
 from .writing import replacing
 
-Kept = TypeVar("Kept")
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Filed:
+    """Base class of objects that write themselves to files."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the object to a file (NumPy's npz, without pickles).
+
+        Parameters
+        ----------
+        path : path
+            The file; an old one is replaced atomically.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the object is not fitted, or has a part that a file cannot hold.
+        OSError
+            If the file cannot be written.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read an object of this class, with the bits of its numbers, from a file of `save`.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        object of this class
+
+        Raises
+        ------
+        ValueError
+            If the file does not hold an object of this class, or its parts contradict each other.
+        OSError
+            If the file cannot be read.
+        """
+        raise NotImplementedError
 
 
 def not_saved_by(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:

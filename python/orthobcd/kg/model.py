@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from .. import _core
+from .._internal.archive import Filed
 from .._internal.checks import (
     FRACTION,
     Check,
@@ -70,7 +71,7 @@ def _short(value: Any) -> str:
 
 
 @dataclass(eq=False, repr=False)
-class Model(BaseEstimator):  # type: ignore[misc]
+class Model(BaseEstimator, Filed):  # type: ignore[misc]
     """Base class of `UltraE`: methods of a fitted model, and checks of its parameters."""
 
     n_entities: int | None = None

@@ -395,20 +395,6 @@ class UltraE(Model):
             )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model, its options and its state of training to a file (NumPy's npz).
-
-        Parameters
-        ----------
-        path : path
-            The file; an old one is replaced atomically.
-
-        Raises
-        ------
-        ValueError
-            If the model is not fitted.
-        OSError
-            If the file cannot be written.
-        """
         self._fitted()
         self._training.write(path, self._kept(), self._signs(), self._vocabulary)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._internal.archive import check_arrays, not_saved_by, read_json, read_tree, write_tree
+from .._internal.archive import Filed, check_arrays, not_saved_by, read_json, read_tree, write_tree
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
 from .._internal.reading import errors_as
@@ -21,8 +21,10 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Loadings:
+class Loadings(Filed):
     """Nonzero loadings of components with the names of their features, largest first.
+
+    `save` writes JSON if the name of the file ends with .json, else NumPy's npz.
 
     Attributes
     ----------
@@ -130,18 +132,6 @@ class Loadings:
         return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table to a file: JSON if its name ends with .json, else NumPy's npz.
-
-        Parameters
-        ----------
-        path : path
-            The file; an old one is replaced atomically.
-
-        Raises
-        ------
-        OSError
-            If the file cannot be written.
-        """
         tree = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if not _is_json(path):
             write_tree(path, "Loadings", tree)
@@ -152,24 +142,6 @@ class Loadings:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Loadings:
-        """Read a table from a file that `save` wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        Loadings
-
-        Raises
-        ------
-        ValueError
-            If the file does not hold a table.
-        OSError
-            If the file cannot be read.
-        """
         tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
         with errors_as(lambda error: not_saved_by(path, "Loadings", error)):
             if _is_json(path) and tree.pop("kind") != "Loadings":

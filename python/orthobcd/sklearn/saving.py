@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import penalties, regularization, result, solvers
 from .._core import Moments
 from .._internal.archive import (
+    Filed,
     check_arrays,
     not_saved_by,
     packed,
@@ -46,7 +47,7 @@ FITTED = re.compile(r"[a-z][a-z0-9_]*_|_[a-z][a-z_]*")
 """Names of fitted attributes."""
 
 
-class Saved(BaseEstimator):  # type: ignore[misc]
+class Saved(BaseEstimator, Filed):  # type: ignore[misc]
     """Methods of estimators that write themselves to a file and read themselves from one."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -75,25 +76,6 @@ class Saved(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fitted estimator from a file that `save` or the command line wrote.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        estimator of this class
-            With the same parameters and the bits of the same fitted attributes.
-
-        Raises
-        ------
-        ValueError
-            If the file does not hold an estimator of this class.
-        OSError
-            If the file cannot be read.
-        """
         header, arrays = read_arrays(path, cls.__name__)
         with errors_as(lambda error: not_saved_by(path, cls.__name__, error)):
             made: Self = _made(cls, header, arrays)
