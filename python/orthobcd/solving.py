@@ -349,14 +349,7 @@ def _as_obcd(solver: JOBCD) -> OBCD:
     """The `OBCD` with the options of a `JOBCD`."""
     if solver.rapidity_bound is not None:
         raise ValueError("rapidity_bound needs a signature of both signs")
-    return OBCD(
-        working_set=solver.working_set,
-        update=solver.update,
-        side=solver.side,
-        curvature=solver.curvature,
-        proximal=solver.proximal,
-        tile_size=solver.tile_size,
-    )
+    return OBCD(**{k: v for k, v in vars(solver).items() if k != "rapidity_bound"})
 
 
 def _called(callback: Any) -> Callable[..., Any]:

@@ -202,11 +202,8 @@ class OrthogonalNMF(Estimator):
             clustering needs all samples at once.
         y : None
             Ignored.
-        checkpoint : path, optional
-            File of the progress of the fit. The same call with the same file continues where the
-            file ends, as in `solve`; ``random_state`` must be an integer.
-        checkpoint_every : float, default 60
-            Least seconds between two writes of the checkpoint.
+        checkpoint, checkpoint_every
+            As in `SparsePCA.fit`.
 
         Returns
         -------

@@ -244,16 +244,12 @@ n_features_in_, feature_names_in_
     def best_estimator_(self) -> SparsePCA:
         """The same fit as a `SparsePCA`."""
         check_is_fitted(self)
-        k, shared = self.best_index_, ["penalty", "center", "scale", "tol"]
-        shared += ["max_time", "max_work", "effort"]
-        best = SparsePCA(
-            self.n_components_,
+        k = self.best_index_
+        shared = {name: getattr(self, name) for name in SparsePCA().get_params(deep=False)}
+        best: SparsePCA = SparsePCA(**shared).set_params(
+            n_components=self.n_components_,
             alpha=None if self.alphas_ is None else float(self.alphas_[k]),
             n_nonzero=None if self.n_nonzeros_ is None else int(self.n_nonzeros_[k]),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            **{name: getattr(self, name) for name in shared},
         )
         own = self.get_params(deep=False)
         best.__dict__.update({name: v for name, v in vars(self).items() if name not in own})

@@ -223,7 +223,7 @@ def test_every_method_is_documented_and_shown(name):
     """Each has its parameters, its errors if it has parameters, and a call in an example."""
     thing = PUBLIC[name]
     for method, function in methods(thing).items():
-        text = inspect.getdoc(function)
+        text = inspect.getdoc(getattr(thing, method))  # its own, or that of a base class
         arguments = [a for a in inspect.signature(function).parameters if a not in {"self", "cls"}]
         sections = dict(SECTION.findall(text))
         listed = {
