@@ -16,6 +16,7 @@ from ._internal.checks import (
     FloatArray,
     IntArray,
     Interval,
+    as_callable,
     as_data,
     as_data_matrix,
     as_float,
@@ -246,11 +247,8 @@ class ByFunction(Checked):
     curvature: FloatArray | None = None
 
     def _fill(self, value_and_gradient: Any, n_rows: Any, n_columns: Any, lipschitz: Any) -> None:
-        if not callable(value_and_gradient):
-            name = type(value_and_gradient).__name__
-            raise TypeError(f"value_and_gradient must be callable, got {name}")
         self._set(
-            value_and_gradient=value_and_gradient,
+            value_and_gradient=as_callable("value_and_gradient", value_and_gradient),
             n_rows=as_int("n_rows", n_rows, 2),
             n_columns=Interval(int, 1, optional=True)("n_columns", n_columns),
             lipschitz=Interval(float, 0.0, None, "neither", optional=True)("lipschitz", lipschitz),
@@ -374,9 +372,8 @@ class SmoothFunction(ByFunction):
             lipschitz = float(np.linalg.norm(matrix, 2)) or None
         self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
         self._set(curvature=matrix)
-        if hessian_product is not None and not callable(hessian_product):
-            name = type(hessian_product).__name__
-            raise TypeError(f"hessian_product must be callable, got {name}")
+        if hessian_product is not None:
+            as_callable("hessian_product", hessian_product)
         self._set(hessian_product=hessian_product)
 
     @property

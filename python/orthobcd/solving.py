@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._internal.checks import FloatArray, as_bool, as_float_array, seed_of
+from ._internal.checks import FloatArray, as_bool, as_callable, as_float_array, seed_of
 from ._internal.solve import Solve
 from .certificate import check_bounded
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
@@ -211,6 +211,8 @@ def solve(
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
         solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver
+    if callback is not None:
+        as_callable("callback", callback)
     run = Solve(
         max_time=max_time,
         max_sweeps=max_sweeps,
@@ -224,7 +226,7 @@ def solve(
         verbose=verbose,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
-        callback=None if callback is None else _called(callback),
+        callback=None if callback is None else lambda *point: callback(Progress(*point)),
     )
     if gap_tol is not None:
         check_bounded(problem, "gap_tol must be None")
@@ -350,10 +352,3 @@ def _as_obcd(solver: JOBCD) -> OBCD:
     if solver.rapidity_bound is not None:
         raise ValueError("rapidity_bound needs a signature of both signs")
     return OBCD(**{k: v for k, v in vars(solver).items() if k != "rapidity_bound"})
-
-
-def _called(callback: Any) -> Callable[..., Any]:
-    """A function of the arguments of `Progress` that calls the callback."""
-    if not callable(callback):
-        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
-    return lambda *point: callback(Progress(*point))

@@ -539,6 +539,13 @@ def one_of(choices: Any, *, or_none: bool = False, or_function: bool = False) ->
     return check
 
 
+def as_callable(name: str, value: Any) -> Any:
+    """Returns ``value`` if it is a function; raises a TypeError for other values."""
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, got {type(value).__name__}")
+    return value
+
+
 def as_bool(name: str, value: Any) -> bool:
     """``value`` as a bool; raises a TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):

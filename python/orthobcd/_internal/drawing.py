@@ -22,6 +22,31 @@ def axes_of(ax: Any, size: tuple[float, float] = (6.4, 4.0)) -> Any:
     return need("plot", "matplotlib.pyplot").subplots(figsize=size, layout="constrained")[1]
 
 
+class Plotted:
+    """Base class of objects that draw themselves."""
+
+    def plot(self, ax: Axes = None) -> Axes:
+        """Plot the object, as its class says.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw into; a new figure by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed; the extra is ``plot``.
+        NotFittedError
+            If the object is an estimator, before `fit`.
+        """
+        raise NotImplementedError
+
+
 def whole_ticks(axis: Any) -> None:
     """Lets an axis of counts have ticks at whole numbers only."""
     axis.set_major_locator(need("plot", "matplotlib.ticker").MaxNLocator(integer=True))

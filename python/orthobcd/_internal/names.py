@@ -86,9 +86,3 @@ def feature_names(given: Any, n: int) -> list[str]:
 def component_names(count: int) -> list[str]:
     """``component 0``, ``component 1``, …"""
     return [f"component {k}" for k in range(count)]
-
-
-def short_list(items: Sequence[Any], limit: int = 3) -> str:
-    """The first ``limit`` items in a short repr, with an ellipsis if there are more."""
-    parts = [str(item) for item in items[:limit]] + (["…"] if len(items) > limit else [])
-    return ", ".join(parts)

@@ -80,9 +80,9 @@ def is_same_file(path: str | os.PathLike[str], other: str | os.PathLike[str]) ->
     return False
 
 
-def write_text(path: str | os.PathLike[str], text: str, *, overwrite: bool = True) -> None:
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes a text to a file; an old one is replaced atomically."""
-    with replacing(path, overwrite=overwrite) as part:
+    with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from .._internal.names import feature_names, short_list
+from .._internal.names import feature_names
 from .._internal.terminal import say
 from ..io import UnreadableFile
 from ..io.components import load_components
@@ -69,7 +69,7 @@ def _order(
     if missing:
         raise WrongArgument(
             f"{options.data}: lacks {len(missing)} of the {len(features)} features of "
-            f"{options.components}: {short_list(missing)}"
+            f"{options.components}: {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}"
         )
     order = [place[name] for name in features]
     return None if order == list(range(n)) else order

@@ -23,10 +23,9 @@ from .._internal.reading import (
     open_npz,
     open_source,
     read_npy,
-    reason_of,
 )
-from .errors import FileNote, MissingValues, UnreadableFile
-from .selection import Columns, Decision, Selection, WrongColumns
+from .errors import FileNote, MissingValues, UnreadableFile, refusing
+from .selection import Columns, Decision, Selection
 from .streams import numeric_columns
 from .tables import read_table
 
@@ -134,27 +133,11 @@ def read_matrix(
     if os.path.isdir(name):
         raise UnreadableFile(f"{name}: a folder, not a file")
     kind = ending_of(name)
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with open_source(name) as source:
-                reader, kind = _reader_of(source)
-                data, names = reader(source, selection)
-    except UnreadableFile:
-        raise
-    except WrongColumns as error:
-        raise UnreadableFile(f"{name}: {error}") from error
-    except FileNotFoundError as error:
-        raise UnreadableFile(f"{name}: no such file") from error
-    except UnicodeDecodeError as error:
-        wrong = error.object[max(0, error.start - 10) : error.start + 10]
-        raise UnreadableFile(f"{name}: not UTF-8 text, at {wrong!r}; convert it first") from error
-    except ImportError as error:
-        raise UnreadableFile(f"{name}: reading a {kind} file: {error}") from error
-    except Exception as error:
-        raise UnreadableFile(
-            f"{name}: not a readable {f'{kind} file' if kind else 'file'}: {reason_of(error)}"
-        ) from error
+    with refusing(name, kind), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with open_source(name) as source:
+            reader, kind = _reader_of(source)
+            data, names = reader(source, selection)
     for warning in caught:
         if isinstance(warning.message, FileNote):
             warnings.warn(warning.message, stacklevel=2)

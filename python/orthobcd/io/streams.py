@@ -12,9 +12,9 @@ import numpy as np
 
 from .._internal.extras import need
 from .._internal.gram import ROWS
-from .._internal.reading import STDIN, ending_of, reason_of
-from .errors import UnreadableFile, note
-from .selection import Columns, Selection, WrongColumns
+from .._internal.reading import STDIN, ending_of
+from .errors import UnreadableFile, note, refusing
+from .selection import Columns, Selection
 
 STREAMED = (".npy", ".parquet")
 """Endings of files that can be read by blocks."""
@@ -56,17 +56,9 @@ def stream_of(
         return None
     selection = Selection(columns, drop)
     selection.check()
-    try:
+    with refusing(name, ending_of(name)):
         found = _array_stream if ending_of(name) == ".npy" else _parquet_stream
         stream = found(name, selection)
-    except UnreadableFile:
-        raise
-    except WrongColumns as error:
-        raise UnreadableFile(f"{name}: {error}") from error
-    except FileNotFoundError as error:
-        raise UnreadableFile(f"{name}: no such file") from error
-    except Exception as error:
-        raise UnreadableFile(f"{name}: not a readable file: {reason_of(error)}") from error
     if stream.shape[0] < 2 or stream.shape[1] < 2:
         raise UnreadableFile(f"{name}: need at least 2 samples and 2 features, got {stream.shape}")
     return stream

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _core
 from .._internal.archive import not_saved_by, read_arrays
-from .._internal.checks import IntArray, as_int
+from .._internal.checks import IntArray, as_callable, as_int
 from .._internal.reading import errors_as, reason_of
 from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
@@ -260,8 +260,8 @@ class UltraE(Model):
                 raise ValueError(f"{name} must not be empty")
         filtered = np.concatenate(list(arrays.values()))
         every = as_int("checkpoint_every", checkpoint_every, 1)
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+        if callback is not None:
+            as_callable("callback", callback)
         mark = fingerprint(train, held)
         if checkpoint is not None and os.path.exists(checkpoint):
             training = self._resumed(checkpoint, mark, vocabulary)

@@ -14,7 +14,7 @@ from .._internal.archive import Filed, check_arrays, not_saved_by, read_json, re
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
 from .._internal.reading import errors_as
-from .._internal.writing import replacing
+from .._internal.writing import write_text
 
 SHOWN = 20
 """Largest number of loadings of a component in the text and HTML tables."""
@@ -137,8 +137,7 @@ class Loadings(Filed):
             write_tree(path, "Loadings", tree)
             return
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else list(v) for k, v in tree.items()}
-        with replacing(path) as part:
-            part.write_text(json.dumps({"kind": "Loadings", **plain}), encoding="utf-8")
+        write_text(path, json.dumps({"kind": "Loadings", **plain}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Loadings:

@@ -25,7 +25,7 @@ from .._internal.checks import (
     is_sparse,
     numbers_of,
 )
-from .._internal.drawing import PALETTE, axes_of, whole_ticks
+from .._internal.drawing import PALETTE, Plotted, axes_of, whole_ticks
 from .._internal.gram import Gram
 from .._internal.names import component_names, shortened_names
 from .._internal.solve import Solve, folder_of, run_in_threads
@@ -35,8 +35,10 @@ from .missing import Gaussian, gaussian_of, standardized
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SupportStability:
+class SupportStability(Plotted):
     """Frequencies of the features in the components of fits to subsamples.
+
+    `plot` shows them as an image: a row per component, a column per feature that is ever selected.
 
     Attributes
     ----------
@@ -71,24 +73,6 @@ class SupportStability:
         return f"SupportStability({r} components of {n} features, {self.n_subsamples} subsamples)"
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the frequencies as an image: a row per component, a column per selected feature.
-
-        Features that are never selected are left out.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw into; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed; the extra is ``plot``.
-        """
         ax = axes_of(ax)
         chosen = np.flatnonzero(self.frequencies.any(axis=0))
         image = ax.imshow(
@@ -213,8 +197,8 @@ def support_stability(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ComponentChoice:
-    """A chosen number of components, with the criterion values and thresholds.
+class ComponentChoice(Plotted):
+    """A chosen number of components, with the criterion values and thresholds, which `plot` shows.
 
     Attributes
     ----------
@@ -252,22 +236,6 @@ class ComponentChoice:
         return f"ComponentChoice({self.n_components} of 1 to {len(self.values)}{largest})"
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the values and their thresholds.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw into; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed; the extra is ``plot``.
-        """
         ax = axes_of(ax)
         numbers = np.arange(1, len(self.values) + 1)
         ax.plot(numbers, self.values, marker="o", color=PALETTE[0], label="data")

@@ -334,7 +334,8 @@ class SparsePCA(OrthonormalPCA):
         if own is not None:
             run.result = self._at_penalty(run, problem, own)
         elif self._limit is not None:
-            run.result = self._at_limit(run, problem, self._limit)
+            limited = problem.with_penalty(self._limit)
+            run.result = self._part(run, limited, self._warm(*problem.shape))
         elif self.n_nonzero is not None:
             count = as_int("n_nonzero", self.n_nonzero, 1)
             self.alpha_, run.result = self._at_count(run, problem, count)
@@ -399,10 +400,6 @@ class SparsePCA(OrthonormalPCA):
         if isinstance(self.solver, Continuation) and last.lam == alpha < top:
             return self._part(run, problem.with_penalty(penalty), None, self.solver)
         return self._part(run, problem.with_penalty(penalty), last.x, self._descents)
-
-    def _at_limit(self, run: Solve, problem: Covariance, limit: Cardinality | RowSparse) -> Result:
-        """The components under a limit on nonzero loadings or on features."""
-        return self._part(run, problem.with_penalty(limit), self._warm(*problem.shape))
 
     def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Result]:
         """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.

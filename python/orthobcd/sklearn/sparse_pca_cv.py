@@ -22,7 +22,7 @@ from .._internal.checks import (
     as_nonnegative,
     is_sparse,
 )
-from .._internal.drawing import PALETTE, axes_of
+from .._internal.drawing import PALETTE, Plotted, axes_of
 from .._internal.extras import need
 from .._internal.gram import Gram, coordinates, squares
 from .._internal.solve import Solve, folder_of, open_checkpoint, run_in_threads
@@ -48,12 +48,13 @@ STAGE_WORK = 0.03
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparsePCACV(SparsePCA):
+class SparsePCACV(SparsePCA, Plotted):
     """Sparse PCA with the number of loadings or the penalty weight chosen by the data.
 
     On every fold short searches run along the grid from sparse to dense components. Each search has
     the point of the search before among its starts. Then the components of all samples are found
-    with the chosen number or weight, as `SparsePCA` finds them.
+    with the chosen number or weight, as `SparsePCA` finds them. `plot` shows the
+    scores along the grid with their standard errors, and marks the choice.
 
     Parameters
     ----------
@@ -403,24 +404,6 @@ n_features_in_, feature_names_in_
         return float(self._weights()[self.best_index_]) * top
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the scores along the grid with their standard errors, and mark the chosen weight.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw into; a new figure by default.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed; the extra is ``plot``.
-        NotFittedError
-            Before `fit`.
-        """
         check_is_fitted(self)
         ax = axes_of(ax)
         nonzeros = self.n_nonzero_path_.mean(axis=1)
