@@ -86,10 +86,8 @@ def check_hessian(
         The function, with a ``hessian_product``.
     x : array_like of shape (n, r)
         The point. f is evaluated near it, also at infeasible points.
-    n_directions : int, default 5
-        Number of directions.
-    seed : int, default 0
-        Seed of the directions.
+    n_directions, seed
+        As in `check_gradient`.
 
     Returns
     -------

@@ -520,10 +520,8 @@ class FiniteSum(ByFunction):
         and an array of the shape of X.
     n_terms : int
         Number of terms N.
-    n_rows : int
-        Number of rows n of X, at least 2.
-    n_columns : int, optional
-        Number of columns r, if the function fixes it.
+    n_rows, n_columns
+        As for `SmoothFunction`.
     lipschitz : float, optional
         A Lipschitz constant of every ∇f_i on the feasible set, in the Frobenius norm.
 

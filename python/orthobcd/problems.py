@@ -381,12 +381,8 @@ class NonnegativePCAProblem(PCAProblem):
 
     Parameters
     ----------
-    A : array_like or scipy.sparse matrix of shape (m, n)
-        Data, samples in rows.
-    n_components : int
-        Number of components r.
-    center : bool, default False
-        Subtract the column means first, as the estimators do (sparse data stays sparse).
+    A, n_components, center
+        As in `SparsePCAProblem`.
 
     Attributes
     ----------

@@ -195,12 +195,8 @@ def regularization_path(
 
     Parameters
     ----------
-    A : ndarray or scipy.sparse matrix of shape (m, n)
-        Data, samples in rows.
-    n_components : int
-        Number of components r.
-    penalty : {"l0", "l1"}, default "l0"
-        The penalty.
+    A, n_components, penalty, center
+        As in `lam_max`; sparse data stays sparse.
     alphas : array_like of shape (k,), optional
         Penalty weights, nonnegative, in any order. By default ``lam_max · ratio^i``.
     n_alphas : int, default 20
@@ -211,9 +207,6 @@ def regularization_path(
         Number of nonzeros, from ``n_components`` to ``n · n_components``. The path continues
         (beyond ``n_alphas``) to a point with at least ``n_nonzero`` nonzeros. Then λ is bisected
         towards exactly ``n_nonzero``, with starts at the sparser and at the denser point.
-    center : bool, default True
-        Subtract the column means first, as the estimators do (sparse data stays sparse). The
-        problem classes do not.
     solver : OBCD, optional
         Solver of every stage; ``OBCD()`` by default.
     max_time, tol, seed, n_threads, verbose, checkpoint, checkpoint_every

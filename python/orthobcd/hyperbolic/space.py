@@ -109,10 +109,8 @@ def inverse_double_projection(
     ----------
     Y : array_like of shape (m, n)
         Points with ``⟨y, y⟩ = −ρ²``, up to 1e-8 relatively.
-    signature : array_like of shape (n,)
-        +1 and −1 in any order, at least one −1.
-    radius : float, default 1.0
-        ρ > 0.
+    signature, radius
+        As in `double_projection`.
 
     Returns
     -------
@@ -142,10 +140,8 @@ def double_projection_gradient(
     ----------
     X, cotangent : array_like of shape (m, n)
         Rows, and the gradient of the function with respect to ``φ(X)``.
-    signature : array_like of shape (n,)
-        +1 and −1 in any order, at least one −1.
-    radius : float, default 1.0
-        ρ > 0.
+    signature, radius
+        As in `double_projection`.
 
     Returns
     -------
@@ -181,10 +177,8 @@ def distance(
         Points, for instance from `double_projection`.
     Y : array_like of shape (m, n), or (k, n) if ``pairwise``
         Points.
-    signature : array_like of shape (n,)
-        +1 and −1 in any order, at least one −1.
-    radius : float, default 1.0
-        ρ > 0.
+    signature, radius
+        As in `double_projection`.
     pairwise : bool, default False
         All pairs of rows instead of row by row.
 
@@ -223,10 +217,8 @@ def distance_gradient(
     ----------
     X, Y : array_like of shape (m, n)
         Points.
-    signature : array_like of shape (n,)
-        +1 and −1 in any order, at least one −1.
-    radius : float, default 1.0
-        ρ > 0.
+    signature, radius
+        As in `double_projection`.
 
     Returns
     -------

@@ -19,7 +19,7 @@ from .._internal.gram import coordinates
 from .._internal.names import feature_names
 from .._internal.reading import errors_as, open_npz, open_source, reason_of
 from .._internal.writing import replacing
-from .errors import UnreadableFile
+from .errors import UnreadableFile, refusing
 from .headers import is_value
 from .matrices import read_matrix
 
@@ -238,32 +238,22 @@ def load_components(path: str | os.PathLike[str]) -> SavedComponents:
                 "it has no array components and mean; fit again with --out FILE.npz, which keeps "
                 "the mean (a .csv file does not)"
             )
-        components = as_float_array("components", archive["components"], 2)
-        n = components.shape[1]
-        mean = as_float_array("mean", archive["mean"], 1)
-        scale = as_float_array("scale", archive["scale"], 1) if "scale" in archive else None
-        for what, values in (("mean", mean), ("scale", scale)):
-            if values is not None and len(values) != n:
-                raise ValueError(f"{what} must have {n} entries, got {len(values)}")
-        given = archive["feature_names"].tolist() if "feature_names" in archive else None
+        names = archive["feature_names"].tolist() if "feature_names" in archive else ()
+        own = {name: archive[name] for name in ("mean", "scale") if name in archive}
+        arrays = component_arrays(archive["components"], names, **own)
         settings = json.loads(str(archive["settings"])) if "settings" in archive else {}
         if not isinstance(settings, dict):
             raise ValueError("settings must be a JSON object")
-        return SavedComponents(components, tuple(feature_names(given, n)), mean, scale, settings)
+        features = tuple(arrays["feature_names"].tolist())
+        scale = arrays.get("scale")
+        return SavedComponents(arrays["components"], features, arrays["mean"], scale, settings)
 
 
 def read_components(path: str | os.PathLike[str]) -> Any:
     """Reads components, as rows, from a file of `write_components` or of a matrix."""
     name = os.fspath(path)
     if name.lower().endswith(".npz") and os.path.isfile(name):
-        with (
-            errors_as(
-                lambda error: UnreadableFile(
-                    f"{name}: not a readable .npz file: {reason_of(error)}"
-                )
-            ),
-            open_source(name) as source,
-        ):
+        with refusing(name, ".npz"), open_source(name) as source:
             archive = open_npz(source)
             if "components" in archive:
                 return np.asarray(archive["components"], dtype=np.float64)

@@ -251,10 +251,8 @@ class Model(BaseEstimator, Filed):  # type: ignore[misc]
         ----------
         relation, tail : int or str
             Numbers, or names if the model has names.
-        k : int, default 10
-            Largest number of heads.
-        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
-            Known triples, whose heads are left out; by default none.
+        k, filter
+            As in `predict_tails`, of heads.
 
         Returns
         -------

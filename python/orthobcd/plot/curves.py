@@ -125,12 +125,8 @@ def feasibility(
 
     Parameters
     ----------
-    results : Result or mapping of str to Result
-        The solves; the names of a mapping become the legend.
-    x : {"seconds", "n_iterations"}, default "seconds"
-        Horizontal axis: wall-clock time or pairs visited.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw into; a new figure by default.
+    results, x, ax
+        As in `convergence`.
 
     Returns
     -------

@@ -216,12 +216,8 @@ n_features_in_, feature_names_in_
 
         Parameters
         ----------
-        S : array_like of shape (n_features, n_features)
-            Covariance or correlation matrix, as in `SparsePCA.fit_covariance`.
-        n_samples : float, optional
-            Number of samples, on which the criteria depend; 2 by default.
-        mean : array_like of shape (n_features,), optional
-            Mean of the features; zeros by default.
+        S, n_samples, mean
+            As in `SparsePCA.fit_covariance`; the criteria depend on ``n_samples``.
 
         Returns
         -------
