@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ._internal.checks import unmasked
 from ._internal.extras import need
 from .sklearn import SparsePCA
-from .sklearn.data import is_in_memory, is_lazy, is_sliced, slices_of
+from .sklearn.data import is_sliced, slices_of
 
 __all__ = ["sparse_pca"]
 
@@ -131,7 +131,7 @@ def _chosen(adata: Any, mask_var: Any) -> Any:
 
 def _columns(data: Any, chosen: Any) -> Any:
     """The chosen columns: a callable that returns blocks of rows if the data is in a file."""
-    if is_lazy(data) or is_in_memory(data) or not is_sliced(data):
+    if not is_sliced(data):
         return data if chosen.all() else data[:, chosen]
     if getattr(data, "format", None) == "csc":
         # Rows of a CSC matrix cannot be read without all its columns.

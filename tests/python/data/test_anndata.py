@@ -80,6 +80,18 @@ def test_anndata(container):
     np.testing.assert_array_equal(adata.varm["all"], V)
 
 
+def noted(monkeypatch, kind: type) -> list[object]:
+    """The data of every fit of an estimator from now on."""
+    given, fit_transform = [], kind.fit_transform
+
+    def noting(self, X, *args, **options):
+        given.append(X)
+        return fit_transform(self, X, *args, **options)
+
+    monkeypatch.setattr(kind, "fit_transform", noting)
+    return given
+
+
 @short
 @pytest.mark.parametrize("container", [np.array, sparse.csr_matrix, sparse.csc_matrix])
 @pytest.mark.parametrize("all_variables", [False, True])
@@ -88,14 +100,7 @@ def test_a_fit_reads_all_variables_without_a_copy(monkeypatch, container, all_va
     anndata = pytest.importorskip("anndata")
     from orthobcd.anndata import SparsePCA, sparse_pca
 
-    given = []
-    fit_transform = SparsePCA.fit_transform
-
-    def noted(self, X, *args, **options):
-        given.append(X)
-        return fit_transform(self, X, *args, **options)
-
-    monkeypatch.setattr(SparsePCA, "fit_transform", noted)
+    given = noted(monkeypatch, SparsePCA)
     adata = anndata.AnnData(container(SMALL))
     kept = np.array([True, True, all_variables, True])
     sparse_pca(adata, 2, n_nonzero=2, random_state=0, mask_var=kept)
@@ -107,9 +112,10 @@ def test_a_fit_reads_all_variables_without_a_copy(monkeypatch, container, all_va
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("kind", ["dense", "csr", "csc", "lazy"])
-def test_anndata_outside_memory(tmp_path, kind, masked):
+def test_anndata_outside_memory(tmp_path, kind, masked, monkeypatch):
+    """Rows in a file are read by blocks, if the file has them by rows."""
     anndata = pytest.importorskip("anndata")
-    from orthobcd.anndata import sparse_pca
+    from orthobcd.anndata import SparsePCA, sparse_pca
 
     X = np.random.default_rng(0).poisson(1.0, (300, 15)).astype(np.float32)
     make = {"csr": sparse.csr_matrix, "csc": sparse.csc_matrix, "lazy": sparse.csr_matrix}
@@ -124,7 +130,9 @@ def test_anndata_outside_memory(tmp_path, kind, masked):
         adata = anndata.experimental.read_lazy(path)
     else:
         adata = anndata.read_h5ad(path, backed="r")
+    given = noted(monkeypatch, SparsePCA)
     sparse_pca(adata, 2, n_nonzero=8, random_state=0)
+    assert callable(given[0]) == (kind in ("dense", "csr"))
     np.testing.assert_array_equal(adata.varm["sparse_pca"], whole.varm["sparse_pca"])
     scores = adata.obsm["X_sparse_pca"]
     if kind == "lazy":
