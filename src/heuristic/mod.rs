@@ -10,7 +10,6 @@
 //! | `path` | decreasing λ from the closed-form optimum; heavy-tailed data |
 //! | `partition` | alternation of columns and row owners, with perturbations; X ≥ 0 |
 //! | `spectral`, `varimax`, `dense` | eigenvectors, rotated eigenvectors, and random points |
-//! | `opening` | truncated principal axes for several numbers of nonzeros; a first point for any λ |
 //! | `exchange` | swaps of single entries of the incumbent; ℓ0 with an f that is not ½ tr(XᵀCX) |
 //! | `renewed` | random columns in the incumbent; nonquadratic f |
 //! | `cycles` | even permutations of the rows of the incumbent; det X = 1 |
@@ -25,7 +24,6 @@ mod cycles;
 mod exchange;
 mod known;
 mod mixed;
-mod opening;
 mod oracle;
 mod partition;
 mod path;
@@ -163,7 +161,6 @@ pub fn registry() -> Vec<Box<dyn Heuristic>> {
         Box::new(spectral::Spectral),
         Box::new(spectral::Varimax),
         Box::new(spectral::Dense),
-        Box::new(opening::Opening),
         Box::new(exchange::Exchanged),
         Box::new(renewed::Renewed),
         Box::new(cycles::Cycles),

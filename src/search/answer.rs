@@ -7,8 +7,6 @@
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 
-use std::sync::OnceLock;
-
 use ndarray::Array2;
 
 use super::candidate::Candidate;
@@ -26,7 +24,6 @@ use crate::objective::{QuadraticForm, step_work};
 use crate::report::Run;
 use crate::solver::{Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
-use crate::support::Axes;
 use crate::threads::Threads;
 
 /// Name that reports give to eigenvectors; the heuristic `spectral` computes the same point approximately.
@@ -147,20 +144,14 @@ fn answer_pencil(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: 
     true
 }
 
-/// Takes a [first point](first_point) of a quadratic form, unless the caller chose the makers.
-pub(super) fn take_first_point<'f>(
-    incumbent: &mut Incumbent<'_>,
-    (form, axes): (&'f dyn QuadraticForm, &OnceLock<Option<Axes<'f>>>),
-    number: usize,
-    threads: &Threads,
-) {
+/// Takes the [first point](first_point) of a quadratic form, unless the caller chose the makers.
+pub(super) fn take_first_point(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, threads: &Threads) {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
     if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
         return;
     }
     let own = profile(problem);
-    let best = incumbent.best.x.clone();
-    let made = |work: &TaskWork<'_>| first_point(problem, (form, &own, axes), (number, &best), threads, work);
+    let made = |work: &TaskWork<'_>| first_point(problem, (form, &own), threads, work);
     take_one(incumbent, made, false);
 }
 

@@ -3,9 +3,6 @@
 use super::rounds::Rounds;
 use crate::heuristic::Prior;
 
-/// A new start moves from the screened rows to all rows if its slice allows this number of iterations there.
-const WHOLE_STEPS: f64 = 200.0;
-
 /// Factor by which the least work of a heuristic may exceed its slice.
 pub(super) const STRETCH: f64 = 2.5;
 
@@ -47,15 +44,13 @@ fn fitting(rounds: &Rounds<'_>, improve: bool, restricted: bool) -> Vec<Arm> {
     arms
 }
 
-/// Returns the arms of new starts that get `slice` of work, highest prior first: on the screened rows, and on all rows if
-/// the slice allows many iterations there.
-pub(super) fn starting(rounds: &Rounds<'_>, slice: f64) -> Vec<Arm> {
+/// Returns the arms of new starts, highest prior first: on the screened rows, and on all rows unless no other row can matter.
+pub(super) fn starting(rounds: &Rounds<'_>) -> Vec<Arm> {
     let mut arms = Vec::new();
     if rounds.is_screened() {
         arms = fitting(rounds, false, true);
     }
-    let whole = WHOLE_STEPS * rounds.profile(false).step <= slice;
-    if arms.is_empty() || whole && !rounds.is_complete() {
+    if arms.is_empty() || !rounds.is_complete() {
         arms.extend(fitting(rounds, false, false));
     }
     arms

@@ -1,6 +1,5 @@
 //! The default solver: checks the arguments, prepares the problem, and runs the search.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use ndarray::{Array2, ArrayView2, s};
@@ -122,13 +121,12 @@ fn searched(
     if incumbent.status.is_some() || auto.options.max_sweeps == Some(0) {
         return incumbent.finish();
     }
-    let axes = OnceLock::new();
     let unit = default_work(problem.smooth, problem.components);
     match form {
         Some(form) if answer::answer(&mut incumbent, form, unit, threads) => {
             return incumbent.finish();
         }
-        Some(form) => take_first_point(&mut incumbent, (form, &axes), 0, threads),
+        Some(form) => take_first_point(&mut incumbent, form, threads),
         None => answer::begin(&mut incumbent, unit, threads),
     }
     if incumbent.status.is_some() {
@@ -140,7 +138,7 @@ fn searched(
     match known {
         Some(known) if charged => {
             let rounds = Rounds::new(problem, heuristics, auto, (&clock, threads), known);
-            Search::new(rounds, &mut incumbent, unit).run(&axes);
+            Search::new(rounds, &mut incumbent, unit).run();
         }
         // Preparation fails without a stop if products overflow: no points can be compared.
         None if charged => incumbent.status = incumbent.status.or(Some(Status::MaxWork)),

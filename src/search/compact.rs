@@ -5,8 +5,8 @@
 //! lowers h by λ. (The argument does not cover a row shared by several columns.) The remaining rows are often
 //! few, and no optimum is lost.
 //!
-//! For other penalties the screened rows are those of the incumbent and those with the largest gradient
-//! entries. Results are completed on all rows, and the rows are then screened again.
+//! For X ≥ 0 the screened rows are those with the largest gradient entries. Results are completed on all rows, and the
+//! rows are then screened again.
 
 use ndarray::{Array2, Axis};
 
@@ -29,9 +29,6 @@ const SOME: usize = 2048;
 
 /// Cost of forming an entry of C, beside its inner product, in multiply-adds.
 const FORMED: f64 = 16.0;
-
-/// Most rounds of adding rows to columns.
-const JOINS: usize = 6;
 
 /// f and h restricted to the screened rows.
 pub(super) struct Compact {
@@ -56,7 +53,6 @@ impl Compact {
     ) -> Option<Self> {
         let (n, r) = x.dim();
         let offered = profile.trace_form && !profile.mixed;
-        let unsuitable = profile.is_sparse() && profile.is_dense();
         if n < MANY || !offered {
             return None;
         }
@@ -66,7 +62,7 @@ impl Compact {
         let diagonal = form.diagonal();
         let paying = lambda.map(|lambda| diagonal.iter().filter(|c| worth(c) > lambda).count());
         let complete = paying.is_some_and(|count| count <= MOST && 2 * count <= n);
-        if !complete && (profile.whole || unsuitable) {
+        if !complete && (profile.whole || profile.kind != Kind::Nonnegative) {
             return None;
         }
         let mut score: Vec<f64> = match complete {
@@ -78,11 +74,11 @@ impl Compact {
                 gradient.outer_iter().map(largest).collect()
             }
         };
-        // A sparse point keeps its rows.
+        // A sparse point with a penalty keeps its rows.
         let nonzero = |row: ndarray::ArrayView1<'_, f64>| row.iter().any(|&v| v != 0.0);
         let used = x.outer_iter().filter(|row| nonzero(*row)).count();
         let used = if 2 * used <= n { used } else { 0 };
-        if used > 0 && profile.kind != Kind::Nonnegative {
+        if used > 0 && complete {
             for (score, row) in score.iter_mut().zip(x.outer_iter()) {
                 *score = if nonzero(row) { f64::MAX } else { *score };
             }
@@ -123,29 +119,6 @@ impl Compact {
         })
     }
 
-    /// Returns whether X is zero outside the screened rows and stationary there. (For ℓ0 the first condition
-    /// suffices, as completion adds rows.)
-    pub(super) fn serves(&self, oracle: &Oracle<'_>, x: &Array2<f64>) -> bool {
-        let mut chosen = vec![false; self.order];
-        self.rows.iter().for_each(|&i| chosen[i] = true);
-        let others = || (0..self.order).filter(|&i| !chosen[i]);
-        let penalty = oracle.problem.penalty;
-        if penalty.nonnegative() || others().any(|i| x.row(i).iter().any(|&v| v != 0.0)) {
-            return false;
-        }
-        if penalty.count().is_some() {
-            return true;
-        }
-        let (_, gradient) = oracle.value_and_gradient(x);
-        let is_stationary = |i: usize| {
-            (0..x.ncols()).all(|k| {
-                let (low, high) = penalty.subdifferential(i, k, 0.0);
-                (low..=high).contains(&-gradient[[i, k]])
-            })
-        };
-        others().all(is_stationary)
-    }
-
     pub(super) fn form(&self) -> &Quadratic<'static> {
         &self.smooth
     }
@@ -169,15 +142,9 @@ impl Compact {
     /// Extends Y by zeros to all rows, and adds rows that lower F.
     pub(super) fn lift(&self, oracle: &Oracle<'_>, y: &Array2<f64>) -> Array2<f64> {
         let x = support::on_rows(self.order, &self.rows, y.view());
-        if self.complete {
-            return x;
-        }
-        match oracle.problem.penalty.count() {
-            Some(lambda) => joined(oracle, x, lambda),
-            None if oracle.problem.penalty.nonnegative() => {
-                alternated_partition(oracle, None, &owned(oracle, x), oracle.limit(1.0))
-            }
-            None => x,
+        match self.complete {
+            true => x,
+            false => alternated_partition(oracle, None, &owned(oracle, x), oracle.limit(1.0)),
         }
     }
 }
@@ -205,52 +172,5 @@ fn owned(oracle: &Oracle<'_>, x: Array2<f64>) -> Array2<f64> {
         }
     }
     normalise(&mut x);
-    x
-}
-
-/// [Adds](support) zero rows to columns that gain more than λ from them. The gains of several rows hardly add
-/// up, so if F rises, a quarter of the rows is tried.
-fn joined(oracle: &Oracle<'_>, x: Array2<f64>, lambda: f64) -> Array2<f64> {
-    let diagonal = oracle.diagonal();
-    let mut x = x;
-    let mut best = oracle.objective(&x);
-    for _ in 0..JOINS {
-        let (_, gradient) = oracle.value_and_gradient(&x);
-        let quotients = (&gradient * &x).sum_axis(Axis(0));
-        let mut gains = Vec::new();
-        for (i, row) in x.outer_iter().enumerate() {
-            if row.iter().any(|&v| v != 0.0) {
-                continue;
-            }
-            let gain = |k: usize| support::gain(quotients[k], gradient[[i, k]], diagonal[i]);
-            let best = (0..x.ncols()).map(|k| (gain(k), k));
-            let best = best.max_by(|a, b| a.0.total_cmp(&b.0));
-            if let Some((gain, k)) = best.filter(|best| best.0 > lambda) {
-                let entry = support::entry(quotients[k], gradient[[i, k]], diagonal[i]);
-                gains.push((gain, i, k, entry));
-            }
-        }
-        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut count = gains.len();
-        let accepted = loop {
-            if count == 0 || oracle.work.expired() {
-                break None;
-            }
-            let mut trial = x.clone();
-            for &(_, i, k, entry) in &gains[..count] {
-                trial[[i, k]] = entry;
-            }
-            normalise(&mut trial);
-            let value = oracle.objective(&trial);
-            if value < best {
-                break Some((value, trial));
-            }
-            count /= 4;
-        };
-        match accepted {
-            Some((value, trial)) => (best, x) = (value, trial),
-            None => break,
-        }
-    }
     x
 }

@@ -1,8 +1,6 @@
 //! First points from a few products, before anything else is computed: truncated power iterations for ℓ0, and
 //! rows that belong to rays for X ≥ 0.
 
-use std::sync::OnceLock;
-
 use ndarray::{Array2, Axis, s};
 
 use crate::heuristic::{Kind, Profile};
@@ -10,43 +8,25 @@ use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
 use crate::problem::Problem;
 use crate::problem::{Cardinality, Sparsity};
-use crate::start;
-use crate::support::{Axes, ColumnModel, EXACT, Powers, Rules, STAGES, rays};
+use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 
-/// Number of points, each better and at more work than the one before.
-pub(super) const POINTS: usize = 3;
-
-/// Returns the name of the method and its point `number` below [`POINTS`], given the best point so far; the axes are made once. None if there is
-/// none for the problem, or the task expired.
-pub(super) fn first_point<'a>(
+/// Returns the name of the method and its point. None if there is none for the problem, or the task expired.
+pub(super) fn first_point(
     problem: &Problem<'_>,
-    (form, profile, axes): (&'a dyn QuadraticForm, &Profile, &OnceLock<Option<Axes<'a>>>),
-    (number, best): (usize, &Array2<f64>),
+    (form, profile): (&dyn QuadraticForm, &Profile),
     threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<(&'static str, Array2<f64>)> {
     if profile.mixed || profile.rotations || !form.is_trace_form() {
         return None;
     }
-    let leading = || Axes::leading(form, problem.components, threads, work);
-    let axes = || axes.get_or_init(leading).as_ref();
+    let axes = || Axes::leading(form, problem.components, threads, work);
     match profile.kind {
-        Kind::Count if number < 2 => {
-            // Where columns have many nonzeros, others than truncated powers come first.
-            let many = best.iter().filter(|&&v| v != 0.0).count() > EXACT * best.ncols();
-            if number > 0 && many {
-                return None;
-            }
-            let x = powers(problem, (form, axes()?), STAGES[2 * number], work)?;
-            Some(("powers", x))
-        }
+        Kind::Count => Some(("powers", powers(problem, (form, &axes()?), work)?)),
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
             let r = problem.components;
-            let mut axes = axes()?.vectors.slice(s![.., ..r]).to_owned();
-            if number > 0 {
-                axes = axes.dot(&start::random(r, r, number as u64));
-            }
+            let axes = axes()?.vectors.slice(s![.., ..r]).to_owned();
             work.spend(gradient_work(form, r));
             let image = form.apply_while(axes.view(), threads, &|| !work.expired())?;
             Some(("rays", rays(form, outward(image), work)?))
@@ -69,7 +49,6 @@ fn outward(mut y: Array2<f64>) -> Array2<f64> {
 fn powers(
     problem: &Problem<'_>,
     (form, axes): (&dyn QuadraticForm, &Axes<'_>),
-    stage: (usize, usize),
     work: &TaskWork<'_>,
 ) -> Option<Array2<f64>> {
     let (n, r) = (form.order(), problem.components);
@@ -79,5 +58,5 @@ fn powers(
     let model = ColumnModel::new(form, rules, vec![1.0; r], axes.spectrum, work)?;
     let directions = axes.directions(form, work)?;
     let powers = Powers { model: &model, work, price };
-    Some(powers.point(&directions, stage)?.dense(n))
+    Some(powers.point(&directions, STAGES[0])?.dense(n))
 }

@@ -25,8 +25,6 @@ pub(super) struct Policy {
     pub(super) agreement: usize,
     /// A search ends if as much work again has brought nothing, and at least this part of the work of a default search.
     pub(super) idle: f64,
-    /// A first point comes before an epoch of this multiple of the work of the one before it.
-    pub(super) next_point: f64,
     /// Work of the last polish, as a part of that of a default search.
     pub(super) last: f64,
 }
@@ -44,6 +42,5 @@ pub(super) const POLICY: Policy = Policy {
     polish: 0.1,
     agreement: 4,
     idle: 0.75,
-    next_point: 8.0,
     last: 0.5,
 };

@@ -7,7 +7,7 @@ use super::compact::Compact;
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::tasks::{Tasks, run_one};
-use crate::heuristic::{Basis, Heuristic, Kind, Known, Oracle, Prepared, Profile, Task};
+use crate::heuristic::{Basis, Heuristic, Known, Oracle, Prepared, Profile, Task};
 use crate::limits::{Clock, TaskWork};
 use crate::objective::QuadraticForm;
 use crate::problem::Problem;
@@ -22,7 +22,7 @@ pub(super) const PROMISING: f64 = 1e-2;
 /// a run.
 const RUN: f64 = 5e5;
 
-/// Relative decrease of F after which rows are screened again for X ≥ 0.
+/// Relative decrease of F after which rows are screened again.
 const NEW_ROWS: f64 = 1e-3;
 
 /// Share of a run for the heuristic if its point is then polished or completed.
@@ -141,10 +141,9 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Screens the rows at X with F = `value`, unless the screened rows are complete or serve X.
+    /// Screens the rows at X with F = `value`, unless the screened rows are complete or F has hardly changed.
     pub(super) fn choose(&mut self, x: &Array2<f64>, value: f64, incumbent: &mut Incumbent<'_>) {
-        let nonnegative = self.whole.profile.kind == Kind::Nonnegative;
-        let least = if nonnegative { NEW_ROWS * incumbent.size() } else { 0.0 };
+        let least = NEW_ROWS * incumbent.size();
         let Some(form) = self.problem.smooth.quadratic() else {
             return;
         };
@@ -152,12 +151,9 @@ impl<'a> Rounds<'a> {
             return;
         }
         self.base = value;
-        let (whole, problem, threads, old) = (&self.whole, self.problem, self.threads, &self.compact);
+        let (whole, problem, threads) = (&self.whole, self.problem, self.threads);
         let made = run_one(incumbent, 1.0, |work| {
             let oracle = whole.oracle.during(work, threads);
-            if old.as_ref().is_some_and(|old| old.serves(&oracle, x)) {
-                return None;
-            }
             let go_on = || !work.expired();
             let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
             let small = compact.problem(problem.components);

@@ -4,16 +4,12 @@
 //! rounds of improvements. What a round does depends on the problem, the seed and the rounds before it alone, so that a
 //! limit on time or work, or Ctrl-C, only cuts the sequence after a job.
 
-use std::sync::OnceLock;
-
 use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::answer::take_first_point;
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
-use super::first::POINTS;
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
 use super::rounds::{Job, PROMISING, Rounds};
@@ -23,10 +19,12 @@ use crate::numerics;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
-use crate::support::Axes;
 
 /// Multiple of the least work of a heuristic from which more work does not make its success more likely.
 const AMPLE: f64 = 4.0;
+
+/// Least number of arms of an epoch.
+const FEW: usize = 2;
 
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
 const LONGER: f64 = 1.3;
@@ -76,10 +74,6 @@ pub(super) struct Search<'s, 'a> {
     jobs: u64,
     idle: usize,
     select: Select,
-    /// F of the points of new starts that were polished.
-    polished: Vec<f64>,
-    /// Number of the next first point, and the work of the last one.
-    point: (usize, f64),
     descended: bool,
     rng: Xoshiro256PlusPlus,
 }
@@ -87,7 +81,6 @@ pub(super) struct Search<'s, 'a> {
 impl<'s, 'a> Search<'s, 'a> {
     pub(super) fn new(rounds: Rounds<'s>, incumbent: &'s mut Incumbent<'a>, unit: f64) -> Self {
         Self {
-            point: (1, incumbent.spent),
             first: incumbent.best.x.clone(),
             unit,
             reached: Vec::new(),
@@ -95,7 +88,6 @@ impl<'s, 'a> Search<'s, 'a> {
             jobs: 0,
             idle: 0,
             select: Select::default(),
-            polished: Vec::new(),
             descended: false,
             rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
             rounds,
@@ -104,10 +96,7 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Runs the sequence until the search ends by itself or a limit cuts it.
-    pub(super) fn run<'f>(mut self, axes: &OnceLock<Option<Axes<'f>>>)
-    where
-        's: 'f,
-    {
+    pub(super) fn run(mut self) {
         let mixed = self.rounds.whole.profile.mixed;
         if self.rounds.makers.is_none() && !mixed {
             self.free_points();
@@ -125,11 +114,10 @@ impl<'s, 'a> Search<'s, 'a> {
         while !self.has_ended() {
             let begun = self.incumbent.spent;
             length = length.min(self.own() - begun);
-            self.first_points(axes, length);
             self.epoch(epoch, length);
             // No maker fits, and the incumbent rests.
             if self.incumbent.spent == begun
-                && arms::starting(&self.rounds, f64::INFINITY).is_empty()
+                && arms::starting(&self.rounds).is_empty()
                 && arms::improving(&self.rounds, f64::INFINITY).is_empty()
             {
                 break;
@@ -284,22 +272,6 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Makes the next first points, as far as their work is at most half of an epoch of `length`.
-    fn first_points<'f>(&mut self, axes: &OnceLock<Option<Axes<'f>>>, length: f64)
-    where
-        's: 'f,
-    {
-        let Some(form) = self.rounds.problem.smooth.quadratic() else {
-            return;
-        };
-        while self.point.0 < POINTS && POLICY.next_point * self.point.1 <= length && !self.is_over() {
-            let begun = self.incumbent.spent;
-            take_first_point(self.incumbent, (form, axes), self.point.0, self.rounds.threads);
-            let spent = self.incumbent.spent - begun;
-            self.point = (self.point.0 + 1, spent.max(self.point.1));
-        }
-    }
-
     /// Returns the number of rounds of improvements that `work` allows, and the slice of one improvement.
     fn affordable(&self, work: f64) -> (usize, f64) {
         let profile = &self.rounds.whole.profile;
@@ -322,7 +294,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
-        let mut arms = arms::starting(&self.rounds, slice);
+        let mut arms = arms::starting(&self.rounds);
         let profile = self.profile(&arms);
         if profile.is_slow() {
             // With few iterations success is less likely.
@@ -331,7 +303,7 @@ impl<'s, 'a> Search<'s, 'a> {
                 arm.prior.success * ample.min(1.0)
             };
             arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-            arms.truncate(self.few(profile));
+            arms.truncate(FEW);
             return arms;
         }
         // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
@@ -340,7 +312,7 @@ impl<'s, 'a> Search<'s, 'a> {
             own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
         };
         arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
-        let count = arms.len().checked_shr(epoch).unwrap_or(0).max(2);
+        let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         let rest = (1..arms.len()).min_by(|&a, &b| {
             let slice = |k: usize| reached(&arms[k]).1;
             slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
@@ -359,18 +331,11 @@ impl<'s, 'a> Search<'s, 'a> {
         self.rounds.profile(arms.first().is_some_and(|arm| arm.restricted))
     }
 
-    /// Returns the least number of arms of an epoch.
-    fn few(&self, profile: &Profile) -> usize {
-        let sparse = matches!(profile.kind, Kind::Count | Kind::Sparse);
-        if sparse && profile.is_costly() { 1 } else { 2 }
-    }
-
     /// Returns the arms of the new starts of an epoch, of which each gets the least work that it needs, and the share of the
     /// work before their best points are polished.
     fn arms_within(&self, epoch: u32, work: f64) -> (Vec<Arm>, f64) {
         let profile = &self.rounds.whole.profile;
-        let few = self.few(profile) as f64;
-        let mut arms = self.candidates(epoch, POLICY.raw * work / few);
+        let mut arms = self.candidates(epoch, POLICY.raw * work / FEW as f64);
         if profile.mixed {
             let left = self.mixed_starts() - 1.0 - self.jobs as f64;
             let most = match self.rounds.options.effort > 1.0 {
@@ -381,18 +346,9 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         let slow = self.profile(&arms).is_slow();
         let raw = match arms.len() {
-            1 if slow || few == 1.0 => POLICY.alone,
+            1 if slow => POLICY.alone,
             _ => POLICY.raw,
         };
-        let fits = |arms: &[Arm]| {
-            let most = STRETCH * raw * work / arms.len() as f64;
-            arms.iter().all(|arm| arm.need(&self.rounds) <= most)
-        };
-        while arms.len() > 1 && !slow && !fits(&arms) {
-            let needs = arms.iter().map(|arm| arm.need(&self.rounds));
-            let worst = (needs.enumerate()).max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
-            arms.remove(worst.map_or(0, |worst| worst.0));
-        }
         (arms, raw)
     }
 
@@ -437,20 +393,15 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Polishes the best of the points of new starts, unless they are far from the incumbent or were polished before.
+    /// Polishes the best of the points of new starts, unless they are far from the incumbent.
     fn polish_best(&mut self, mut found: Vec<JobResult>, work: f64) {
         found.sort_by(|a, b| a.candidate.objective.total_cmp(&b.candidate.objective));
-        let size = self.incumbent.size();
-        let level = self.incumbent.best.objective + PROMISING * size;
+        let level = self.incumbent.best.objective + PROMISING * self.incumbent.size();
         let points: Vec<Candidate> = (found.into_iter())
             .take(POLICY.polished)
             .map(|found| found.candidate)
-            .filter(|point| {
-                let known = |f: &f64| (point.objective - f).abs() <= numerics::GAIN * size;
-                point.objective <= level && !self.polished.iter().any(known)
-            })
+            .filter(|point| point.objective <= level)
             .collect();
-        self.polished.extend(points.iter().map(|point| point.objective));
         self.polish(&points, work, true);
     }
 
