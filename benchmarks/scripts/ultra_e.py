@@ -42,6 +42,7 @@ from typing import Any
 import numpy as np
 
 import orthobcd as ob
+from orthobcd_bench.baselines import CsdmUltraE
 
 DATA = Path(
     os.environ.get("ORTHOBCD_DATA", Path(__file__).resolve().parents[3] / "shared" / "data")
@@ -110,13 +111,22 @@ OPTIONS: dict[str, type] = {
 }
 """Options of the model that the command line takes, by their names."""
 
-RULES = ["jobcd", "vr-jobcd", "page-jobcd", "csdm", "csdm-givens", "frozen"]
+RULES = ["jobcd", "page-jobcd", "csdm", "csdm-givens", "frozen"]
 PAPER = {"signature": [1] * 18 + [-1] * 18, "radius": 1.0, "loss": "logistic"}
 
 
 def given(args: argparse.Namespace) -> dict[str, Any]:
     """The options of the model that are given on the command line."""
     return {name: getattr(args, name) for name in OPTIONS if getattr(args, name) is not None}
+
+
+def embedding(rule: str, entities: int, relations: int, options: dict[str, Any]) -> ob.kg.UltraE:
+    """The model whose relations follow a rule of `RULES`; CSDM is a baseline in NumPy."""
+    options = {**options, "n_entities": entities, "n_relations": relations}
+    if not rule.startswith("csdm"):
+        return ob.kg.UltraE(**options, relations=rule)
+    step = options.pop("relation_step", 0.1)
+    return CsdmUltraE("givens" if rule.endswith("givens") else "full", step, **options)
 
 
 def run_core(args: argparse.Namespace) -> None:
@@ -126,15 +136,9 @@ def run_core(args: argparse.Namespace) -> None:
     curves = []
     for rule in args.relations:
         for seed in range(args.seeds):
-            model = ob.kg.UltraE(
-                entities,
-                relations,
-                relations=rule,
-                seed=seed,
-                max_epochs=args.epochs,
-                **(PAPER if args.paper else {}),
-                **given(args),
-            )
+            paper = PAPER if args.paper else {}
+            options = {**paper, **given(args), "seed": seed, "max_epochs": args.epochs}
+            model = embedding(rule, entities, relations, options)
             points: dict[int, ob.kg.Ranking] = {}
 
             def look(event: dict[str, float], model=model, points=points) -> None:
@@ -188,7 +192,6 @@ def stored(args: argparse.Namespace) -> str:
 NAMES = {
     "jobcd": "J-JOBCD",
     "jobcd-pairs": "J-JOBCD, a curvature per pair",
-    "vr-jobcd": "VR-J-JOBCD (STORM)",
     "page-jobcd": "VR-J-JOBCD (PAGE)",
     "csdm": "CSDM, full rotations",
     "csdm-givens": "CSDM, Givens rotations",
@@ -235,7 +238,6 @@ CHOICES: dict[str, list[dict[str, float]]] = {
     "jobcd-pairs": [
         {"relation_step": s, "relation_matchings": m} for m in (1, 6) for s in STEPS[2:]
     ],
-    "vr-jobcd": [{"relation_curvature": c} for c in CURVATURES],
     "page-jobcd": [{"relation_curvature": c} for c in CURVATURES],
     "csdm": [{"relation_step": s} for s in STEPS],
     "csdm-givens": [{"relation_step": s} for s in STEPS],
@@ -252,16 +254,9 @@ def run_select(args: argparse.Namespace) -> None:
     def mrr(
         rule: str, choice: dict[str, float], part: np.ndarray, held: np.ndarray, seed: int
     ) -> tuple[float, float]:
-        model = ob.kg.UltraE(
-            entities,
-            relations,
-            36,
-            relations=rule,
-            max_epochs=args.epochs,
-            seed=seed,
-            **{**(PAPER if args.paper else {}), **choice},
-        )
-        model.fit(part)
+        paper = PAPER if args.paper else {}
+        options = {**paper, **choice, "seed": seed, "max_epochs": args.epochs}
+        model = embedding(rule, entities, relations, options).fit(part)
         known = np.concatenate([part, held])
         return model.rank(held, known).mrr, float(model.history_["seconds"].mean())
 

@@ -19,6 +19,7 @@ from orthobcd import (
 from orthobcd_bench.baselines import (
     HYPERBOLIC_METHODS,
     METHODS,
+    CsdmUltraE,
     TraceProblem,
     methods_for,
     reference_start,
@@ -414,6 +415,28 @@ def test_unsorted_signature() -> None:
     np.testing.assert_allclose(assemble(factorise(x, shuffled.signature)), x, atol=1e-12)
     result = HYPERBOLIC_METHODS["csdm"](shuffled, x, max_time=0.3, seed=0)
     assert result.objective < 0.9 * shuffled.value(x)
+
+
+@pytest.mark.parametrize("factors", ["full", "givens"])
+def test_csdm_embeds_a_graph(factors: str) -> None:
+    k = np.arange(30)
+    triples = np.concatenate(
+        [np.stack([k, 0 * k, (k + 1) % 30], 1), np.stack([k, 0 * k + 1, -k % 30], 1)]
+    )
+    signature = np.resize([1, 1, -1], 8)
+
+    def fitted() -> CsdmUltraE:
+        space = {"dim": 8, "signature": signature, "radius": 1.0, "loss": "logistic"}
+        model = CsdmUltraE(factors, n_negatives=10, batch_size=16, max_epochs=20, **space)
+        return model.fit(triples)  # type: ignore[return-value]
+
+    model = fitted()
+    losses = model.history_["loss"]
+    assert losses[-1] < 0.7 * losses[0]
+    for matrix in model.relations_:
+        assert TraceProblem(np.eye(8), signature).infeasibility(matrix) < 1e-11
+        assert np.abs(matrix - np.eye(8)).max() > 1e-3
+    np.testing.assert_array_equal(model.entities_, fitted().entities_)
 
 
 def test_repair() -> None:

@@ -132,7 +132,6 @@ pub(super) struct ModelOptions {
     relations: String,
     relation_curvature: Option<f64>,
     relation_matchings: usize,
-    relation_share: f64,
     relation_step: f64,
     radius: f64,
     seed: u64,
@@ -152,19 +151,9 @@ impl ModelOptions {
         });
         let jobcd = RelationUpdate::Jobcd { curvature, matchings: self.relation_matchings };
         let pairs = RelationUpdate::PairJobcd { step: self.relation_step, matchings: self.relation_matchings };
-        let reduced =
-            RelationUpdate::VrJobcd { curvature, matchings: self.relation_matchings, share: self.relation_share };
         let page = RelationUpdate::PageJobcd { curvature, matchings: self.relation_matchings };
-        let csdm = |givens| RelationUpdate::Csdm { step: self.relation_step, givens };
-        let choices = [
-            ("frozen", RelationUpdate::Frozen),
-            ("jobcd", jobcd),
-            ("jobcd-pairs", pairs),
-            ("vr-jobcd", reduced),
-            ("page-jobcd", page),
-            ("csdm", csdm(false)),
-            ("csdm-givens", csdm(true)),
-        ];
+        let choices =
+            [("frozen", RelationUpdate::Frozen), ("jobcd", jobcd), ("jobcd-pairs", pairs), ("page-jobcd", page)];
         choice("relations", &self.relations, &choices)
     }
 

@@ -5,7 +5,6 @@
 //! J-orthogonal matrix is an isometry of it.
 
 mod candidates;
-mod csdm;
 mod distances;
 mod embedding;
 mod geometry;

@@ -4,18 +4,15 @@
 //! of `⟨E, G_B Zᵀ⟩ + L/2‖E Z‖²` with the accumulated curvature `L = κ√Σ_t‖G_t‖²` (the documentation compares
 //! it with a constant L). Alternatively every pair has a curvature of its own, from the slopes along its
 //! rotation or boost (Adagrad, in the coordinates of the Lie algebra). A pair then costs O(n), and a steep
-//! pair does not slow down the others. VR-J-JOBCD puts `D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))` in
-//! place of G, both gradients of the same batch (STORM, Cutkosky and Orabona, NeurIPS 2019). The JOBCD
-//! paper's recursion is PAGE: α = 0, and D_t is the gradient of all training triples with probability b′/(N +
-//! b′), b′ the size of a batch. That gradient is out of date as soon as the entities move. Two controls: R
-//! stays at I, or the factors of the hyperbolic CS decomposition (CSDM) move instead, by all rotations or by
-//! Givens rotations of fixed pairs as in UltraE (Xiong et al., KDD 2022).
+//! pair does not slow down the others. VR-J-JOBCD puts the estimate of PAGE (Li, Bao, Zhang and Richtárik,
+//! ICML 2021) in place of G: `D_t = G(R_t) + D_{t−1} − G(R_{t−1})`, both gradients of the same batch, and with
+//! probability b′/(N + b′) the gradient of all N training triples, b′ the size of a batch. That gradient is out
+//! of date as soon as the entities move. As a control R stays at its start.
 
 use ndarray::{Array1, Array2, ArrayView2, s};
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::csdm::{self, Factors};
 use crate::block::PairOptions;
 use crate::internal::{Majoriser, Matchings, SlopePairs, cayley, tournament};
 use crate::penalty::Penalty;
@@ -40,29 +37,12 @@ pub enum RelationUpdate {
         /// Disjoint matchings per gradient.
         matchings: usize,
     },
-    /// J-JOBCD with the gradient of a batch in a variance-reduced recursion.
-    VrJobcd {
-        /// κ of the curvature κ√Σ‖D‖².
-        curvature: f64,
-        /// Disjoint matchings per gradient, one after the other.
-        matchings: usize,
-        /// α of the recursion, in (0, 1]; with 1 it is J-JOBCD.
-        share: f64,
-    },
     /// J-JOBCD along the estimate of PAGE, which restarts from the gradient of all training triples.
     PageJobcd {
         /// κ of the curvature κ√Σ‖D‖².
         curvature: f64,
         /// Disjoint matchings per gradient, one after the other.
         matchings: usize,
-    },
-    /// Gradient steps on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
-    Csdm {
-        /// Angle or rapidity of a first step.
-        step: f64,
-        /// Rotates only the first and second row, the third and fourth, … of each outer factor, as in
-        /// UltraE, instead of all pairs.
-        givens: bool,
     },
 }
 
@@ -74,36 +54,24 @@ const RAPIDITY_BOUND: f64 = 1.0;
 pub struct Relation {
     /// R, J-orthogonal.
     pub matrix: Array2<f64>,
-    /// J-JOBCD: Σ‖G‖², one number; with variance reduction the last point and the last D follow. With a
-    /// curvature per pair: the sum of squares of the slopes along each pair, n² numbers. CSDM: U₁, U₂, V₁,
-    /// V₂, the rapidities, and the sums of squares of the gradients of each, one after the other.
+    /// J-JOBCD: Σ‖G‖², one number; with PAGE the last point and the last D follow. With a curvature per pair:
+    /// the sum of squares of the slopes along each pair, n² numbers.
     pub memory: Array1<f64>,
 }
 
 impl Relation {
     /// Returns R = I with the first memory of its update.
     pub fn identity(signature: &Signature, update: RelationUpdate) -> Self {
-        let n = signature.len();
-        let (p, q) = signature.counts();
-        let memory = match update {
-            RelationUpdate::Frozen => Array1::zeros(0),
-            RelationUpdate::Jobcd { .. } | RelationUpdate::PairJobcd { .. } => {
-                Array1::zeros(Self::memory_length(signature, update))
-            }
-            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
-                let mut memory = Array1::zeros(1 + 2 * n * n);
-                for k in 0..n {
-                    memory[1 + k * (n + 1)] = 1.0;
-                }
-                memory
-            }
-            RelationUpdate::Csdm { .. } => {
-                let mut memory = Array1::zeros(csdm::memory_length(p, q));
-                Factors::identity(p, q).write(&mut memory);
-                memory
-            }
-        };
-        Self { matrix: Array2::eye(n), memory }
+        Self::at(Array2::eye(signature.len()), signature, update)
+    }
+
+    /// Returns R = `matrix` with the first memory of its update.
+    fn at(matrix: Array2<f64>, signature: &Signature, update: RelationUpdate) -> Self {
+        let mut memory = Array1::zeros(Self::memory_length(signature, update));
+        if matches!(update, RelationUpdate::PageJobcd { .. }) {
+            memory.slice_mut(s![1..=matrix.len()]).assign(&matrix.flatten());
+        }
+        Self { matrix, memory }
     }
 
     /// Returns a random rotation R of the rows of either sign: the Cayley transforms of skew matrices of
@@ -115,63 +83,49 @@ impl Relation {
         rng: &mut Xoshiro256PlusPlus,
     ) -> Self {
         let (p, q) = signature.counts();
-        let mut rotation = |n: usize| {
-            let scale = angle / ((n - 1).max(1) as f64).sqrt();
+        let order = signature.order();
+        let mut matrix = Array2::zeros((p + q, p + q));
+        for own in [&order[..p], &order[p..]] {
+            let n = own.len();
+            let scale = angle / (n.max(2) as f64 - 1.0).sqrt();
             let mut skew = Array2::zeros((n, n));
             for (i, j) in (0..n).flat_map(|i| (0..i).map(move |j| (i, j))) {
                 let normal: f64 = StandardNormal.sample(rng);
                 skew[[i, j]] = scale * normal;
                 skew[[j, i]] = -scale * normal;
             }
-            cayley(skew.view())
-        };
-        let (u1, u2) = (rotation(p), rotation(q));
-        let (order, joined) = (signature.order(), csdm::diagonal(&u1, &u2));
-        let mut relation = Self::identity(signature, update);
-        for ((i, j), &entry) in joined.indexed_iter() {
-            relation.matrix[[order[i], order[j]]] = entry;
-        }
-        match update {
-            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => {
-                let mut last = relation.memory.slice_mut(s![1..=joined.len()]);
-                last.assign(&relation.matrix.flatten());
+            for ((i, j), &entry) in cayley(skew.view()).indexed_iter() {
+                matrix[[own[i], own[j]]] = entry;
             }
-            RelationUpdate::Csdm { .. } => {
-                let mut factors = Factors::identity(p, q);
-                (factors.outer[0], factors.outer[1]) = (u1, u2);
-                factors.write(&mut relation.memory);
-            }
-            _ => {}
         }
-        relation
+        Self::at(matrix, signature, update)
     }
 
     /// Returns the length of the memory that an update needs.
     pub fn memory_length(signature: &Signature, update: RelationUpdate) -> usize {
-        let (p, q) = signature.counts();
+        let square = signature.len() * signature.len();
         match update {
             RelationUpdate::Frozen => 0,
             RelationUpdate::Jobcd { .. } => 1,
-            RelationUpdate::PairJobcd { .. } => (p + q) * (p + q),
-            RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } => 1 + 2 * (p + q) * (p + q),
-            RelationUpdate::Csdm { .. } => csdm::memory_length(p, q),
+            RelationUpdate::PairJobcd { .. } => square,
+            RelationUpdate::PageJobcd { .. } => 1 + 2 * square,
         }
     }
 
-    /// Returns R before the last step, where variance reduction needs the gradient too.
+    /// Returns R before the last step, at which PAGE needs the gradient too.
     pub(crate) fn previous(&self) -> ArrayView2<'_, f64> {
         let n = self.matrix.nrows();
         let last = self.memory.slice(s![1..=n * n]);
         last.into_shape_with_order((n, n)).expect("n² numbers")
     }
 
-    /// Returns whether the recursion of variance reduction has yet to begin.
+    /// Returns whether the recursion of PAGE has yet to begin.
     pub(crate) fn is_fresh(&self) -> bool {
         self.memory[0] == 0.0
     }
 
     /// Does one step against the gradient, with the rows of R matched as in `order`. `before` is the gradient
-    /// at the previous point, for variance reduction; without it the recursion restarts.
+    /// at the previous point, for PAGE; without it the recursion restarts.
     pub(crate) fn step(
         &mut self,
         gradient: &Array2<f64>,
@@ -188,32 +142,22 @@ impl Relation {
             RelationUpdate::PairJobcd { step, matchings } => {
                 self.turn_pairs(gradient, signature, step, (order, matchings));
             }
-            RelationUpdate::VrJobcd { curvature, matchings, share } => {
-                let estimate = self.estimate(gradient, before, share);
-                self.turn(&estimate, signature, curvature, (order, matchings));
-            }
             RelationUpdate::PageJobcd { curvature, matchings } => {
-                let estimate = self.estimate(gradient, before, 0.0);
+                let estimate = self.estimate(gradient, before);
                 self.turn(&estimate, signature, curvature, (order, matchings));
-            }
-            RelationUpdate::Csdm { step, givens } => {
-                let moved = csdm::step(&mut self.memory, gradient, signature, (step, givens));
-                if let Some(matrix) = moved {
-                    self.matrix = matrix;
-                }
             }
         }
     }
 
-    /// Returns D_t = G + (1 − α)(D_{t−1} − G_before), or G without `before`; stores D_t and R.
-    fn estimate(&mut self, gradient: &Array2<f64>, before: Option<&Array2<f64>>, share: f64) -> Array2<f64> {
+    /// Returns D_t = G + D_{t−1} − G_before, or G without `before`; stores D_t and R.
+    fn estimate(&mut self, gradient: &Array2<f64>, before: Option<&Array2<f64>>) -> Array2<f64> {
         let squares = gradient.len();
         let (last, old) = (1..=squares, 1 + squares..);
         let mut estimate = gradient.clone();
         if let Some(before) = before {
             let rest = estimate.iter_mut().zip(before);
             for ((d, &g), &old) in rest.zip(self.memory.slice(s![old.clone()])) {
-                *d += (1.0 - share) * (old - g);
+                *d += old - g;
             }
         }
         self.memory.slice_mut(s![last]).assign(&self.matrix.flatten());
@@ -282,13 +226,10 @@ impl Relation {
 pub(crate) fn check_update(update: RelationUpdate) -> Result<()> {
     let (name, value) = match update {
         RelationUpdate::Frozen => return Ok(()),
-        RelationUpdate::VrJobcd { share, .. } if !(share > 0.0 && share <= 1.0) => {
-            return Err(Error::invalid("relation_share", format!("must be in (0, 1], got {share}")));
+        RelationUpdate::Jobcd { curvature, .. } | RelationUpdate::PageJobcd { curvature, .. } => {
+            ("relation_curvature", curvature)
         }
-        RelationUpdate::Jobcd { curvature, .. }
-        | RelationUpdate::VrJobcd { curvature, .. }
-        | RelationUpdate::PageJobcd { curvature, .. } => ("relation_curvature", curvature),
-        RelationUpdate::PairJobcd { step, .. } | RelationUpdate::Csdm { step, .. } => ("relation_step", step),
+        RelationUpdate::PairJobcd { step, .. } => ("relation_step", step),
     };
     if value.is_finite() && value > 0.0 {
         return Ok(());
@@ -343,9 +284,7 @@ mod tests {
         let j = signature.matrix();
         for update in [
             RelationUpdate::PairJobcd { step: 0.1, matchings: 9 },
-            RelationUpdate::VrJobcd { curvature: 0.3, matchings: 9, share: 0.3 },
             RelationUpdate::PageJobcd { curvature: 0.3, matchings: 9 },
-            RelationUpdate::Csdm { step: 0.1, givens: false },
         ] {
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
             let start = Relation::random(&signature, update, 1.0, &mut rng);
@@ -359,32 +298,28 @@ mod tests {
             let flat = Array2::zeros((5, 5));
             moved.step(&flat, Some(&flat), &signature, update, &[2, 0, 1, 4, 3]);
             assert!(close(moved.matrix, r), "{update:?}");
-            if let RelationUpdate::VrJobcd { .. } | RelationUpdate::PageJobcd { .. } = update {
+            if let RelationUpdate::PageJobcd { .. } = update {
                 assert_eq!(start.previous(), *r);
             }
         }
     }
 
-    /// D = G where the recursion begins, then D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1})).
+    /// D = G where the recursion begins, then D_t = G(R_t) + D_{t−1} − G(R_{t−1}).
     #[test]
-    fn the_estimates_follow_their_recursions() {
+    fn the_estimate_follows_its_recursion() {
         let signature = Signature::new(&[1, -1, 1]).unwrap();
         let gradients = [1.0, -2.0, 5.0].map(|v| Array2::from_elem((3, 3), v));
         let [full, now, before] = &gradients;
-        for (update, share) in [
-            (RelationUpdate::PageJobcd { curvature: 0.3, matchings: 1 }, 0.0),
-            (RelationUpdate::VrJobcd { curvature: 0.3, matchings: 1, share: 0.3 }, 0.3),
-        ] {
-            let mut relation = Relation::identity(&signature, update);
-            let kept = |relation: &Relation| relation.memory[1 + 9];
-            assert!(relation.is_fresh());
-            relation.step(full, None, &signature, update, &[2, 0, 1]);
-            assert_eq!((kept(&relation), relation.is_fresh()), (1.0, false));
-            relation.step(now, Some(before), &signature, update, &[0, 1, 2]);
-            assert_eq!(kept(&relation), -2.0 + (1.0 - share) * (1.0 - 5.0));
-            relation.step(full, None, &signature, update, &[2, 0, 1]);
-            assert_eq!(kept(&relation), 1.0);
-        }
+        let update = RelationUpdate::PageJobcd { curvature: 0.3, matchings: 1 };
+        let mut relation = Relation::identity(&signature, update);
+        let kept = |relation: &Relation| relation.memory[1 + 9];
+        assert!(relation.is_fresh());
+        relation.step(full, None, &signature, update, &[2, 0, 1]);
+        assert_eq!((kept(&relation), relation.is_fresh()), (1.0, false));
+        relation.step(now, Some(before), &signature, update, &[0, 1, 2]);
+        assert_eq!(kept(&relation), -2.0 + (1.0 - 5.0));
+        relation.step(full, None, &signature, update, &[2, 0, 1]);
+        assert_eq!(kept(&relation), 1.0);
     }
 
     #[test]

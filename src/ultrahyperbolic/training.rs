@@ -330,8 +330,7 @@ impl UltraE {
             let gradients = gradients.into_iter().map(|(r, gradient)| (r, gradient, None));
             gradients.collect::<Vec<_>>()
         } else {
-            let reduced = page || matches!(update, RelationUpdate::VrJobcd { .. });
-            let before = reduced.then(|| {
+            let before = page.then(|| {
                 let last = |(r, _): &(usize, _)| relations[*r].previous();
                 let matrices: Vec<_> = batch.relations.iter().map(last).collect();
                 self.pass(state, &matrices, batch, threads)

@@ -140,9 +140,8 @@ fn the_pseudo_hyperboloid() {
 fn embeddings() {
     let signature = Signature::new(&[1, -1, 1, 1, -1]).unwrap();
     let triples: Vec<[usize; 3]> = (0..10).map(|i| [i, i % 2, (i + 1) % 10]).collect();
-    for update in
-        [RelationUpdate::Jobcd { curvature: 1.0, matchings: 2 }, RelationUpdate::Csdm { step: 0.1, givens: false }]
-    {
+    let jobcd = RelationUpdate::Jobcd { curvature: 1.0, matchings: 2 };
+    for update in [jobcd, RelationUpdate::PairJobcd { step: 0.1, matchings: 2 }] {
         let options = TrainOptions {
             margin: 1.0,
             batch_size: 4,

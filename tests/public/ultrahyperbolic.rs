@@ -238,10 +238,7 @@ fn ultra_e_learns_with_every_update_and_any_number_of_threads() {
         RelationUpdate::Jobcd { curvature: 0.14, matchings: 1 },
         RelationUpdate::Jobcd { curvature: 0.5, matchings: 5 },
         RelationUpdate::PairJobcd { step: 0.1, matchings: 2 },
-        RelationUpdate::VrJobcd { curvature: 0.14, matchings: 1, share: 0.3 },
         RelationUpdate::PageJobcd { curvature: 0.14, matchings: 1 },
-        RelationUpdate::Csdm { step: 0.1, givens: false },
-        RelationUpdate::Csdm { step: 0.1, givens: true },
     ] {
         for angle in [0.0, 1.0] {
             learns(angle, update, &triples);

@@ -32,7 +32,10 @@ and excludes scoring.
 | ``csdm`` | hyperbolic CS factors | J-orthogonal |
 | ``csdm-givens`` | the same with Givens rotations only | J-orthogonal |
 
-All methods have these parameters, and tuned settings from `orthobcd_bench.baselines.settings`:
+`CsdmUltraE` is `orthobcd.kg.UltraE` with its paper's update of the relations, CSDM.
+
+All other methods have these parameters, and tuned settings from
+`orthobcd_bench.baselines.settings`:
 
 problem : StiefelProblem, SparsePCAProblem or NonnegativePCAProblem
     With a penalty that the method can treat; under a hyperbolic constraint a `TraceProblem` or a
@@ -71,12 +74,14 @@ from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
 from .subgradient import riemannian_subgradient, rssm
 from .supports import forward_selection
+from .ultra_e import CsdmUltraE
 
 __all__ = [
     "HYPERBOLIC_METHODS",
     "METHODS",
     "PROBE_METHODS",
     "Baseline",
+    "CsdmUltraE",
     "TraceProblem",
     "admm",
     "alternating_partition",

@@ -472,6 +472,51 @@ def factorise(x: FloatArray, signature: FloatArray) -> Factors:
     return Factors(plus, minus, u1, polar(u2), polar(v1), v2t.T, rapidity)
 
 
+class FactorDescent:
+    """Adagrad on the factors U₁, U₂, V₁, V₂ and the rapidities of a J-orthogonal matrix.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n)
+        The start.
+    signature : ndarray of shape (n,)
+        ±1 in any order.
+    factors : {"full", "givens"}
+        Moves of the orthogonal factors, as in `csdm`.
+    """
+
+    def __init__(self, x: FloatArray, signature: FloatArray, factors: str) -> None:
+        self._now = factorise(x, signature)
+        self._factors = factors
+        self._sums: list[FloatArray] = [np.zeros(())] * 5
+
+    def step(self, gradient: FloatArray, length: float) -> FloatArray:
+        """Move against ``gradient`` by angles of about ``length``; returns the new matrix."""
+        now = self._now
+        p, q, k = now.plus.size, now.minus.size, np.arange(now.rapidity.size)
+        order = np.concatenate([now.plus, now.minus])
+        left = scipy.linalg.block_diag(now.u1, now.u2)
+        right = scipy.linalg.block_diag(now.v1, now.v2)
+        image = left.T @ gradient[np.ix_(order, order)] @ right
+        middle = boost_matrix(p, q, now.rapidity)
+        one, two = image @ middle.T, image.T @ middle
+        one, two = one - one.T, two - two.T
+        slope = (image[k, k] + image[p + k, p + k]) * np.sinh(now.rapidity)
+        slope = slope + (image[k, p + k] + image[p + k, k]) * np.cosh(now.rapidity)
+        slopes = [one[:p, :p], one[p:, p:], two[:p, :p], two[p:, p:], slope]
+        self._sums = [total + part * part for total, part in zip(self._sums, slopes, strict=True)]
+        moves = [
+            -length * part / np.sqrt(total + 1e-30)
+            for total, part in zip(self._sums, slopes, strict=True)
+        ]
+        u1, u2, v1, v2 = (
+            rotate(factor, move, self._factors)
+            for factor, move in zip((now.u1, now.u2, now.v1, now.v2), moves[:4], strict=True)
+        )
+        self._now = Factors(now.plus, now.minus, u1, u2, v1, v2, now.rapidity + moves[4])
+        return assemble(self._now)
+
+
 def csdm(
     problem: Any,
     x0: FloatArray | None = None,

@@ -8,20 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from orthobcd import Result
 from orthobcd._internal.checks import FloatArray
 
-from .hyperbolic import (
-    Factors,
-    SmoothProblem,
-    assemble,
-    boost_matrix,
-    factorise,
-    logbook,
-    rotate,
-)
+from .hyperbolic import FactorDescent, SmoothProblem, logbook
 from .settings import PROBE_CSDM_STEP
 
 
@@ -51,33 +42,12 @@ def csdm_factors(
     """
     group = SmoothProblem(problem)
     book = logbook(group, x0, max_time, seed)
-    now = factorise(book.x0, group.signature)
-    p, n, k = now.plus.size, group.signature.size, np.arange(now.rapidity.size)
-    order = np.concatenate([now.plus, now.minus])
-    sums: list[FloatArray] = [np.zeros(())] * 5
+    descent = FactorDescent(book.x0, group.signature, factors)
     x = best = book.x0
     least = np.inf
     while book.step(best) and not group.diverges(x):
         value, gradient = group.value_and_gradient(x)
         if value < least:
             least, best = value, x
-        left = scipy.linalg.block_diag(now.u1, now.u2)
-        right = scipy.linalg.block_diag(now.v1, now.v2)
-        image = left.T @ gradient[np.ix_(order, order)] @ right
-        middle = boost_matrix(p, n - p, now.rapidity)
-        one, two = image @ middle.T, image.T @ middle
-        one, two = one - one.T, two - two.T
-        slope = (image[k, k] + image[p + k, p + k]) * np.sinh(now.rapidity)
-        slope = slope + (image[k, p + k] + image[p + k, k]) * np.cosh(now.rapidity)
-        slopes = [one[:p, :p], one[p:, p:], two[:p, :p], two[p:, p:], slope]
-        sums = [total + part * part for total, part in zip(sums, slopes, strict=True)]
-        moves = [
-            -step * part / np.sqrt(total + 1e-30) for total, part in zip(sums, slopes, strict=True)
-        ]
-        u1, u2, v1, v2 = (
-            rotate(factor, move, factors)
-            for factor, move in zip((now.u1, now.u2, now.v1, now.v2), moves[:4], strict=True)
-        )
-        now = Factors(now.plus, now.minus, u1, u2, v1, v2, now.rapidity + moves[4])
-        x = assemble(now)
+        x = descent.step(gradient, step)
     return book.result(best, method=f"CSDM ({factors})")

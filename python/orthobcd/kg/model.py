@@ -35,13 +35,10 @@ if TYPE_CHECKING:
     pass
 
 Loss = Literal["logistic", "softmax"]
-RelationUpdate = Literal[
-    "jobcd", "jobcd-pairs", "vr-jobcd", "page-jobcd", "frozen", "csdm", "csdm-givens"
-]
+RelationUpdate = Literal["jobcd", "jobcd-pairs", "page-jobcd", "frozen"]
 
 
 POSITIVE = Interval(float, 0.0, closed="neither")
-SHARE = Interval(float, 0.0, 1.0, "right")
 COUNT = Interval(int, 1)
 
 CHECKS: Mapping[str, Check] = {
@@ -51,7 +48,7 @@ CHECKS: Mapping[str, Check] = {
     "relation_curvature": replace(POSITIVE, optional=True),
     "relation_angle": Interval(float, 0.0),
     **dict.fromkeys(("n_negatives", "batch_size", "valid_every", "relation_matchings"), COUNT),
-    **dict.fromkeys(("relation_share", "rate_decay"), SHARE),
+    "rate_decay": Interval(float, 0.0, 1.0, "right"),
     "moment_decay": FRACTION,
     "weight_decay": Interval(float, 0.0),
     "max_epochs": Interval(int, 0),
@@ -91,7 +88,6 @@ class Model(BaseEstimator, Filed):  # type: ignore[misc]
     relations: RelationUpdate = "jobcd"
     relation_curvature: float | None = None
     relation_matchings: int = 1
-    relation_share: float = 0.3
     relation_step: float = 0.1
     relation_angle: float = 0.0
     init_scale: float = 0.1

@@ -97,25 +97,20 @@ class UltraE(Model):
         negative sign only the direction matters.
     relations : str, default "jobcd"
         Update of the relation matrices. "jobcd": J-JOBCD. "jobcd-pairs": J-JOBCD with a separate
-        curvature for every pair of rows, from the slopes along its rotation or boost. "vr-jobcd":
-        J-JOBCD along
-        ``D_t = G(R_t) + (1 − α)(D_{t−1} − G(R_{t−1}))``, with both gradients of the same batch, at
-        twice the cost. "page-jobcd": the same with α = 0 and, with probability N/(T + N), D_t the
-        gradient of all T training triples (PAGE, as in the JOBCD paper). "frozen": no update.
-        "csdm": gradient steps on the factors of the hyperbolic CS decomposition, scaled as by
-        Adagrad. "csdm-givens": the same with the Givens rotations of the UltraE paper instead of
-        all rotations. The last three are baselines for comparison.
+        curvature for every pair of rows, from the slopes along its rotation or boost. "page-jobcd":
+        J-JOBCD along ``D_t = G(R_t) + D_{t−1} − G(R_{t−1})``, with both gradients of the same
+        batch, at twice the cost. With probability N/(T + N), D_t is the gradient of all T training
+        triples (PAGE, VR-J-JOBCD of the JOBCD paper). "frozen": no update, a baseline for
+        comparison.
     relation_curvature : float, optional
-        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" (``κ·√Σ‖D_r‖²`` of "vr-jobcd" and
+        κ in the curvature ``κ·√Σ‖G_r‖²`` of "jobcd" (``κ·√Σ‖D_r‖²`` of
         "page-jobcd"), a number without unit: the loss times s has the same steps. By default 0.3
         for the softmax loss and 0.14 for the logistic loss, chosen on validation triples.
     relation_matchings : int, default 1
         Number of disjoint matchings of the rules with "jobcd" in their name per batch, one after
         the other with the same gradient.
-    relation_share : float, default 0.3
-        α of "vr-jobcd", in (0, 1].
     relation_step : float, default 0.1
-        First angle or rapidity of "jobcd-pairs", "csdm" and "csdm-givens".
+        First angle or rapidity of "jobcd-pairs".
     relation_angle : float, default 0.0
         Every relation matrix starts at its own random rotation of the coordinates of either sign:
         the Cayley transform of a skew matrix of normal entries whose eigenvalues have this root

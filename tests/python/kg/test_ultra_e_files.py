@@ -79,7 +79,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("relations", ["jobcd", "csdm", "frozen"])
+@pytest.mark.parametrize("relations", ["jobcd", "page-jobcd", "frozen"])
 def test_a_model_comes_back(relations, tmp_path):
     saved = model(relations=relations).fit(TRIPLES, TRIPLES[:3])
     saved.save(tmp_path / "model.npz")

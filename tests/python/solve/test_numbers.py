@@ -72,7 +72,6 @@ NUMBERS: list[tuple[Callable[..., Any], str, list[Any], list[Any]]] = [
     (embedding, "margin", [-1.0], []),
     (embedding, "radius", [0.5], [0.0]),
     (embedding, "relation_angle", [0.0], [BELOW_0]),
-    (embedding, "relation_share", [TINY, 1.0], [0.0, ABOVE_1]),
     (embedding, "rate_decay", [1.0], [0.0, ABOVE_1]),
     (embedding, "moment_decay", [TINY, BELOW_1], [0.0, 1.0]),
     (embedding, "relation_curvature", [None, 1.0], [0.0]),
