@@ -8,6 +8,7 @@ use ndarray::{Array1, Array2, ArrayView2};
 use crate::rows::{Rows, slice_of};
 
 mod extremes;
+pub(crate) mod krylov;
 
 pub(crate) use extremes::extreme_eigen;
 

@@ -2,9 +2,10 @@
 
 use std::sync::OnceLock;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2};
 
 use super::{QuadraticForm, gradient_work};
+use crate::linalg::krylov::Krylov;
 use crate::linalg::symmetric_eigen;
 
 /// Most Lanczos steps for bounds on a spectrum.
@@ -117,46 +118,16 @@ fn lanczos_bounds_while(
     steps: usize,
     apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,
 ) -> Option<(f64, f64)> {
-    use rand::SeedableRng;
-    use rand_distr::{Distribution, StandardNormal};
     let steps = steps.min(n);
-    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(0x6c61_6e63);
-    // One vector a row, so that orthogonalising is a product with a matrix.
-    let mut basis = Array2::<f64>::zeros((steps, n));
-    let mut v: Array1<f64> = Array1::from_shape_fn(n, |_| StandardNormal.sample(&mut rng));
-    v /= v.dot(&v).sqrt();
-    let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
-    let mut residual = 0.0;
-    for step in 0..steps {
-        basis.row_mut(step).assign(&v);
-        let image = apply(v.view().insert_axis(Axis(1)))?;
-        let mut w = image.column(0).to_owned();
-        alphas.push(w.dot(&v));
-        let found = basis.slice(s![..=step, ..]);
-        for _ in 0..2 {
-            let overlaps = found.dot(&w);
-            for (u, overlap) in found.outer_iter().zip(overlaps) {
-                w.scaled_add(-overlap, &u);
-            }
+    let mut space = Krylov::new(n, 1, steps);
+    for _ in 0..steps {
+        if !space.grow(&apply, &|| true)? {
+            return Some((f64::NAN, f64::NAN));
         }
-        residual = w.dot(&w).sqrt();
-        let size = alphas.iter().fold(0.0f64, |m, a| m.max(a.abs()));
-        if residual <= 1e-14 * size || alphas.len() == n {
-            residual = 0.0;
+        if space.residual() == 0.0 {
             break;
         }
-        betas.push(residual);
-        v = w / residual;
     }
-    let k = alphas.len();
-    let mut t = Array2::zeros((k, k));
-    for i in 0..k {
-        t[[i, i]] = alphas[i];
-        if i + 1 < k {
-            t[[i, i + 1]] = betas[i];
-            t[[i + 1, i]] = betas[i];
-        }
-    }
-    let (values, _) = symmetric_eigen(t.view());
-    Some((values[0] - residual, values[k - 1] + residual))
+    let (values, _) = space.ritz();
+    Some((values[0] - space.residual(), values[values.len() - 1] + space.residual()))
 }

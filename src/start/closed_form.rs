@@ -11,9 +11,11 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
+use super::random;
 use super::spectral::DENSE;
-use super::{lanczos, random};
-use crate::linalg::{self, extreme_eigen, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric};
+use crate::linalg::{
+    self, extreme_eigen, krylov, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
+};
 use crate::manifold::polar;
 use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
 use crate::threads::Threads;
@@ -38,6 +40,21 @@ const KRYLOV: f64 = 0.15;
 
 /// Largest number of products in place of a decomposition.
 const PRODUCTS: usize = 400;
+
+/// Least number of columns of a block beyond the wanted number.
+const MORE: usize = 2;
+
+/// The number of columns of a block is a multiple of this number.
+const LANES: usize = 4;
+
+/// Number of blocks between restarts.
+const BLOCKS: usize = 12;
+
+/// Largest number of entries of the basis.
+const ENTRIES: usize = 40_000_000;
+
+/// Residual of the eigenvectors, relative to the spread of the eigenvalues, at which they have converged.
+const RESIDUAL: f64 = 1e-9;
 
 /// Largest inner product of eigenvectors of the two ends of a spectrum.
 const OVERLAP: f64 = 1e-6;
@@ -246,26 +263,27 @@ fn one_end(
     work: f64,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
-    let (n, m, width) = (form.order(), form.samples(), lanczos::width(count));
+    let (n, m, width) = (form.order(), form.samples(), (count + MORE).next_multiple_of(LANES));
     let signed = |image: Option<Array2<f64>>| image.map(|image| image * sign);
     let by_samples = (form.data_scale()).is_some_and(|scale| scale * sign < 0.0) && m < n;
     let order = if by_samples { m } else { n };
-    if !lanczos::fits(order, count) {
+    if 2 * BLOCKS * width > order || BLOCKS * width * order > ENTRIES {
         return None;
     }
-    let each = gradient_work(form, width) + pass_work(order * width) * (4 * 12 * width) as f64;
+    let each = gradient_work(form, width) + pass_work(order * width) * (4 * BLOCKS * width) as f64;
     let most = ((work / each) as usize).min(PRODUCTS);
     let threads = Threads::serial();
     let apply = |x: ArrayView2<'_, f64>| match by_samples {
         true => signed(form.outer_while(x, go_on)),
         false => signed(form.apply_while(x, &threads, go_on)),
     };
-    let (values, vectors) = lanczos::smallest(order, count, most, &apply, go_on)?;
+    let wanted = krylov::Wanted { count, width, blocks: BLOCKS, most, residual: RESIDUAL };
+    let found = krylov::smallest(order, &wanted, &apply, go_on).filter(|found| found.converged)?;
     let spent = most as f64 * each;
     if !by_samples {
-        return Some((vectors, spent));
+        return Some((found.vectors, spent));
     }
-    let x = right_vectors(form, values.view(), vectors.view(), count)?;
+    let x = right_vectors(form, found.values.view(), found.vectors.view(), count)?;
     Some((x, spent))
 }
 

@@ -3,7 +3,6 @@
 mod assignment;
 mod closed_form;
 mod cs;
-mod lanczos;
 mod pencil;
 mod spectral;
 
