@@ -8,8 +8,6 @@
 //! * moves between vertices, where r(r − 1)/2 entries vanish, as in the simplex method;
 //! * exact sweeps over pairs of columns, each rotated to the global minimum of h.
 //!
-//! At the end, descents from the neighbours of the lowest vertex look for a lower one.
-//!
 //! Pairs alone can end where no pair lowers h but a rotation of more columns does, because h has kinks. A
 //! gradient costs two products of n × r with r × r, and a move between vertices a few linear equations of
 //! order r(r − 1)/2. A sweep costs r²/2 pairs of O(n log n) each.
@@ -392,10 +390,7 @@ impl Search<'_> {
                 best = lower(best, end);
             }
         }
-        match self.criterion {
-            Criterion::L1 => self.beside(best),
-            Criterion::L0 => best,
-        }
+        best
     }
 
     /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation; None if the

@@ -4,7 +4,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
-use super::{Entry, LEAST, Search, Turned, lower, sum_of_magnitudes};
+use super::{Entry, Search, Turned, lower, sum_of_magnitudes};
 use crate::internal::numerics;
 use crate::internal::{Lu, polar, product};
 use crate::linalg;
@@ -20,9 +20,6 @@ const SLOW: f64 = 0.1;
 
 /// Largest number r(r − 1)/2 of entries that vanish at a vertex: the order of the equations of a move.
 pub(super) const LARGEST: usize = 400;
-
-/// Largest number of neighbours of the lowest vertex from which a start descends.
-const NEIGHBOURS: usize = 200;
 
 /// A multiplier may exceed 1 by this much at a local minimum.
 const SLACK: f64 = 1e-9;
@@ -136,42 +133,12 @@ impl Search<'_> {
     /// or `point` if that is lower.
     pub(super) fn over_vertices(&self, point: Turned) -> Turned {
         match self.nearest(&point) {
-            Some(vertex) => self.lower_of(point, &self.downhill(vertex, None)),
+            Some(vertex) => {
+                let rotation = self.downhill(vertex).point.rotation;
+                lower(point, Turned::new(self.v, rotation, self.criterion))
+            }
             None => point,
         }
-    }
-
-    /// Returns a point, or a vertex if that is lower.
-    fn lower_of(&self, point: Turned, vertex: &Vertex) -> Turned {
-        let rotation = vertex.point.rotation.clone();
-        lower(point, Turned::new(self.v, rotation, self.criterion))
-    }
-
-    /// Returns the lowest vertex found from neighbours of the vertex nearest to `point`; or `point` if lower.
-    ///
-    /// In the first descent the entry that vanishes at the neighbour stays zero, so as not to lead back.
-    pub(super) fn beside(&self, point: Turned) -> Turned {
-        let Some(mut here) = self.nearest(&point) else {
-            return point;
-        };
-        let (mut tried, mut next) = (0, 0);
-        while tried < NEIGHBOURS && next < 2 * here.zeros.len() && (self.go_on)() {
-            let (given_up, way) = (next / 2, if next % 2 == 0 { 1.0 } else { -1.0 });
-            (tried, next) = (tried + 1, next + 1);
-            let edge = self.edge(&here, given_up, way);
-            let Some(kink) = edge.first() else {
-                continue;
-            };
-            let Some(beside) = self.along(&here, &edge, kink) else {
-                continue;
-            };
-            let end = self.downhill(beside, Some(kink.entry(self.v.ncols())));
-            let end = self.downhill(end, None);
-            if end.point.value < here.point.value * (1.0 - LEAST) {
-                (here, next) = (end, 0);
-            }
-        }
-        self.lower_of(point, &here)
     }
 
     /// Returns the vertex nearest to `point`: the r(r − 1)/2 entries vanish that are smallest relative to the
@@ -196,13 +163,13 @@ impl Search<'_> {
         self.vertex(point.rotation.clone(), zeros)
     }
 
-    /// Returns the end of moves to neighbours of lower ℓ1 norm; the zero `kept` is not given up.
-    fn downhill(&self, mut here: Vertex, kept: Option<Entry>) -> Vertex {
+    /// Returns the end of moves to neighbours of lower ℓ1 norm.
+    fn downhill(&self, mut here: Vertex) -> Vertex {
         for _ in 0..MOVES {
             if !(self.go_on)() {
                 break;
             }
-            match self.neighbour(&here, kept) {
+            match self.neighbour(&here) {
                 Some(next) => here = next,
                 None => break,
             }
@@ -215,16 +182,15 @@ impl Search<'_> {
     /// A vertex is a local minimum if multipliers λ in [−1, 1] of its zeros make the gradient vanish.
     /// Otherwise a zero with |λ| > 1 is given up, and the entry that stops the descent along the edge becomes
     /// zero instead, as in the simplex method.
-    fn neighbour(&self, here: &Vertex, kept: Option<Entry>) -> Option<Vertex> {
+    fn neighbour(&self, here: &Vertex) -> Option<Vertex> {
         let x = &here.point.x;
         let r = x.ncols();
         let along = product(x.t(), x.mapv(sign).view());
         let mut multipliers: Vec<f64> =
             (0..r).flat_map(|p| (p + 1..r).map(move |q| (p, q))).map(|(p, q)| along[[q, p]] - along[[p, q]]).collect();
         here.equations.solve_transposed(&mut multipliers);
-        let (given_up, &multiplier) = (multipliers.iter().enumerate())
-            .filter(|(k, _)| kept != Some(here.zeros[*k]))
-            .max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
+        let largest = multipliers.iter().enumerate().max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()));
+        let (given_up, &multiplier) = largest?;
         if !(multiplier.abs() > 1.0 + SLACK) {
             return None;
         }
