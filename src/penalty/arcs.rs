@@ -36,14 +36,15 @@ const ANGLE: f64 = 1.110_720_8;
 /// two copies of the period that make up the circle, on both branches.
 ///
 /// The caller marks the entries that vanish there, see [`mark_vanishing`]. With `JUMPS` (half turns only) the
-/// penalty is lower by the drop of its slot where an entry vanishes, and by `start.k` at θ = 0. One function,
-/// because its running sums and bounds have to stay in registers.
+/// penalty is lower by the drop of its slot where an entry vanishes, which `sizes` decides, and by `start.k` at θ = 0.
+/// One function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
 pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(
     simd: S,
     pair: &CirclePair<'_>,
     scratch: &mut Scratch,
     start: Arc,
+    sizes: Option<&Sizes<'_>>,
 ) -> Best {
     // Everything relative to the identity: smooth part a + p, penalty A (+ P + K) at θ = 0.
     let mut base = pair.rotation.a + pair.rotation.p + start.a;
@@ -70,8 +71,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     let end = if QUARTER { (0.0, 1.0) } else { (-1.0, 0.0) };
     scratch.breakpoints.lay_arcs::<S, BENT>(simd, start, end);
     scratch.breakpoints.exclude_arcs();
-    if JUMPS {
-        let sizes = Sizes::new(simd, pair.x, pair.y);
+    if JUMPS && let Some(sizes) = sizes {
         scratch.breakpoints.lay_drops(2.0, |slot, distance| sizes.reaches(slot, distance / SAME_ANGLE), start.k);
     }
     let mut arcs = scratch.breakpoints.arcs();

@@ -94,7 +94,7 @@ impl Even {
         if !self.rises {
             start.lowest = f64::NEG_INFINITY;
         }
-        let best = search::<S, true, true, false>(simd, pair, scratch, start);
+        let best = search::<S, true, true, false>(simd, pair, scratch, start, None);
         if let Some(m) = best.breakpoint
             && scratch.breakpoints.is_breakpoint(m)
         {

@@ -44,9 +44,9 @@ pub(super) fn circle<S: Simd>(
         }
     }
     points.set_drop(2 * stride, 0.0);
-    let best = search::<S, false, false, true>(simd, pair, scratch, start);
+    let sizes = Sizes::new(simd, pair.x, pair.y);
+    let best = search::<S, false, false, true>(simd, pair, scratch, start, Some(&sizes));
     if let Some(m) = best.breakpoint {
-        let sizes = Sizes::new(simd, pair.x, pair.y);
         let slots =
             scratch.breakpoints.dropping_at(m, 2.0, |slot, distance| sizes.reaches(slot, distance / SAME_ANGLE));
         let columns = slots.map(|slot| slot % stride as u32);

@@ -156,7 +156,7 @@ impl Form for L1 {
         match &self.weights {
             Weights::Scalar(lambda) => {
                 let start = quarter_period(simd, *lambda, pair, &mut scratch.breakpoints);
-                let best = search::<S, true, false, false>(simd, pair, scratch, start);
+                let best = search::<S, true, false, false>(simd, pair, scratch, start, None);
                 mark_vanishing(&best, scratch, pair.x.len());
                 best
             }
@@ -164,7 +164,7 @@ impl Form for L1 {
                 let (first, second) = (weights.row(pair.rows.0), weights.row(pair.rows.1));
                 let weights = |k: usize| (first[k], second[k]);
                 let start = half_period(simd, weights, pair, &mut scratch.breakpoints);
-                let best = search::<S, false, false, false>(simd, pair, scratch, start);
+                let best = search::<S, false, false, false>(simd, pair, scratch, start, None);
                 mark_vanishing(&best, scratch, pair.x.len());
                 best
             }
