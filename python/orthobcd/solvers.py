@@ -39,7 +39,6 @@ Maker = Literal[
     "path",
     "spectral",
     "varimax",
-    "opening",
     "dense",
     "partition",
     "exchange",
@@ -259,9 +258,8 @@ class Auto(Checked):
         of the smoothing, which is raised repeatedly; for ℓ1), "supports" (annealed disjoint
         supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
         closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
-        assignment of rows to them, else random), "spectral", "varimax", "opening" (the best of
-        truncated axes with many numbers of nonzeros), "dense" (random), "given" (the point
-        ``x0``). Improvements of the best point: most of these, "exchange" (adds and drops of single
+        assignment of rows to them, else random), "spectral", "varimax", "dense" (random), "given"
+        (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and drops of single
         entries; for ℓ0, where C is not available), "renewed" (replaces some columns by random
         ones; for a `SmoothFunction`) and "cycles" (even permutations of the rows; for
         ``determinant=1``). With a mixed signature: "random" and "perturbation". Must be None under

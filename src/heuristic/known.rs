@@ -1,6 +1,6 @@
 //! Properties of a problem that are computed once, before heuristics run.
 
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, Axis, s};
 
 use super::oracle::Oracle;
 use super::profile::{Kind, Profile};
@@ -14,7 +14,7 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::signature::Signature;
 use crate::start;
-use crate::support::Covariance;
+use crate::support::{Axes, Covariance};
 use crate::threads::Threads;
 
 /// Most steps to a critical point of a nonquadratic f.
@@ -116,20 +116,25 @@ pub(crate) fn profile(problem: &Problem<'_>) -> Profile {
 pub(crate) type Prepared<'a> = (Oracle<'a>, Known<'a>, Profile);
 
 impl<'a> Known<'a> {
-    /// Prepares a problem with J = I; `bytes`: memory for columns of C. None if the time is up or a number is
+    /// Prepares a problem with J = I, from its leading axes if they are known; `bytes`: memory for columns of C. None if the time is up or a number is
     /// not finite.
     pub(crate) fn definite(
         (problem, form): (&'a Problem<'a>, &'a dyn QuadraticForm),
-        given: Option<Array2<f64>>,
+        (given, axes): (Option<Array2<f64>>, Option<&Axes<'_>>),
         bytes: usize,
         threads: &Threads,
         work: &'a TaskWork<'a>,
     ) -> Option<Prepared<'a>> {
         let r = problem.components;
         let go_on = || !work.expired();
-        let varimax = varimax_work(form.order(), r);
-        work.spend(start::rough_work(form, r) + bounds_work(form) + varimax);
-        let (spectral, spectrum) = start::rough_spectral(form, r, threads, &go_on)?;
+        work.spend(bounds_work(form) + varimax_work(form.order(), r));
+        let (spectral, spectrum) = match axes {
+            Some(axes) => (axes.vectors.slice(s![.., ..r]).to_owned(), axes.spectrum),
+            None => {
+                work.spend(start::rough_work(form, r));
+                start::rough_spectral(form, r, threads, &go_on)?
+            }
+        };
         let oracle = Oracle::new((problem, form), Array2::eye(r), spectrum, work);
         if !(oracle.lipschitz.is_finite() && spectral.iter().all(|v| v.is_finite())) {
             return None;

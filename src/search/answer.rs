@@ -7,6 +7,8 @@
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 
+use std::sync::OnceLock;
+
 use ndarray::Array2;
 
 use super::candidate::Candidate;
@@ -24,6 +26,7 @@ use crate::objective::{QuadraticForm, step_work};
 use crate::report::Run;
 use crate::solver::{Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
+use crate::support::Axes;
 use crate::threads::Threads;
 
 /// Name that reports give to eigenvectors; the heuristic `spectral` computes the same point approximately.
@@ -47,6 +50,9 @@ const AT_ONCE: usize = 300;
 
 /// First slice of a descent as a part of the work of a default search.
 const SLICE: f64 = 1.0 / 128.0;
+
+/// Largest part of the work of a default search for the first point.
+const FIRST_POINT: f64 = 1.0 / 16.0;
 
 /// Largest part of the work of a default search for the descent of a nonquadratic f from the first point.
 const DESCENT: f64 = 0.05;
@@ -144,15 +150,22 @@ fn answer_pencil(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, unit: 
     true
 }
 
-/// Takes the [first point](first_point) of a quadratic form, unless the caller chose the makers.
-pub(super) fn take_first_point(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, threads: &Threads) {
+/// Takes the [first point](first_point) of a quadratic form, unless the caller chose the makers, and returns the axes that it
+/// was made from.
+pub(super) fn take_first_point<'a>(
+    incumbent: &mut Incumbent<'_>,
+    form: &'a dyn QuadraticForm,
+    unit: f64,
+    threads: &Threads,
+) -> Option<Axes<'a>> {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
     if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
-        return;
+        return None;
     }
-    let own = profile(problem);
-    let made = |work: &TaskWork<'_>| first_point(problem, (form, &own), threads, work);
+    let (own, most, axes) = (profile(problem), FIRST_POINT * unit, OnceLock::new());
+    let made = |work: &TaskWork<'_>| work.part(most, |work| first_point(problem, (form, &own, &axes), threads, work));
     take_one(incumbent, made, false);
+    axes.into_inner().flatten()
 }
 
 /// Makes a feasible point on a worker thread and reports it, unless a limit cuts it; `exact`: the point is optimal. Returns

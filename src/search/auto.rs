@@ -21,6 +21,7 @@ use crate::problem::Problem;
 use crate::report::AutoSolution;
 use crate::solver::{Monitor, Status, start_within};
 use crate::start;
+use crate::support::Axes;
 use crate::threads::Threads;
 
 /// Minimises F = f + h by a search and returns the incumbent.
@@ -122,18 +123,21 @@ fn searched(
         return incumbent.finish();
     }
     let unit = default_work(problem.smooth, problem.components);
-    match form {
+    let axes = match form {
         Some(form) if answer::answer(&mut incumbent, form, unit, threads) => {
             return incumbent.finish();
         }
-        Some(form) => take_first_point(&mut incumbent, form, threads),
-        None => answer::begin(&mut incumbent, unit, threads),
-    }
+        Some(form) => take_first_point(&mut incumbent, form, unit, threads),
+        None => {
+            answer::begin(&mut incumbent, unit, threads);
+            None
+        }
+    };
     if incumbent.status.is_some() {
         return incumbent.finish();
     }
     let work = TaskWork::ending(&clock, f64::INFINITY, incumbent.end());
-    let known = prepared(problem, (&first, x0.as_ref()), threads, &work, &mut incumbent);
+    let known = prepared(problem, (&first, x0.as_ref(), axes.as_ref()), threads, &work, &mut incumbent);
     let charged = !clock.expired() && incumbent.charge(work.spent());
     match known {
         Some(known) if charged => {
@@ -168,7 +172,7 @@ fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<
 /// Returns the data shared by all heuristics; None if the preparation was stopped or its products overflow.
 fn prepared<'a>(
     problem: &'a Problem<'a>,
-    (first, given): (&Array2<f64>, Option<&Array2<f64>>),
+    (first, given, axes): (&Array2<f64>, Option<&Array2<f64>>, Option<&Axes<'_>>),
     threads: &Threads,
     work: &'a TaskWork<'a>,
     incumbent: &mut Incumbent<'_>,
@@ -182,7 +186,7 @@ fn prepared<'a>(
         work.clock,
         |_| match (form, mixed) {
             (Some(form), true) => Known::mixed((problem, form), first.clone(), k.clone(), work),
-            (Some(form), false) => Known::definite((problem, form), given.clone(), COLUMNS, threads, work),
+            (Some(form), false) => Known::definite((problem, form), (given.clone(), axes), COLUMNS, threads, work),
             (None, _) => Known::evaluated(problem, (first, given.clone()), k.clone(), work),
         },
         |_| incumbent.poll(),

@@ -1,6 +1,8 @@
 //! First points from a few products, before anything else is computed: truncated power iterations for ℓ0, and
 //! rows that belong to rays for X ≥ 0.
 
+use std::sync::OnceLock;
+
 use ndarray::{Array2, Axis, s};
 
 use crate::heuristic::{Kind, Profile};
@@ -11,19 +13,21 @@ use crate::problem::{Cardinality, Sparsity};
 use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 
-/// Returns the name of the method and its point. None if there is none for the problem, or the task expired.
-pub(super) fn first_point(
+/// Returns the name of the method and its point; the axes are kept. None if there is none for the problem, or the task
+/// expired.
+pub(super) fn first_point<'a>(
     problem: &Problem<'_>,
-    (form, profile): (&dyn QuadraticForm, &Profile),
+    (form, profile, axes): (&'a dyn QuadraticForm, &Profile, &OnceLock<Option<Axes<'a>>>),
     threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<(&'static str, Array2<f64>)> {
     if profile.mixed || profile.rotations || !form.is_trace_form() {
         return None;
     }
-    let axes = || Axes::leading(form, problem.components, threads, work);
+    let leading = || Axes::leading(form, problem.components, threads, work);
+    let axes = || axes.get_or_init(leading).as_ref();
     match profile.kind {
-        Kind::Count => Some(("powers", powers(problem, (form, &axes()?), work)?)),
+        Kind::Count => Some(("powers", powers(problem, (form, axes()?), work)?)),
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
             let r = problem.components;
             let axes = axes()?.vectors.slice(s![.., ..r]).to_owned();

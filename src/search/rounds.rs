@@ -158,7 +158,7 @@ impl<'a> Rounds<'a> {
             let compact = Compact::new((problem, form), &oracle, &whole.profile, x, &go_on)?;
             let small = compact.problem(problem.components);
             let form: &dyn QuadraticForm = compact.form();
-            let (_, known, profile) = Known::definite((&small, form), None, usize::MAX, threads, work)?;
+            let (_, known, profile) = Known::definite((&small, form), (None, None), usize::MAX, threads, work)?;
             let basis = known.basis;
             Some((compact, (profile, basis)))
         });

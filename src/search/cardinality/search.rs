@@ -352,13 +352,14 @@ fn accepted<W: SearchSpace>(space: &W, point: &W::Point, incumbent: &mut Incumbe
     if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) {
         let work = TaskWork::ending(incumbent.clock, f64::INFINITY, incumbent.end() / FIRST_PART);
         let improved = space.improved(point, &work);
-        // What a limit cut does not count.
-        if !work.expired()
-            && incumbent.charge(counted(FIRST_PART, &work))
-            && let Some(improved) = improved
-        {
-            incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
-            points.push(improved);
+        // What the clock cut does not count, nor what comes after it.
+        if !incumbent.clock.expired() && incumbent.charge(counted(FIRST_PART, &work)) {
+            if let Some(improved) = improved {
+                incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
+                points.push(improved);
+            }
+        } else {
+            incumbent.is_over();
         }
     }
     points
