@@ -16,6 +16,7 @@ mod whole;
 
 use ndarray::ArrayView2;
 use pulp::{Simd, WithSimd};
+use serde::{Deserialize, Serialize};
 
 use crate::objective::{BlockModel, Moved};
 use crate::pair::{CirclePair, PairModel, ROW_MULTIPLE, Scratch, Sym2};
@@ -28,8 +29,7 @@ use proposal::{Proposal, distance};
 pub(crate) use slope::SlopePairs;
 
 /// Which curvature the pair solver sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Curvature {
     /// `½ tr(C_BB E (Z D Zᵀ) Eᵀ)`, exact (OBCD paper, eq. 8).
     #[default]

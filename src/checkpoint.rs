@@ -6,8 +6,9 @@
 //! sequence, takes recorded results instead of running their tasks, and runs the missing tasks alone. The
 //! state between groups is thus never written, and the result has the same bits as without interruption.
 //!
-//! The file is replaced atomically (a temporary file beside it, fsync, rename) and ends with a checksum. It
-//! begins with the version of the package. Each solve begins with its settings and values of f and h at a
+//! The file is replaced atomically (a temporary file beside it, fsync, rename). It begins with the version of its
+//! format and a checksum of the rest, which is in postcard's format: the version of the package, the best point and
+//! the results. Each solve begins with its settings and values of f and h at a
 //! fixed point, by which another problem is recognised.
 
 use std::fs::{self, File};
@@ -16,15 +17,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ndarray::{Array2, Axis};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::problem::Problem;
 use crate::start;
-use crate::stored::{Stored, stored, taken};
 use crate::threads::Threads;
 
 /// First bytes of a file; the number is the version of the format.
-const MAGIC: &[u8] = b"orthobcd checkpoint 1\n";
+const MAGIC: &[u8] = b"orthobcd checkpoint 2\n";
 
 /// Version of the package; the sequence of tasks of another version may differ.
 const PACKAGE: &str = env!("CARGO_PKG_VERSION");
@@ -36,34 +38,29 @@ const WRITING_SHARE: u32 = 20;
 const ROUNDING: f64 = 1e-10;
 
 /// The result of a task: the number and the hash of its group, and its bytes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     ordinal: u64,
     key: u64,
     payload: Vec<u8>,
 }
 
-stored!(Entry { ordinal, key, payload });
-
 /// The best point of a solve: the number of the solve, its objective, and its bytes.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Best {
     solve: u64,
     objective: f64,
     payload: Vec<u8>,
 }
 
-stored!(Best { solve, objective, payload });
-
 /// Identity of a solve: its settings, and values of f and h at a fixed point with their scale.
+#[derive(Serialize, Deserialize)]
 struct Identity {
     shape: (usize, usize),
     settings: Vec<(String, String)>,
     values: Vec<f64>,
     scale: f64,
 }
-
-stored!(Identity { shape, settings, values, scale });
 
 /// The file of a long solve, or of several solves in a row.
 ///
@@ -175,19 +172,16 @@ impl Checkpoint {
         }
         let own = Identity::new(problem, settings, threads);
         self.solve += 1;
-        let known = self.group(&format!("solve {}", self.solve)).into_iter().next();
-        let Some(known) = known else {
-            self.add(own.bytes());
+        let Some(known) = self.group::<Identity>(&format!("solve {}", self.solve)).pop() else {
+            self.add(&own);
             if self.solve == 1 {
                 self.save();
             }
             return Ok(());
         };
-        let known = Identity::load(&mut known.as_slice());
-        let why = match known {
-            Some(known) if problem.smooth.has_failed() => known.settings_differ(&own),
-            Some(known) => known.differs(&own),
-            None => Some("is damaged".to_owned()),
+        let why = match problem.smooth.has_failed() {
+            true => known.settings_differ(&own),
+            false => known.differs(&own),
         };
         why.map_or(Ok(()), |why| {
             let message = format!("{} {why}", self.path.display());
@@ -197,35 +191,36 @@ impl Checkpoint {
 
     /// Begins a group of tasks and returns its recorded results. If the file holds another group here, as it
     /// may under a time limit, the results from here on are dropped.
-    pub(crate) fn group(&mut self, what: &str) -> Vec<Vec<u8>> {
+    pub(crate) fn group<T: DeserializeOwned>(&mut self, what: &str) -> Vec<T> {
         if self.over {
             return Vec::new();
         }
         self.groups += 1;
-        self.key = hash(0, what.as_bytes());
+        self.key = hash(what.as_bytes());
         let rest = &self.entries[self.next..];
         let own = |entry: &&Entry| entry.ordinal == self.groups && entry.key == self.key;
-        let known: Vec<Vec<u8>> = rest.iter().take_while(own).map(|entry| entry.payload.clone()).collect();
+        let known: Vec<&Entry> = rest.iter().take_while(own).collect();
+        let values = known.iter().filter_map(|entry| postcard::from_bytes(&entry.payload).ok()).collect();
         self.next += known.len();
         if (self.entries.get(self.next)).is_some_and(|entry| entry.ordinal <= self.groups) {
             self.entries.truncate(self.next);
         }
-        known
+        values
     }
 
     /// Appends a result to the group.
-    pub(crate) fn add(&mut self, payload: Vec<u8>) {
+    pub(crate) fn add(&mut self, result: &impl Serialize) {
         if self.over {
             return;
         }
-        let entry = Entry { ordinal: self.groups, key: self.key, payload };
+        let entry = Entry { ordinal: self.groups, key: self.key, payload: bytes(result) };
         self.entries.insert(self.next, entry);
         self.next += 1;
         self.changed = true;
     }
 
     /// Makes a result the only one of the group.
-    pub(crate) fn replace(&mut self, payload: Vec<u8>) {
+    pub(crate) fn replace(&mut self, result: &impl Serialize) {
         if self.over {
             return;
         }
@@ -235,14 +230,14 @@ impl Checkpoint {
             self.next -= 1;
             self.entries.remove(self.next);
         }
-        self.add(payload);
+        self.add(result);
     }
 
     /// Returns the best point of the solve before it was interrupted, if lower than `objective`.
-    pub(crate) fn best<T: Stored>(&self, objective: f64) -> Option<T> {
+    pub(crate) fn best<T: DeserializeOwned>(&self, objective: f64) -> Option<T> {
         let best = self.best.as_ref().filter(|_| !self.over);
         let best = best.filter(|best| best.solve == self.solve && best.objective < objective)?;
-        T::load(&mut best.payload.as_slice())
+        postcard::from_bytes(&best.payload).ok()
     }
 
     /// Returns whether it is time to write.
@@ -251,11 +246,11 @@ impl Checkpoint {
     }
 
     /// Writes the file with the best point of the solve.
-    pub(crate) fn save_best(&mut self, objective: f64, point: &impl Stored) {
+    pub(crate) fn save_best(&mut self, objective: f64, point: &impl Serialize) {
         let known = self.best.as_ref();
         let lower = |best: &Best| best.solve > self.solve || best.solve == self.solve && best.objective <= objective;
         if !self.over && !known.is_some_and(lower) {
-            self.best = Some(Best { solve: self.solve, objective, payload: point.bytes() });
+            self.best = Some(Best { solve: self.solve, objective, payload: bytes(point) });
             self.changed = true;
         }
         self.save();
@@ -296,20 +291,12 @@ impl Checkpoint {
 
     fn write(&self) -> io::Result<()> {
         let part = part(&self.path);
-        let mut file = io::BufWriter::new(File::create(&part)?);
+        let content = bytes(&(PACKAGE, &self.best, &self.entries));
+        let mut file = File::create(&part)?;
         file.write_all(MAGIC)?;
-        let head = [PACKAGE.to_owned().bytes(), self.best.bytes()];
-        let entries = self.entries.iter().map(Stored::bytes);
-        let mut sum = 0;
-        for piece in head.into_iter().chain(entries) {
-            file.write_all(&(piece.len() as u64).to_le_bytes())?;
-            file.write_all(&piece)?;
-            sum = hash(sum, &piece);
-        }
-        file.write_all(&u64::MAX.to_le_bytes())?;
-        file.write_all(&sum.to_le_bytes())?;
-        file.flush()?;
-        file.get_ref().sync_all()?;
+        file.write_all(&hash(&content).to_le_bytes())?;
+        file.write_all(&content)?;
+        file.sync_all()?;
         fs::rename(&part, &self.path)
     }
 }
@@ -375,46 +362,143 @@ fn part(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.part"))
 }
 
-/// Continues a hash by bytes. A change of one bit changes the hash.
-fn hash(sum: u64, bytes: &[u8]) -> u64 {
+/// Returns a hash of bytes. A change of one bit changes the hash.
+fn hash(bytes: &[u8]) -> u64 {
     /// Odd multiplier of the hash: 2⁶⁴ divided by the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
-    bytes.chunks(8).fold(mix(sum, bytes.len() as u64), |sum, chunk| {
+    bytes.chunks(8).fold(mix(0, bytes.len() as u64), |sum, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);
         mix(sum, u64::from_le_bytes(word))
     })
 }
 
+/// Returns a value as bytes; [`postcard::from_bytes`] reads the same bits back.
+fn bytes(value: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(value, Vec::new()).expect("a value in memory can be written to memory")
+}
+
 /// Parses a file; the error is the reason why the file is refused.
-fn parsed(bytes: &[u8]) -> std::result::Result<(Vec<Entry>, Option<Best>), String> {
-    let rest = &mut &*bytes;
-    if taken(rest, MAGIC.len()) != Some(MAGIC) {
+fn parsed(file: &[u8]) -> std::result::Result<(Vec<Entry>, Option<Best>), String> {
+    let Some(rest) = file.strip_prefix(MAGIC) else {
         return Err("is no checkpoint of this version of the format".to_owned());
-    }
+    };
     let damaged = || "is damaged".to_owned();
-    let (mut pieces, mut sum) = (Vec::new(), 0);
-    loop {
-        match u64::load(rest).ok_or_else(damaged)? {
-            u64::MAX => break,
-            count => {
-                let count = usize::try_from(count).map_err(|_| damaged())?;
-                let piece = taken(rest, count).ok_or_else(damaged)?;
-                sum = hash(sum, piece);
-                pieces.push(piece);
-            }
-        }
-    }
-    if u64::load(rest) != Some(sum) || !rest.is_empty() || pieces.len() < 2 {
+    let (sum, content) = rest.split_first_chunk().ok_or_else(damaged)?;
+    if u64::from_le_bytes(*sum) != hash(content) {
         return Err(damaged());
     }
-    let package = String::load(&mut &*pieces[0]).ok_or_else(damaged)?;
+    let (package, rest): (String, _) = postcard::take_from_bytes(content).map_err(|_| damaged())?;
     if package != PACKAGE {
         return Err(format!("was written by orthobcd {package}; this is orthobcd {PACKAGE}"));
     }
-    let best = Stored::load(&mut &*pieces[1]).ok_or_else(damaged)?;
-    let entries = pieces[2..].iter().map(|piece| Entry::load(&mut &**piece));
-    let entries: Option<Vec<Entry>> = entries.collect();
-    Ok((entries.ok_or_else(damaged)?, best))
+    let (best, entries) = postcard::from_bytes(rest).map_err(|_| damaged())?;
+    Ok((entries, best))
+}
+
+/// Matrices written by their nonzeros, for points of a search, which are often sparse.
+pub(crate) mod nonzeros {
+    use ndarray::Array2;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the shape of X, and each nonzero with the number of zeros before it.
+    pub(crate) fn serialize<S: Serializer>(x: &Array2<f64>, to: S) -> Result<S::Ok, S::Error> {
+        let mut next = 0;
+        let nonzeros = x.iter().enumerate().filter(|(_, v)| v.to_bits() != 0);
+        let entries = nonzeros.map(|(at, &v)| (at - std::mem::replace(&mut next, at + 1), v));
+        (x.dim(), entries.collect::<Vec<(usize, f64)>>()).serialize(to)
+    }
+
+    /// # Errors
+    /// If an entry lies outside of X, or X is too large for the memory.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Array2<f64>, D::Error> {
+        let ((n, r), entries) = <((usize, usize), Vec<(usize, f64)>)>::deserialize(from)?;
+        let mut values = Vec::new();
+        let count = n.checked_mul(r).filter(|&count| values.try_reserve_exact(count).is_ok());
+        values.resize(count.ok_or_else(|| D::Error::custom("the shape is too large"))?, 0.0);
+        let mut rest = values.iter_mut();
+        for (zeros, value) in entries {
+            *rest.nth(zeros).ok_or_else(|| D::Error::custom("an entry lies outside"))? = value;
+        }
+        Array2::from_shape_vec((n, r), values).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    use ndarray::{Array2, Axis, array};
+    use serde::de::DeserializeOwned;
+    use serde::{Deserialize, Serialize};
+
+    use super::{bytes, nonzeros};
+    use crate::pair::Recession;
+    use crate::solver::Status;
+
+    #[derive(Serialize, Deserialize)]
+    struct Matrix(#[serde(with = "nonzeros")] Array2<f64>);
+
+    /// Checks that a value has the same bytes after reading, and that each truncation is refused.
+    fn returns<T: Serialize + DeserializeOwned>(value: &T) {
+        let whole = bytes(value);
+        let (read, rest): (T, _) = postcard::take_from_bytes(&whole).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!(bytes(&read), whole);
+        for end in 0..whole.len() {
+            assert!(postcard::from_bytes::<T>(&whole[..end]).is_err());
+        }
+    }
+
+    #[test]
+    fn values_return() {
+        returns(&(3usize, u64::MAX, f64::NEG_INFINITY, true));
+        returns(&vec![Some("é".to_owned()), None]);
+        returns(&HashMap::from([(vec![1, 2], 3.0)]));
+        returns(&vec![Mutex::new(-0.0)]);
+        let statuses = [Status::Converged, Status::MaxWork, Status::Contradiction];
+        returns(
+            &statuses
+                .map(|status| (status, Recession { pair: (3, 1), columns: true, signs: [1.0, -1.0], upwards: false })),
+        );
+        for x in [array![[0.0, 0.0, 1.5], [0.0, 0.0, 0.0]], array![[1.0, 2.0], [3.0, 0.0]], Array2::zeros((0, 3))] {
+            returns(&Matrix(x.clone()));
+            returns(&x);
+        }
+    }
+
+    #[test]
+    fn matrices_keep_their_bits_and_their_order() {
+        let bits = |x: &Array2<f64>| x.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let mut x = array![
+            [-0.0, 0.0, f64::INFINITY, 0.0, f64::from_bits(0x7ff8_0000_0000_1234)],
+            [0.0, f64::MIN_POSITIVE / 8.0, f64::NEG_INFINITY, 0.0, 1.0 / 3.0]
+        ];
+        for _ in 0..3 {
+            let Matrix(sparse) = postcard::from_bytes(&bytes(&Matrix(x.clone()))).unwrap();
+            let dense: Array2<f64> = postcard::from_bytes(&bytes(&x)).unwrap();
+            assert_eq!((bits(&sparse), bits(&dense)), (bits(&x), bits(&x)));
+            assert_eq!((sparse.dim(), dense.dim()), (x.dim(), x.dim()));
+            x.invert_axis(Axis(1));
+            x = x.reversed_axes();
+        }
+    }
+
+    #[test]
+    fn hostile_counts_are_refused() {
+        let none = Vec::<(usize, f64)>::new();
+        for shape in [(usize::MAX, usize::MAX), (1 << 60, 1)] {
+            assert!(postcard::from_bytes::<Matrix>(&bytes(&(shape, &none))).is_err());
+            assert!(postcard::from_bytes::<Array2<f64>>(&bytes(&(1u8, shape, &none))).is_err());
+        }
+        let huge = bytes(&(usize::MAX, 0));
+        assert!(postcard::from_bytes::<Vec<f64>>(&huge).is_err());
+        assert!(postcard::from_bytes::<String>(&huge).is_err());
+        assert!(
+            postcard::from_bytes::<Matrix>(&bytes(&((2usize, 2usize), [(3usize, 1.0), (0, 1.0)].as_slice()))).is_err()
+        );
+    }
 }

@@ -47,8 +47,8 @@
 //! * distances on the pseudo-hyperboloid, the structural probe, graph embeddings: [`ultrahyperbolic`]
 //!
 //! Parts of a solve: the 2×2 problem ([`pair`]), exact sweeps inside a [`block`](mod@block) of rows, and
-//! the [`working_set`] rule that says which rows come next. The feature `serde` makes options, statuses and
-//! results writable and readable.
+//! the [`working_set`] rule that says which rows come next. Options, statuses and results can be written and
+//! read with serde.
 //!
 //! Input is checked where a problem, a solve, a certificate or an objective begins, and answered with an
 //! [`enum@Error`]. Inside ([`block`](mod@block), [`pair`], [`penalty`], [`working_set`] and the methods of the
@@ -87,7 +87,6 @@ mod signature;
 mod simd;
 mod solver;
 pub mod start;
-mod stored;
 mod support;
 mod threads;
 mod tournament;

@@ -1,13 +1,13 @@
 //! The result of a search, with its runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::certificate::Bound;
 use crate::heuristic::Profile;
 use crate::solver::Solution;
-use crate::stored::stored;
 
 /// One run of a heuristic and its result.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Run {
     /// Name of the heuristic.
@@ -26,8 +26,6 @@ pub struct Run {
     pub gain: f64,
 }
 
-stored!(Run { heuristic, improve, restricted, seconds, work, objective, gain });
-
 impl Run {
     /// Returns the name of the heuristic, with "again" for an improvement.
     pub fn strategy(&self) -> String {
@@ -39,8 +37,7 @@ impl Run {
 }
 
 /// The result of a search.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AutoSolution {
     /// The incumbent.

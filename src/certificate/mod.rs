@@ -20,6 +20,7 @@ mod optimum;
 mod proved;
 
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::manifold::{drift, start_constraint};
@@ -39,8 +40,7 @@ pub use proved::Prover;
 pub(crate) use proved::Raise;
 
 /// Certificate of a point: its values, its distance from stationarity, and the optimum if it is known.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Certificate {
     /// F(X).

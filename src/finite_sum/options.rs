@@ -1,5 +1,7 @@
 //! Options and result of the variance-reduced method.
 
+use serde::{Deserialize, Serialize};
+
 use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
 use crate::internal::{Limits, setters};
@@ -25,8 +27,7 @@ use crate::solver::{Side, Solution};
 /// | `check_every` | one pass over the data | iterations between evaluations of F, which are not counted |
 /// | `tol` | 0 | relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged |
 /// | `seed` | 0 | all random choices |
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FiniteSumOptions {
     /// Components of a full estimate.
@@ -97,8 +98,7 @@ impl Default for FiniteSumOptions {
 pub const CONVERGED_PASSES: u32 = 3;
 
 /// The result of a variance-reduced solve.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FiniteSumSolution {
     /// The best evaluated point and the status. The work is the number of component gradients.

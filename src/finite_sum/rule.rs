@@ -1,6 +1,7 @@
 //! The curvature of the pair models of a Jacobi round.
 
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 use super::{FiniteSum, FiniteSumOptions, Page};
 use crate::block::Outcome;
@@ -14,8 +15,7 @@ use crate::solver::Side;
 use crate::threads::Threads;
 
 /// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub enum CurvatureRule {
     /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
     /// the curvature of the objective plus a term for the error of the estimate.

@@ -1,11 +1,12 @@
 //! Properties of a problem that decide which heuristics run.
 
+use serde::{Deserialize, Serialize};
+
 /// Multiply-adds from which an iteration is costly.
 const COSTLY: f64 = 2e7;
 
 /// The kind of penalty h.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Kind {
     /// h = 0.
@@ -21,8 +22,7 @@ pub enum Kind {
 }
 
 /// Properties of a problem that decide which heuristics run.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Profile {
     /// Number of rows n.

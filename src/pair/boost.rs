@@ -1,6 +1,8 @@
 //! Boosts of two rows of opposite sign, and the pair problem as a function of the boost: a [`Hyp`] on each of
 //! the four components.
 
+use serde::{Deserialize, Serialize};
+
 use super::Sym2;
 use super::hyperbola::{Hyp, MAX_RAPIDITY};
 
@@ -265,8 +267,7 @@ impl<'a> HyperbolaPair<'a> {
 }
 
 /// A direction along which a pair problem is unbounded below.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Recession {
     /// Global indices of the two rows, or of the two columns.
     pub pair: (usize, usize),

@@ -2,7 +2,9 @@
 //! tangent steps.
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::nonzeros;
 use crate::error::Error;
 use crate::heuristic::{ClockMonitor, Oracle, TANGENT_STEPS, tangent};
 use crate::linalg::square;
@@ -11,13 +13,13 @@ use crate::numerics;
 use crate::pair::Recession;
 use crate::solver::{Options, Solution, Status, into_domain, minimize};
 use crate::start;
-use crate::stored::{Stored, stored};
 use crate::threads::Threads;
 
 /// A feasible point and its origin. [`Candidate::new`] checks that all entries are finite and that the point
-/// is feasible to rounding, and evaluates F anew.
-#[derive(Debug, Clone)]
+/// is feasible to rounding, and evaluates F anew. Only sound candidates are written to a checkpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Candidate {
+    #[serde(with = "nonzeros")]
     pub(super) x: Array2<f64>,
     pub(super) objective: f64,
     pub(super) smooth: f64,
@@ -29,10 +31,13 @@ pub(super) struct Candidate {
     /// True if neither exact pairs nor tangent steps lower F any further.
     pub(super) stationary: bool,
     /// True if the noise of f hides whether F can be lowered.
+    #[serde(skip)]
     pub(super) noisy: bool,
     /// Status of a descent that cannot converge, and the pair along which F falls without bound.
+    #[serde(skip)]
     pub(super) failed: Option<(Status, Option<Recession>)>,
     /// Error in the objective found by a descent.
+    #[serde(skip)]
     pub(super) error: Option<Error>,
 }
 
@@ -99,36 +104,13 @@ impl Candidate {
     }
 }
 
-impl Stored for Candidate {
-    fn store(&self, to: &mut Vec<u8>) {
-        self.x.store(to);
-        (self.smooth, self.penalty, self.feasibility, self.objective).store(to);
-        (self.iterations, self.updates, self.stationary).store(to);
-        self.name.store(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        let x = Stored::load(from)?;
-        let (smooth, penalty, feasibility, objective) = Stored::load(from)?;
-        let (iterations, updates, stationary) = Stored::load(from)?;
-        Some(Self {
-            objective,
-            iterations,
-            updates,
-            stationary,
-            ..Self::valued(x, (smooth, penalty, feasibility), String::load(from)?)
-        })
-    }
-}
-
 /// The result of a job, its work and its time.
+#[derive(Serialize, Deserialize)]
 pub(super) struct JobResult {
     pub(super) candidate: Candidate,
     pub(super) work: f64,
     pub(super) seconds: f64,
 }
-
-stored!(JobResult { candidate, work, seconds });
 
 /// The result of a job, if it has one, and its work.
 pub(super) type Ran = (Option<JobResult>, f64);

@@ -1,6 +1,8 @@
 //! The incumbent, its history, and the monitor. Points are accepted here only.
 
 use ndarray::Array2;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::candidate::{Candidate, Ran};
 use super::options::Auto;
@@ -14,7 +16,6 @@ use crate::pair::Recession;
 use crate::problem::Problem;
 use crate::report::{AutoSolution, Run};
 use crate::solver::{Control, Monitor, Record, Solution, Status};
-use crate::stored::Stored;
 use crate::threads::Threads;
 
 /// Least seconds between records of an unchanged incumbent, beside the time that recording takes.
@@ -132,10 +133,8 @@ impl<'a> Incumbent<'a> {
     pub(super) fn recorded(&mut self, jobs: &str, count: usize) -> Vec<Option<Ran>> {
         let mut ran: Vec<Option<Ran>> = (0..count).map(|_| None).collect();
         let file = self.monitor.checkpoint();
-        for payload in file.map_or(Vec::new(), |file| file.group(jobs)) {
-            if let Some((seconds, index, run)) = <(f64, usize, Ran)>::load(&mut payload.as_slice())
-                && index < count
-            {
+        for (seconds, index, run) in file.map_or(Vec::new(), |file| file.group::<(f64, usize, Ran)>(jobs)) {
+            if index < count {
                 self.clock.advance_to(seconds);
                 ran[index] = Some(run);
             }
@@ -147,9 +146,7 @@ impl<'a> Incumbent<'a> {
     pub(super) fn keep_result(&mut self, index: usize, ran: &Ran) {
         let sound = ran.0.as_ref().is_none_or(|found| found.candidate.is_sound());
         if let Some(file) = self.monitor.checkpoint().filter(|_| sound) {
-            let mut payload = (self.clock.seconds(), index).bytes();
-            ran.store(&mut payload);
-            file.add(payload);
+            file.add(&(self.clock.seconds(), index, ran));
         }
     }
 
@@ -278,11 +275,9 @@ impl<'a> Incumbent<'a> {
     }
 
     /// Returns the state of a search in a checkpoint, if there is one, and restores its incumbent.
-    pub(super) fn resumed<T: Stored>(&mut self) -> Option<T> {
-        let known = self.monitor.checkpoint()?.group(STATE);
-        let rest = &mut known.first()?.as_slice();
-        let (seconds, counts, own, (status, spent, gained, raises)) = Stored::load(rest)?;
-        let state = T::load(rest)?;
+    pub(super) fn resumed<T: DeserializeOwned>(&mut self) -> Option<T> {
+        let (seconds, counts, own, (status, spent, gained, raises), state) =
+            self.monitor.checkpoint()?.group(STATE).pop()?;
         self.clock.advance_to(seconds);
         (self.spent, self.gained) = (spent, gained);
         self.raise_again(raises);
@@ -294,7 +289,7 @@ impl<'a> Incumbent<'a> {
 
     /// Writes the state of a search to the checkpoint, if there is one that is due or `always` is set, unless the clock or
     /// the monitor has cut a round.
-    pub(super) fn keep(&mut self, state: &impl Stored, always: bool) {
+    pub(super) fn keep(&mut self, state: &impl Serialize, always: bool) {
         if self.clock.expired() && self.status != Some(Status::MaxWork) {
             return;
         }
@@ -305,16 +300,12 @@ impl<'a> Incumbent<'a> {
         if !always && !file.is_due() {
             return;
         }
-        let mut payload = (seconds, (self.rounds, self.iterations, self.updates)).bytes();
-        self.best.store(&mut payload);
-        self.history.store(&mut payload);
-        self.runs.store(&mut payload);
         // The round is whole although a callback stopped the search after it.
         let status = self.status.filter(|&status| status != Status::Interrupted);
-        let raises = self.prover.as_ref().map_or(Vec::new(), |prover| prover.raises().to_vec());
-        (status, self.spent, self.gained, raises).store(&mut payload);
-        state.store(&mut payload);
-        file.replace(payload);
+        let raises = self.prover.as_ref().map_or(&[][..], Prover::raises);
+        let counts = (self.rounds, self.iterations, self.updates);
+        let own = (&self.best, &self.history, &self.runs);
+        file.replace(&(seconds, counts, own, (status, self.spent, self.gained, raises), state));
         self.save(true);
     }
 

@@ -1,5 +1,7 @@
 //! Options of the default solver.
 
+use serde::{Deserialize, Serialize};
+
 use crate::options::setters;
 use crate::solver::Options;
 
@@ -7,8 +9,7 @@ use crate::solver::Options;
 ///
 /// `options` are those of the pair sweeps. Their limits on time, work and sweeps (of all descents together),
 /// the target and the seed hold for the whole solve.
-#[derive(Debug, Clone, PartialEq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Auto {
     /// Names of the makers that run, instead of those chosen for the problem; "given" is the start passed by the caller.

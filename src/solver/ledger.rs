@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 use super::options::WORK_UNIT;
 use super::outcome::{Record, Solution, Status};
 use crate::pair::Recession;
-use crate::stored::stored;
 
 /// Least passes of a segment. A solve is resumed at the beginning of a segment, where movers begin anew and find their
 /// step sizes again. Segments are long, so that this costs little; in unit tests they are short.
@@ -47,6 +47,7 @@ pub struct Ledger {
 }
 
 /// The counts and the history of a solve at the beginning of a segment.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Counts {
     segment: u64,
     visited: u64,
@@ -56,8 +57,6 @@ pub(super) struct Counts {
     seconds: f64,
     history: Vec<Record>,
 }
-
-stored!(Counts { segment, visited, updates, credit, work, seconds, history });
 
 impl Ledger {
     /// The ledger of a solve that begins now, with sweeps of `sweep` pairs.

@@ -1,6 +1,7 @@
 //! The loop of a solve: the mover of each step, checkpoints, segments, and the end.
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 use super::columns::ColumnMover;
 use super::components;
@@ -17,7 +18,6 @@ use crate::error::{Error, Result};
 use crate::limits::Control;
 use crate::pair::Recession;
 use crate::problem::Problem;
-use crate::stored::Stored;
 use crate::threads::Threads;
 use crate::working_set::WorkingSet;
 
@@ -86,8 +86,7 @@ fn minimize_in_component(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution> {
     let (mut point, mut ledger) = prepare(problem, x0, options, threads)?;
-    let known = monitor.checkpoint().map(|file| file.group("descent"));
-    let known = known.and_then(|known| Saved::load(&mut known.first()?.as_slice()));
+    let known = monitor.checkpoint().and_then(|file| file.group("descent").pop());
     match known {
         Some(Saved::End(solution)) => return Ok(solution),
         Some(Saved::Segment(x, counts)) => {
@@ -117,35 +116,16 @@ fn minimize_in_component(
 }
 
 /// A descent in a checkpoint: its result, or X and the counts at the end of a segment.
+#[derive(Serialize, Deserialize)]
 enum Saved {
     End(Solution),
     Segment(Array2<f64>, Counts),
 }
 
-impl Stored for Saved {
-    fn store(&self, to: &mut Vec<u8>) {
-        matches!(self, Self::End(_)).store(to);
-        match self {
-            Self::End(solution) => solution.store(to),
-            Self::Segment(x, counts) => {
-                x.store(to);
-                counts.store(to);
-            }
-        }
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(match bool::load(from)? {
-            true => Self::End(Stored::load(from)?),
-            false => Self::Segment(Stored::load(from)?, Stored::load(from)?),
-        })
-    }
-}
-
 /// Records the state of a descent, if there is a checkpoint, and writes the file if it is time.
 fn keep(monitor: &mut dyn Monitor, saved: impl FnOnce() -> Saved) {
     if let Some(file) = monitor.checkpoint() {
-        file.replace(saved().bytes());
+        file.replace(&saved());
         if file.is_due() {
             file.save();
         }

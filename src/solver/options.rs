@@ -1,5 +1,7 @@
 //! Options of a solve.
 
+use serde::{Deserialize, Serialize};
+
 use crate::block::Curvature;
 use crate::error::{Error, Result};
 use crate::limits::TaskWork;
@@ -15,8 +17,7 @@ pub const DEFAULT_TILE: usize = 64;
 pub const WORK_UNIT: f64 = crate::limits::RATE;
 
 /// Update rule of the pairs of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Update {
     /// One block after the other, each with the current gradient.
     #[default]
@@ -31,8 +32,7 @@ pub enum Update {
 ///
 /// Columns move if XᵀJX = diag(±1) and the objective allows it: `½⟨X, CX⟩ + ⟨linear, X⟩` with any penalty, or
 /// `½⟨X, C X diag(w)⟩` without one (the J-Jacobi method).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Side {
     /// Rows, as in the papers.
     #[default]
@@ -73,8 +73,7 @@ pub enum Side {
 /// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
 /// | `target` | none | stop when F reaches it |
 /// | `seed` | 0 | seed of all random choices |
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Options {
     /// The rule that chooses rows.

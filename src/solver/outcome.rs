@@ -1,13 +1,12 @@
 //! Results of a solve.
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 use crate::pair::Recession;
-use crate::stored::{Stored, stored};
 
 /// Reason why a solve ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Status {
     /// No pair can lower F by more than the tolerance, `tol` times the [magnitude](crate::Problem::magnitude)
@@ -49,8 +48,7 @@ pub enum Status {
 }
 
 /// A row of the history.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// Seconds since the start.
     pub seconds: f64,
@@ -63,8 +61,7 @@ pub struct Record {
 }
 
 /// The result of a solve: always the best feasible point.
-#[derive(Debug, Clone)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Solution {
     /// X.
@@ -93,75 +90,4 @@ pub struct Solution {
     pub history: Vec<Record>,
     /// The pair and direction along which the objective is unbounded, with [`Status::Unbounded`].
     pub recession: Option<Recession>,
-}
-
-/// All statuses, in the order of their numbers in a file.
-const STATUSES: [Status; 11] = [
-    Status::Converged,
-    Status::MaxTime,
-    Status::MaxSweeps,
-    Status::MaxWork,
-    Status::Interrupted,
-    Status::Target,
-    Status::Proved,
-    Status::Unbounded,
-    Status::Diverged,
-    Status::Noise,
-    Status::Contradiction,
-];
-
-impl Stored for Status {
-    fn store(&self, to: &mut Vec<u8>) {
-        let number = STATUSES.iter().position(|status| status == self);
-        number.unwrap_or(STATUSES.len()).store(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        STATUSES.get(usize::load(from)?).copied()
-    }
-}
-
-impl Stored for Recession {
-    fn store(&self, to: &mut Vec<u8>) {
-        let [first, second] = self.signs;
-        (self.pair, self.columns, (first, second), self.upwards).store(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        let (pair, columns, (first, second), upwards) = Stored::load(from)?;
-        Some(Self { pair, columns, signs: [first, second], upwards })
-    }
-}
-
-stored!(Record { seconds, objective, feasibility, iterations });
-
-stored!(Solution {
-    x,
-    objective,
-    smooth_value,
-    penalty_value,
-    feasibility,
-    status,
-    iterations,
-    sweeps,
-    updates,
-    seconds,
-    work,
-    history,
-    recession,
-});
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stored_results_return() {
-        for status in STATUSES {
-            assert_eq!(Status::load(&mut status.bytes().as_slice()), Some(status));
-        }
-        let recession = Recession { pair: (3, 1), columns: true, signs: [1.0, -1.0], upwards: false };
-        let read = Recession::load(&mut recession.bytes().as_slice());
-        assert_eq!(read, Some(recession));
-    }
 }

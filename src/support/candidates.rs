@@ -10,11 +10,12 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, SCALAR};
 use crate::limits::TaskWork;
 use crate::problem::Cardinality;
-use crate::stored::stored;
 
 /// Most rows added per column.
 const ADDITIONS: usize = 16;
@@ -70,13 +71,11 @@ impl CandidateMove {
 }
 
 /// A point with the gradients of its columns.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) point: SparsePoint,
     gradients: Vec<Vec<f64>>,
 }
-
-stored!(State { point, gradients });
 
 /// The estimates for the moves of a column.
 pub(crate) struct ColumnEstimates {

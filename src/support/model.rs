@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 use super::joint::{ColumnForm, Joint, common};
 use super::pattern::{self, Part, SCALAR};
@@ -20,7 +21,6 @@ use crate::manifold::{Manifold, project_on_support};
 use crate::numerics;
 use crate::objective::{Columns, QuadraticForm, SparseVector, eigen_work, gradient_work};
 use crate::signature::Signature;
-use crate::stored::stored;
 use crate::threads::Threads;
 
 /// Entries below this, relative to the largest entry of their column, count as zero: their contribution to f,
@@ -58,12 +58,10 @@ pub(crate) const BYTES: usize = 256 << 20;
 const POWER_STEPS: usize = 2000;
 
 /// A feasible X and f there.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SparsePoint {
     pub(crate) parts: Vec<Part>,
 }
-
-stored!(SparsePoint { parts });
 
 impl SparsePoint {
     pub(crate) fn value(&self) -> f64 {

@@ -6,21 +6,18 @@
 //! Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
-
-use crate::stored::stored;
+use serde::{Deserialize, Serialize};
 
 /// Cost of an operation outside of matrix products, in multiply-adds of these.
 pub(crate) const SCALAR: f64 = 16.0;
 
 /// One column: its support (ascending), its entries there, and its part of f.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) rows: Vec<usize>,
     pub(crate) values: Vec<f64>,
     pub(crate) value: f64,
 }
-
-stored!(Part { rows, values, value });
 
 impl Part {
     /// Creates a part from the nonzeros of a column.

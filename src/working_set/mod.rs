@@ -23,6 +23,7 @@ use ndarray::ArrayView2;
 use rand::seq::{SliceRandom, index};
 use rand::{Rng, RngExt};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::tournament::{self, Pairs};
@@ -32,8 +33,7 @@ mod rule;
 pub use rule::{Rule, View};
 
 /// A rule for choosing rows.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WorkingSet {
     /// Uniformly random rows.
     Random,
@@ -47,7 +47,7 @@ pub enum WorkingSet {
     #[default]
     Tiled,
     /// A rule of the caller's own.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     Own(Rule),
 }
 

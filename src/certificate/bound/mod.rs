@@ -37,6 +37,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::internal::{Clock, locked, pool};
@@ -178,8 +179,7 @@ fn nonzeros(count: &Cardinality, all: usize) -> f64 {
 }
 
 /// Method that gave a bound.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Method {
     /// The r largest eigenvalues of C alone.
@@ -205,8 +205,7 @@ impl Method {
 }
 
 /// Lower bound on F over all X with XᵀX = I.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Bound {
     /// Value that is at most F at every feasible X.

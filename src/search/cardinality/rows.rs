@@ -11,6 +11,7 @@ use ndarray::{Array2, Axis, s};
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use serde::{Deserialize, Serialize};
 
 use super::powered::on_rows;
 use super::search::{Limited, SearchSpace, searched};
@@ -23,7 +24,6 @@ use crate::problem::RowSparsity;
 use crate::report::AutoSolution;
 use crate::search::incumbent::Watched;
 use crate::start::is_spectrum_exact;
-use crate::stored::stored;
 use crate::support::{self, AT_ONCE, Axes, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};
 use crate::threads::Threads;
 
@@ -93,15 +93,13 @@ impl RowSparsity {
 }
 
 /// A set of rows, the eigenvectors on these rows, and the value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct RowSet {
     rows: Vec<usize>,
     vectors: Array2<f64>,
     eigenvalues: Vec<f64>,
     value: f64,
 }
-
-stored!(RowSet { rows, vectors, eigenvalues, value });
 
 /// The losses of the rows of a set and the gains of others, best first.
 #[derive(Default)]

@@ -15,6 +15,8 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use ndarray::Array2;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::powered::powered;
 use super::stationary::StationarySupports;
@@ -29,7 +31,6 @@ use crate::search::incumbent::{Incumbent, Watched};
 use crate::search::options::Auto;
 use crate::search::tasks::{Tasks, counted, run_one};
 use crate::solver::{Control, Options, Status, WORK_UNIT};
-use crate::stored::{Stored, stored};
 use crate::threads::{Threads, locked};
 
 /// Name of a point that needs no search.
@@ -93,7 +94,7 @@ const FAILED_WORK: f64 = 1e4;
 /// A search space: its starts, moves and perturbations.
 pub(super) trait SearchSpace: Sync {
     /// A point with its cached data.
-    type State: Clone + Send + Stored;
+    type State: Clone + Send + Serialize + DeserializeOwned;
 
     /// A point that needs no search.
     type Point: Clone + Send;
@@ -198,6 +199,7 @@ pub(super) trait SearchSpace: Sync {
 }
 
 /// A chain of descents and perturbations.
+#[derive(Serialize, Deserialize)]
 struct Chain<S> {
     /// Number of the start of the chain, and the incumbent if the chain begins there instead.
     number: usize,
@@ -223,11 +225,6 @@ struct Chain<S> {
     descents: u64,
 }
 
-stored!(Chain<S> {
-    number, from, independent, reference, best, current, stationary, seeds, unsuccessful, spent_by, decrease, total, counted,
-    descents,
-});
-
 impl<S> Chain<S> {
     fn new(number: usize, from: Option<S>, reference: f64) -> Self {
         Self {
@@ -251,6 +248,7 @@ impl<S> Chain<S> {
 
 /// A search between two rounds. `unsuccessful` counts perturbations; `confirmed`: [`AGREEING`] independent
 /// chains have the best value after a round of perturbations without improvement.
+#[derive(Serialize, Deserialize)]
 struct Progress<S> {
     chains: Vec<Mutex<Chain<S>>>,
     length: f64,
@@ -258,14 +256,6 @@ struct Progress<S> {
     unsuccessful: usize,
     confirmed: bool,
 }
-
-stored!(Progress<S> {
-    chains,
-    length,
-    begun,
-    unsuccessful,
-    confirmed
-});
 
 /// A search over the supports of a search space.
 struct ChainSearch<'a, W: SearchSpace> {

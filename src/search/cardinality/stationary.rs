@@ -2,22 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::stored::Stored;
+use serde::{Deserialize, Serialize};
 
 /// Supports, as index lists of their nonzeros, at which descents became stationary, with the value. A descent
 /// that reaches such a support again ends.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct StationarySupports(HashMap<Vec<usize>, f64>);
-
-impl Stored for StationarySupports {
-    fn store(&self, to: &mut Vec<u8>) {
-        self.0.store(to);
-    }
-
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Stored::load(from).map(Self)
-    }
-}
 
 impl StationarySupports {
     /// Returns whether a point with this support and at most this value is stationary.
