@@ -259,11 +259,11 @@ class Auto(Checked):
         supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
         closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
         assignment of rows to them, else random), "spectral", "varimax", "dense" (random), "given"
-        (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and drops of single
-        entries; for ℓ0, where C is not available), "renewed" (replaces some columns by random
-        ones; for a `SmoothFunction`) and "cycles" (even permutations of the rows; for
-        ``determinant=1``). With a mixed signature: "random" and "perturbation". Must be None under
-        a limit on nonzeros or rows.
+        (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and
+        drops of single entries; for ℓ0, where C is not available), "renewed" (replaces some
+        columns by random ones; for a `SmoothFunction`) and "cycles" (even permutations of the
+        rows; for ``determinant=1``). With a mixed signature: "random" and "perturbation". Must be
+        None under a limit on nonzeros or rows.
 
     Raises
     ------

@@ -19,7 +19,7 @@ const PRODUCTS: usize = 12;
 const FEWEST: usize = 4;
 
 /// Multiply-adds that decide between the largest and the least number of products.
-const ROUGH: f64 = 5e9;
+const ROUGH: f64 = 1e9;
 
 /// Largest number of products for eigenvectors to rounding.
 const MANY_PRODUCTS: usize = 300;
