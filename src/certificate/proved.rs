@@ -9,7 +9,7 @@ use crate::threads::Threads;
 /// A lower bound on F, and the gap at which a point is proved.
 pub struct Prover<'a> {
     bound: Search<'a>,
-    goal: BoundOptions,
+    gap_tol: f64,
     threads: Threads,
     /// How the bound was raised so far.
     raises: Vec<Raise>,
@@ -27,16 +27,20 @@ impl<'a> Prover<'a> {
     /// If f is not a quadratic form or [`lower_bound`](super::lower_bound) rejects it, or `gap_tol` is negative or not a
     /// number.
     pub fn new(problem: &Problem<'a>, restriction: &'a Restriction, gap_tol: f64, threads: &Threads) -> Result<Self> {
-        let goal = BoundOptions { gap_tol, ..BoundOptions::new(0.0, 0.0) };
-        goal.check()?;
+        BoundOptions { gap_tol, ..BoundOptions::new(0.0, 0.0) }.check()?;
         let bound = Search::new(problem.quadratic()?, problem.components, restriction)?;
-        Ok(Self { bound, goal, threads: threads.clone(), raises: Vec::new() })
+        Ok(Self { bound, gap_tol, threads: threads.clone(), raises: Vec::new() })
     }
 
     /// Returns the bound, with the gap of a point of the given F and magnitude.
-    pub(crate) fn finish(mut self, objective: f64, magnitude: f64) -> Bound {
-        self.proves(objective, magnitude);
-        self.bound.finish(&self.goal)
+    pub(crate) fn finish(self, objective: f64, magnitude: f64) -> Bound {
+        let options = self.options(objective, magnitude);
+        self.bound.finish(&options)
+    }
+
+    /// Returns the options of a bound that proves a point of the given F and magnitude.
+    fn options(&self, objective: f64, magnitude: f64) -> BoundOptions {
+        BoundOptions { gap_tol: self.gap_tol, ..BoundOptions::new(objective, magnitude) }
     }
 
     /// Returns the work so far.
@@ -45,17 +49,16 @@ impl<'a> Prover<'a> {
     }
 
     /// Returns whether a point of the given F and magnitude is proved.
-    pub(crate) fn proves(&mut self, objective: f64, magnitude: f64) -> bool {
-        (self.goal.objective, self.goal.magnitude) = (objective, magnitude);
-        self.bound.best.value >= self.bound.goal(&self.goal)
+    pub(crate) fn proves(&self, objective: f64, magnitude: f64) -> bool {
+        self.bound.best.value >= self.bound.goal(&self.options(objective, magnitude))
     }
 
     /// Raises the bound until a point is proved, its work reaches a limit, or the clock expires; `limited`: the solve has a
     /// limit on time or work.
     pub(crate) fn advance(&mut self, (work, objective, magnitude): Raise, limited: bool, clock: &Clock) {
         self.raises.push((work, objective, magnitude));
-        self.proves(objective, magnitude);
-        self.bound.advance(&self.goal, &SearchLimits { clock, threads: &self.threads, work, limited });
+        let options = self.options(objective, magnitude);
+        self.bound.advance(&options, &SearchLimits { clock, threads: &self.threads, work, limited });
     }
 
     /// Returns how the bound was raised so far; the same again gives the same bound.

@@ -8,8 +8,7 @@ use ndarray::{Array2, Axis, s};
 use crate::heuristic::{Kind, Profile};
 use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
-use crate::problem::Problem;
-use crate::problem::{Cardinality, Sparsity};
+use crate::problem::{Cardinality, Problem, Sparsity};
 use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 

@@ -170,6 +170,16 @@ impl<'a> Incumbent<'a> {
         self.left() < 1.0
     }
 
+    /// Returns whether a limit on time or work has ended the search, or anything else.
+    pub(super) fn is_over(&mut self) -> bool {
+        let limit = match () {
+            () if self.clock.expired() => Some(Status::MaxTime),
+            () => self.is_spent().then_some(Status::MaxWork),
+        };
+        self.status = self.status.or(limit);
+        self.status.is_some()
+    }
+
     /// Writes the checkpoint if it is due or `always` is set.
     fn save(&mut self, always: bool) {
         if let Some(file) = self.monitor.checkpoint()

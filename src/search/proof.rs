@@ -12,7 +12,7 @@ impl Incumbent<'_> {
     /// Returns whether the lower bound proves the incumbent, and sets the status.
     pub(super) fn is_proved(&mut self) -> bool {
         let (objective, size) = (self.best.objective, self.size());
-        let proved = self.prover.as_mut().is_some_and(|prover| prover.proves(objective, size));
+        let proved = self.prover.as_ref().is_some_and(|prover| prover.proves(objective, size));
         if proved {
             self.status = self.status.or(Some(Status::Proved));
         }

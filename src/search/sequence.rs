@@ -331,8 +331,7 @@ impl<'s, 'a> Search<'s, 'a> {
         self.rounds.profile(arms.first().is_some_and(|arm| arm.restricted))
     }
 
-    /// Returns the arms of the new starts of an epoch, of which each gets the least work that it needs, and the share of the
-    /// work before their best points are polished.
+    /// Returns the arms of the new starts of an epoch, and the share of the work before their best points are polished.
     fn arms_within(&self, epoch: u32, work: f64) -> (Vec<Arm>, f64) {
         let profile = &self.rounds.whole.profile;
         let mut arms = self.candidates(epoch, POLICY.raw * work / FEW as f64);

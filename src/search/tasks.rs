@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::incumbent::Incumbent;
 use crate::limits::TaskWork;
 use crate::pool;
-use crate::solver::{Control, Status};
+use crate::solver::Control;
 
 /// Tasks that may run side by side.
 pub(super) struct Tasks<T> {
@@ -65,8 +65,8 @@ impl<T: Send> Tasks<T> {
     }
 }
 
-/// Returns the `part` of the work of a task that counts. Each task counts at least 2, so that a limit of the work up to it
-/// repeats it and nothing else.
+/// Returns the `part` of the work of a task that counts. A part counts at least 2, so that a limit of the work up to the task
+/// repeats it and nothing else; a whole task without work changes nothing.
 pub(super) fn counted(part: f64, work: &TaskWork<'_>) -> f64 {
     match part == 1.0 {
         true => work.spent(),
@@ -83,16 +83,4 @@ pub(super) fn run_one<T: Send>(
     let tasks = Tasks { part, ..Tasks::new(1, 1) };
     let made = tasks.run(incumbent, |_, work| task(work), |_, _, _| Control::Continue);
     made.into_iter().flatten().next()
-}
-
-impl Incumbent<'_> {
-    /// Returns whether a limit on time or work has ended the search, or anything else.
-    pub(super) fn is_over(&mut self) -> bool {
-        let limit = match () {
-            () if self.clock.expired() => Some(Status::MaxTime),
-            () => self.is_spent().then_some(Status::MaxWork),
-        };
-        self.status = self.status.or(limit);
-        self.status.is_some()
-    }
 }

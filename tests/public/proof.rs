@@ -16,34 +16,31 @@ fn covariance(n: usize, small: f64, seed: u64) -> Quadratic<'static> {
     Quadratic::from_data((&data.slice(s![..2 * n, ..n]) * &sizes).view()).unwrap()
 }
 
-/// A penalty, and a limit if there is one.
-type Kind = (Penalty, Option<Limit>);
-
 fn columns(counts: &[usize]) -> Option<Limit> {
     Some(Limit::Entries(Sparsity::new(Cardinality::Columns(counts.to_vec()))))
 }
 
-fn kinds() -> Vec<Kind> {
-    let limits = [
+/// Limits, and none.
+fn kinds() -> [Option<Limit>; 6] {
+    [
         columns(&[2, 2]),
         Some(Limit::Entries(Sparsity::new(Cardinality::Total(5)))),
         Some(Limit::Entries(Sparsity::new(Cardinality::Columns(vec![2, 3])).with_nonnegative(true))),
         Some(Limit::Rows(RowSparsity::Count(4))),
         Some(Limit::Rows(RowSparsity::Penalty(0.1))),
         None,
-    ];
-    limits.into_iter().map(|limit| (Penalty::NONE, limit)).collect()
+    ]
 }
 
 fn proved_with(
-    (smooth, kind): (&Quadratic<'_>, &Kind),
+    (smooth, kind): (&Quadratic<'_>, &Option<Limit>),
     (gap_tol, options, threads): (f64, Options, usize),
     monitor: &mut dyn Monitor,
 ) -> (Solution, Bound) {
     use orthobcd::Objective;
     let signature = Signature::stiefel(smooth.rows());
-    let mut problem = Problem::new(smooth, &kind.0, &signature, 2).unwrap();
-    if let Some(limit) = &kind.1 {
+    let mut problem = Problem::new(smooth, &Penalty::NONE, &signature, 2).unwrap();
+    if let Some(limit) = kind {
         problem = problem.with_limit(limit).unwrap();
     }
     let restriction = Restriction::of(&problem).unwrap();
@@ -62,7 +59,7 @@ fn proved_with(
     (solution, bound)
 }
 
-fn proved(smooth: &Quadratic<'_>, kind: &Kind, gap_tol: f64, options: Options) -> (Solution, Bound) {
+fn proved(smooth: &Quadratic<'_>, kind: &Option<Limit>, gap_tol: f64, options: Options) -> (Solution, Bound) {
     proved_with((smooth, kind), (gap_tol, options, 1), &mut Unwatched)
 }
 
@@ -86,7 +83,7 @@ fn a_search_ends_at_the_gap_with_and_without_limits() {
 #[test]
 fn what_is_not_proved_names_the_limit_that_ended_it() {
     let smooth = covariance(24, 0.8, 3);
-    for kind in kinds().into_iter().filter(|kind| kind.1.is_some()) {
+    for kind in kinds().into_iter().filter(Option::is_some) {
         let mut before: Option<(Solution, Bound)> = None;
         for work in [1u64, 3_000_000, 30_000_000, 300_000_000] {
             let (solution, bound) = proved(&smooth, &kind, 0.0, Options::default().with_max_work(work));
@@ -150,7 +147,7 @@ impl Monitor for Stopping {
 #[test]
 fn a_monitor_ends_both() {
     let smooth = covariance(24, 0.8, 3);
-    for kind in kinds().into_iter().filter(|kind| kind.1.is_some()) {
+    for kind in kinds().into_iter().filter(Option::is_some) {
         for calls in [1, 2, 5, 12] {
             let options = (0.0, Options::default().with_max_work(u64::MAX / 2), 1);
             let (solution, bound) = proved_with((&smooth, &kind), options, &mut Stopping(calls));

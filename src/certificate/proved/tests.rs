@@ -28,7 +28,7 @@ fn a_point_is_proved_from_both_sides_of_the_gap() {
     for (gap_tol, value, proved) in
         [(1e-12, -2.0, true), (1e-12, -1.999, false), (1e-3, -1.9987, true), (1e-3, -1.9983, false)]
     {
-        with_prover([-4.0, -2.0, 3.0], (1, &Restriction::Free, gap_tol), |mut prover| {
+        with_prover([-4.0, -2.0, 3.0], (1, &Restriction::Free, gap_tol), |prover| {
             let magnitude = (value - constant).abs();
             assert_eq!(prover.proves(value, magnitude), proved, "{gap_tol} {value}");
             let bound = prover.finish(value, magnitude);
@@ -42,7 +42,7 @@ fn a_point_is_proved_from_both_sides_of_the_gap() {
 #[test]
 fn gaps_are_relative_to_the_magnitude() {
     for (value, magnitude) in [(-0.75, 1.75), (2.0, 2.5), (2.5, 3.0)] {
-        with_prover([-4.0, -2.0, 3.0], (1, &Restriction::Free, 0.0), |mut prover| {
+        with_prover([-4.0, -2.0, 3.0], (1, &Restriction::Free, 0.0), |prover| {
             assert!(!prover.proves(value, magnitude));
             assert!((prover.finish(value, magnitude).gap * magnitude - (value + 2.0)).abs() < 1e-12);
         });
@@ -53,7 +53,7 @@ fn gaps_are_relative_to_the_magnitude() {
 #[test]
 fn a_bound_is_met_at_its_value() {
     for restriction in [Restriction::Free, Restriction::Absolute(0.5), Restriction::RowPenalty(0.25)] {
-        with_prover([-4.0, -2.0, 3.0], (1, &restriction, 0.0), |mut prover| {
+        with_prover([-4.0, -2.0, 3.0], (1, &restriction, 0.0), |prover| {
             let value = prover.bound.best.value;
             assert!(prover.proves(value, 1.0) && prover.work() == 0.0);
             assert_eq!(prover.finish(value, 1.0).gap, 0.0);

@@ -262,7 +262,6 @@ struct ChainSearch<'a, W: SearchSpace> {
     space: W,
     options: &'a Options,
     threads: &'a Threads,
-    clock: &'a Clock,
     /// A lower bound of the value.
     bound: f64,
 }
@@ -330,7 +329,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
         return incumbent.finish();
     }
     space.begin_from(points);
-    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads, clock };
+    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads };
     search.run(&mut incumbent);
     incumbent.finish()
 }
@@ -498,7 +497,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 heuristic: self.space.name(chain.number).to_owned(),
                 improve: !chain.independent,
                 restricted: false,
-                seconds: self.clock.seconds(),
+                seconds: incumbent.clock.seconds(),
                 work: chain.total,
                 objective,
                 gain: (chain.reference - objective).max(0.0),
