@@ -33,7 +33,6 @@ StepRule = Literal["bound", "adaptive", "accumulated"]
 Maker = Literal[
     "splitting",
     "smoothed",
-    "reheated",
     "supports",
     "forward",
     "path",
@@ -254,9 +253,8 @@ class Auto(Checked):
     ----------
     makers : sequence of str, optional
         Makers that run, instead of those chosen for the problem: "splitting" (annealed ADMM),
-        "smoothed" (gradient descent on a smoothed penalty), "reheated" (the same over a short range
-        of the smoothing, which is raised repeatedly; for ℓ1), "supports" (annealed disjoint
-        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
+        "smoothed" (gradient descent on a smoothed penalty), "supports" (annealed disjoint supports),
+        "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
         closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
         assignment of rows to them, else random), "spectral", "varimax", "dense" (random), "given"
         (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and

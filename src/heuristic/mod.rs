@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `splitting` | annealed ADMM from the varimax-rotated spectral solution; small λ |
 //! | `smoothed` | gradient descent on a smoothed penalty; dense ℓ1, small λ |
-//! | `reheated` | repeated gradient descent over a short range of the smoothing; dense ℓ1 |
 //! | `supports` | simulated annealing on disjoint supports; large λ for ℓ0, X ≥ 0 |
 //! | `forward` | forward selection of components with disjoint supports; large λ for ℓ0 |
 //! | `path` | decreasing λ from the closed-form optimum; heavy-tailed data |
@@ -154,7 +153,6 @@ pub fn registry() -> Vec<Box<dyn Heuristic>> {
         Box::new(supports::Supports),
         Box::new(splitting::Splitting),
         Box::new(smoothed::Smoothed),
-        Box::new(smoothed::Reheated),
         Box::new(supports::Forward),
         Box::new(path::Path),
         Box::new(partition::Partition),

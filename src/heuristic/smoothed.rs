@@ -44,23 +44,6 @@ const ABSOLUTE: EpsilonSchedule =
 const BRIEF: EpsilonSchedule =
     EpsilonSchedule { first: 1.0, last: 0.03, stages: 12, early: 4, early_steps: 450, late: 2.0 };
 
-/// Schedule for ℓ1 in the cycles of [`reheat`], near a start.
-const AGAIN: EpsilonSchedule =
-    EpsilonSchedule { first: 0.3, last: 0.03, stages: 4, early: 4, early_steps: 800, late: 0.0 };
-
-/// The last values of ε in [`reheat`].
-const FINAL: EpsilonSchedule =
-    EpsilonSchedule { first: 0.01, last: 0.001, stages: 2, early: 2, early_steps: usize::MAX, late: 0.0 };
-
-/// Share of the limit for the stages of [`FINAL`].
-const FINAL_SHARE: f64 = 0.2;
-
-/// Sizes of the random rotations of [`reheat`], in turn.
-const ROTATIONS: [f64; 2] = [0.02, 0.2];
-
-/// Relative decrease from which raising ε counts as an improvement.
-const HELPS: f64 = 1e-9;
-
 /// Number of steps from which [`ABSOLUTE`] is better than [`BRIEF`].
 const SLOW: usize = 2500;
 
@@ -248,36 +231,6 @@ fn race(
         .map_or_else(|| (start(0), 0.0), |best| (best.steps.x, best.epsilon))
 }
 
-/// For ℓ1: descends over a short range of ε, and repeats this while F decreases; after a failure, from small
-/// random rotations of the columns of the best point.
-fn reheat(oracle: &Oracle<'_>, x: Array2<f64>, seed: u64, limit: MethodLimit<'_>) -> (Array2<f64>, f64) {
-    let cycles = limit.first(1.0 - FINAL_SHARE);
-    let mut descent = SmoothedDescent::new(oracle, x);
-    let mut best: Option<(f64, Array2<f64>)> = None;
-    let (mut count, mut failed) = (0u64, 0usize);
-    while cycles.progress() < 1.0 {
-        let rest = cycles.rest();
-        descent.run(AGAIN, 0..AGAIN.stages, AGAIN.early_steps, rest);
-        count += 1;
-        match &best {
-            Some((value, x)) if descent.steps.value >= value - HELPS * value.abs() => {
-                let size = ROTATIONS[failed % ROTATIONS.len()];
-                descent.steps.x = perturbed(x, size, seed.wrapping_add(count));
-                failed += 1;
-            }
-            _ => {
-                best = Some((descent.steps.value, descent.steps.x.clone()));
-                failed = 0;
-            }
-        }
-    }
-    if let Some((_, x)) = best {
-        descent.steps.x = x;
-    }
-    descent.run(FINAL, 0..FINAL.stages, usize::MAX, limit.rest());
-    (descent.steps.x, descent.epsilon)
-}
-
 /// Heat from which an improvement descends from the incumbent instead of from new starts.
 const AFRESH: f64 = 0.7;
 
@@ -330,7 +283,6 @@ impl Heuristic for Smoothed {
 
     fn fits(&self, profile: &Profile, _: bool) -> Option<Prior> {
         let success = match (profile.kind, profile.is_dense()) {
-            // Repeated short descents reach lower values with few iterations.
             (Kind::Sparse, true) if profile.is_costly() => POSSIBLE,
             (Kind::Sparse, _) | (Kind::Count, true) => LIKELY,
             (Kind::Smooth, _) => POSSIBLE,
@@ -361,31 +313,3 @@ impl Heuristic for Smoothed {
 
 /// Size of the random rotation of the incumbent.
 const ROTATION: f64 = 0.04;
-
-/// Smoothed descents with repeated raising of ε; for ℓ1.
-pub(super) struct Reheated;
-
-impl Heuristic for Reheated {
-    fn name(&self) -> &'static str {
-        "reheated"
-    }
-
-    fn fits(&self, profile: &Profile, improve: bool) -> Option<Prior> {
-        let success = match (profile.kind, profile.is_dense()) {
-            (Kind::Sparse, true) if improve || profile.is_costly() => LIKELY,
-            (Kind::Sparse, dense) if improve || dense => POSSIBLE,
-            _ => 0.0,
-        };
-        (!profile.mixed).then(|| Prior::new(success, LEAST_STAGED))
-    }
-
-    fn run(&self, task: &Task<'_>) -> Option<Array2<f64>> {
-        let from = match task.from {
-            Some(best) => perturbed(best, ROTATION * task.heat, task.seed),
-            None if task.run > 0 => perturbed(&task.known.basis.rotated, 0.1, task.seed),
-            None => task.known.basis.rotated.clone(),
-        };
-        let ended = reheat(task.oracle, from, task.seed, task.limit.first(DESCENTS));
-        Some(sharpened(task, ended))
-    }
-}
