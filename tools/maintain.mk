@@ -4,7 +4,7 @@
 #   soak                     10⁹ pair updates, 10,000 fits in a process: hours (SOAK="--updates 1e7 --fits 200" is short)
 #   test-pairs               10⁷ pairs for each penalty and curve against the invariants of the pair solvers (ten minutes)
 #   mutants                  changes of the code that no test notices (cargo-mutants and mutmut, both installed by hand)
-#   comparison DATA=dir      docs/results/comparison.md: the quick and the paper suite, three seeds (two hours)
+#   comparison DATA=dir      benchmarks/results/comparison.md: the quick and the paper suite, three seeds (two hours)
 #   figures                  the drawings of the documentation
 #   docs-links               are the addresses of other sites still there?
 #   sdist                    build the source distribution, build and import it elsewhere
@@ -42,7 +42,7 @@ comparison: OUT = out/bench
 comparison: $(DEV)/.bench
 	$(BENCH) --suite quick --out "$(OUT)/quick"
 	$(BENCH) --suite paper --time 10 --seeds 3 --out "$(OUT)/paper"
-	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document docs/results/comparison.md
+	$(BENCH) --out "$(OUT)/quick" "$(OUT)/paper" --document benchmarks/results/comparison.md
 
 # Links to other sites, too: needs a network.
 docs-links: $(DOCS)/.wheel

@@ -6,7 +6,7 @@
 ``run`` solves each cell of Tables 2 to 8 with the default rules, from the paper's start and on one
 thread. A solve ends when F is at most the paper's figure, or after ``--seconds`` processor seconds.
 Finished solves are lines of FILE; a repeated ``run`` continues with the others. ``table`` prints
-the table of ``docs/results/greedy-rules.md``. The data folder is ORTHOBCD_DATA.
+the table of ``benchmarks/results/greedy-rules.md``. The data folder is ORTHOBCD_DATA.
 """
 
 from __future__ import annotations

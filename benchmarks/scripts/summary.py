@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks.md and of docs/index.md, from those in docs/results.
+"""Tables of pages of the documentation, from those in docs/results and benchmarks/results.
 
 From the root of a checkout::
 
@@ -9,6 +9,7 @@ writes the tables between their marks in the pages; ``--check`` fails if a page 
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Iterator
@@ -16,14 +17,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
-PAGES = [ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "index.md"]
+PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "index.md", "results/comparison.md")]
+PAPERS = ROOT / "benchmarks" / "results" / "comparison.md"
+DEFAULT = "orthobcd (default)"
+"""Name of the column of the default solver in the tables of the bench."""
 TIE = 1e-6
 """Relative difference below which two objectives count as equal."""
 
 
 def tables(name: str) -> Iterator[tuple[list[str], list[list[str]]]]:
     """Header and rows of each table of a page of results."""
-    text = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+    yield from tables_of((RESULTS / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def tables_of(text: str) -> Iterator[tuple[list[str], list[list[str]]]]:
+    """Header and rows of each table of a text."""
     for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         lines = [
             [cell.strip().strip("*") for cell in line.strip().strip("|").split("|")]
@@ -34,7 +42,7 @@ def tables(name: str) -> Iterator[tuple[list[str], list[list[str]]]]:
 
 def number(cell: str) -> float:
     """The first number of a cell."""
-    return float(re.match(r"[-+]?[\d.]+(?:e[-+]\d+)?", cell.replace("*", ""))[0])
+    return float(re.match(r"[-+]?[\d.]+(?:e[-+]\d+)?", re.sub(r"\*|</?u>", "", cell))[0])
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -108,10 +116,53 @@ def objectives() -> str:
     return table(header, lines)
 
 
+def papers() -> str:
+    """The default solver, the best competitor and the papers' best value on each row of the papers.
+
+    Values of the bench are the lowest of the row plus a gap; the next lines have the gaps of the
+    best and the worst seed, and the published values.
+    """
+    suite = PAPERS.read_text(encoding="utf-8").split("# Suite paper")[1]
+    lines = []
+    for section in re.findall(r"^## (P[12] .*?)(?=^## |\Z)", suite, re.MULTILINE | re.DOTALL):
+        header, rows = next(tables_of(section))
+        column = header.index(DEFAULT)
+        for k, row in enumerate(rows):
+            if belongs(row):
+                continue
+            below = {
+                line[0].split(",")[0]: line for line in itertools.takewhile(belongs, rows[k + 1 :])
+            }
+            seeds = below.get("seeds", [""] * len(header))[column]
+            lowest = number(row[1])
+            worst = lowest + number(seeds.split(" to ")[1] if seeds else row[column])
+            gaps = {
+                name: number(cell)
+                for name, cell in zip(header[2:], row[2:], strict=True)
+                if "obcd" not in name and name != "path" and cell
+            }
+            name = min(gaps, key=gaps.__getitem__)
+            best = lowest + gaps[name]
+            published = below["paper"][1] if "paper" in below else "not printed"
+            gain = (best - worst) / abs(worst)
+            table_name = section.splitlines()[0]
+            lines.append(
+                [table_name, row[0], published, f"{worst:.8g}", f"{best:.8g}", name, f"{gain:+.1e}"]
+            )
+    header = ["table", "row", "papers' best", "ours, worst seed", "best competitor", "its name"]
+    return table([*header, "ours lower by"], lines)
+
+
+def belongs(line: list[str]) -> bool:
+    """Whether a line adds seeds, memory, surrogate or published values to the row above it."""
+    return re.match(r"(seeds|MiB|surrogate|paper)\b", line[0]) is not None
+
+
 TABLES = {
     "digits": digits,
     "front": front,
     "objectives": objectives,
+    "papers": papers,
 }
 
 

@@ -320,7 +320,7 @@ def test_the_page_says_where_every_file_comes_from() -> None:
     assert {spec.file for spec in DATASETS.values() if spec.file} == set(ORIGINS)
     for origin in ORIGINS.values():
         assert re.search(r" (in|of) [\w.-]+/\s?[\w.-]+@[0-9a-f]{8}", origin), origin
-    page = (ROOT / "docs" / "results" / "comparison.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks" / "results" / "comparison.md").read_text(encoding="utf-8")
     names = re.findall(r"^- ([a-z0-9-]+): `", page, re.MULTILINE)
     assert {row.data for row in SUITES["quick"].tables[0].rows} <= set(names)
     assert "\n".join(data_lines(names)) in page
@@ -698,5 +698,5 @@ def test_the_tables_of_the_benchmark_page_are_those_of_the_results() -> None:
     spec.loader.exec_module(summary)
     for page in summary.PAGES:
         text = page.read_text(encoding="utf-8")
-        assert "| ratio |" in text
+        assert any(f"<!-- {name}: " in text for name in summary.TABLES)
         assert summary.filled(text) == text, "python benchmarks/scripts/summary.py"
