@@ -120,7 +120,8 @@ impl Block {
         self.step.resize(2 * stride, 0.0);
     }
 
-    /// Lets sweeps solve pairs without moving them: their outcome says what each could do alone.
+    /// Freezes the block: sweeps solve its pairs and move none, so that the outcome has the decrease of each pair
+    /// alone.
     pub(crate) fn freeze(&mut self, frozen: bool) {
         self.frozen = frozen;
     }
@@ -182,7 +183,7 @@ impl Block {
         &mut self.curvature
     }
 
-    /// What the objective fills: gradient rows and curvature of the rows that were loaded.
+    /// Returns the gradient rows and the curvature of the loaded rows, for the objective to fill.
     pub fn model(&mut self) -> BlockModel<'_> {
         BlockModel {
             rows: &self.rows,
@@ -193,7 +194,7 @@ impl Block {
         }
     }
 
-    /// What the objective follows: the rows that moved since they were loaded.
+    /// Returns the rows that moved since they were loaded, for the objective to follow.
     pub fn moved(&mut self) -> Moved<'_> {
         self.delta_rows.clear();
         self.delta.clear();
@@ -226,7 +227,7 @@ impl Block {
     }
 }
 
-/// What a sweep over a block did.
+/// The result of a sweep over a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Outcome {
     /// Change of f plus h: negative or zero.
@@ -235,13 +236,14 @@ pub struct Outcome {
     pub largest: f64,
     /// The global rows of that pair.
     pub best: Option<(usize, usize)>,
-    /// Sum of dist(I, argmin)² over the pairs of equal sign, where they are only looked at.
+    /// Sum of dist(I, argmin)² over the pairs of equal sign of a frozen block.
     pub distance: f64,
     /// Pairs visited, solved or skipped.
     pub visited: u64,
     /// Pairs that moved.
     pub updates: u64,
-    /// Pairs that were solved in vain, and again: beside others with which they do not fit together.
+    /// Pairs whose moves were undone, because F did not fall with the moves of other pairs, and which were solved
+    /// again.
     pub undone: u64,
 }
 
@@ -426,8 +428,8 @@ fn add_two<S: Simd>(simd: S, target: &mut [f64], u: f64, x: &[f64], v: f64, y: &
 }
 
 impl Sweep<'_, '_> {
-    /// Solves the pair (i, j) of the block; returns the change of the objective if it moves. Where it is
-    /// only looked at, its distance from the identity is added to `distances`.
+    /// Solves the pair (i, j) of the block; returns the change of the objective if it moves. If the block is frozen,
+    /// adds the distance of the best move from the identity to `distances`.
     #[inline(always)]
     fn visit<S: Simd>(&mut self, simd: S, i: usize, j: usize, distances: &mut f64) -> Option<f64> {
         let block = &mut *self.block;

@@ -191,7 +191,7 @@ pub(crate) fn symmetric_eigenvalues(a: ArrayView2<'_, f64>) -> Array1<f64> {
 pub(crate) struct Cholesky(Llt<f64>);
 
 impl Cholesky {
-    /// None of a matrix that is not positive definite, or not finite.
+    /// Returns the factor; None if the matrix is not positive definite, or not finite.
     pub(crate) fn new(a: ArrayView2<'_, f64>) -> Option<Self> {
         in_faer(a, |a| a.llt(faer::Side::Lower)).ok().map(Self)
     }
@@ -291,7 +291,7 @@ pub(crate) fn cayley(k: ArrayView2<'_, f64>) -> Array2<f64> {
     from_faer(solved.as_ref())
 }
 
-/// LU decomposition of a square matrix; what it solves is not finite if the matrix is singular.
+/// LU decomposition of a square matrix; solutions are not finite if the matrix is singular.
 pub(crate) struct Lu(PartialPivLu<f64>);
 
 impl Lu {

@@ -1,6 +1,6 @@
 //! Setters of option types, so that options can be added without breaking callers.
 
-/// Methods `with_field(value)` for fields of a type that implements what `value` is given as.
+/// Writes a method `with_field(value)` for each listed field, where the type of `value` is that of the list.
 macro_rules! setters {
     ($type:ty { $($with:ident($field:ident: $value:ty);)* }) => {
         impl $type {

@@ -171,7 +171,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Returns the distance of X from the domain of h and, under a limit with X ≥ 0, from that.
+    /// Returns the distance of X from the domain of h and, under a limit with X ≥ 0, from X ≥ 0.
     pub(crate) fn infeasibility(&self, x: ArrayView2<'_, f64>) -> f64 {
         let signed = self.limit.is_some_and(Limit::nonnegative);
         let penalty = if signed { &Penalty::NONNEGATIVE } else { self.penalty };
@@ -227,7 +227,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// Checks a start, and an f that is not quadratic [there](Self::check_function).
+    /// Checks a start and, if f is not quadratic, [f at the start](Self::check_function).
     ///
     /// # Errors
     /// As [`check_point`](Self::check_point) and [`check_function`](Self::check_function).

@@ -1,12 +1,12 @@
-//! Matrices whose rows are slices, and vectors of any layout as slices. Code that works on slices asks here,
-//! so that no layout of an array is passed over.
+//! Matrices whose rows are slices, and vectors of any layout as slices. Code that works on slices gets them from this
+//! module, so that arrays of every layout work.
 
 use std::borrow::Cow;
 use std::ops::{Deref, Index, IndexMut};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
-/// What the type guarantees.
+/// The guarantee of the type, for the message of a panic.
 const STANDARD: &str = "a matrix in standard layout";
 
 /// A matrix stored row by row without gaps: the whole is a slice, and so is every row.
@@ -64,7 +64,7 @@ impl Rows {
         &mut self.entries_mut()[i * columns..(i + 1) * columns]
     }
 
-    /// To write entries, in this layout.
+    /// Returns a view to write entries, which cannot change the layout.
     pub(crate) fn view_mut(&mut self) -> ArrayViewMut2<'_, f64> {
         self.0.view_mut()
     }
@@ -85,14 +85,14 @@ impl Rows {
     }
 }
 
-/// Rearranged if it is stored otherwise.
+/// Copies the entries if the array is stored in another way.
 impl From<Array2<f64>> for Rows {
     fn from(a: Array2<f64>) -> Self {
         if a.is_standard_layout() { Self(a) } else { Self::copied(a.view()) }
     }
 }
 
-/// Only to read: nothing done to a shared array can change its layout.
+/// Gives the array to read only, because a shared array cannot change its layout.
 impl Deref for Rows {
     type Target = Array2<f64>;
 

@@ -43,8 +43,8 @@ fn chosen() -> &'static Result<Arch> {
     })
 }
 
-/// The instructions to use. Entry points refuse a wrong variable ([`instructions`]); what is called
-/// without passing one works without vectors.
+/// The instructions to use. Entry points refuse a wrong variable ([`instructions`]); with a wrong variable, functions
+/// that are called in another way work without vectors.
 #[inline]
 pub(crate) fn arch() -> Arch {
     chosen().as_ref().map_or(Arch::Scalar, |arch| *arch)

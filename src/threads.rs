@@ -110,7 +110,7 @@ fn installed(pool: &ThreadPool, body: &mut (dyn FnMut() + Send)) {
     pool.install(body);
 }
 
-/// Calls `body` for 0..count, at most `most` of them one after the other where a thread is free.
+/// Calls `body` for 0..count; a thread makes at most `most` calls before another thread can take the rest.
 fn each(pool: &ThreadPool, count: usize, most: usize, body: &(dyn Fn(usize) + Sync)) {
     installed(pool, &mut || {
         (0..count).into_par_iter().with_max_len(most).for_each(body);

@@ -24,7 +24,7 @@ pub(crate) struct ColumnSweep<'a> {
     pub(crate) scale: f64,
     /// Proximal weight.
     pub(crate) proximal: f64,
-    /// Which pairs.
+    /// Pairs of columns to visit.
     pub(crate) pairs: &'a [(usize, usize)],
     /// Work space.
     pub(crate) scratch: &'a mut Scratch,

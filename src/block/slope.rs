@@ -17,13 +17,13 @@ pub(crate) struct SlopePairs {
 }
 
 impl SlopePairs {
-    /// Of rows of these signs, with |μ| of a move at most `rapidity_bound`.
+    /// Creates the pairs of rows of these signs, with |μ| of a move at most `rapidity_bound`.
     pub(crate) fn new(signature: &Signature, rapidity_bound: f64) -> Self {
         Self { signature: signature.clone(), rapidity_bound }
     }
 
-    /// Moves rows i and j of `x` to the global minimum for slope K and weight w > 0; whether they moved, which
-    /// no slope that is not a number makes them do.
+    /// Moves rows i and j of `x` to the global minimum for slope K and weight w > 0; returns whether they moved. A
+    /// slope of NaN moves no rows.
     pub(crate) fn turn(&self, x: &mut Array2<f64>, [i, j]: [usize; 2], slope: f64, weight: f64) -> bool {
         let equal = self.signature.sign(i) == self.signature.sign(j);
         let (cosine, sine) = if equal {

@@ -97,7 +97,7 @@ pub trait FiniteSum: Send + Sync {
     }
 }
 
-/// Makes pointers to a sum objectives: the whole sum.
+/// Implements the traits of an objective for pointers to a sum: f is the whole sum.
 macro_rules! objectives {
     ($($pointer:ty),+) => {
         $(impl Objective for $pointer {

@@ -123,7 +123,7 @@ pub(crate) struct Smallest {
 }
 
 /// Returns the best vectors found for the smallest eigenvalues of an operator of order n. n is at least the number of
-/// columns of one block more than the space has. None if a product fails or `go_on` returns false before two products.
+/// columns of the space and of one more block. None if a product fails or `go_on` returns false before two products.
 pub(crate) fn smallest(n: usize, wanted: &Wanted, apply: Apply<'_>, go_on: GoOn<'_>) -> Option<Smallest> {
     let &Wanted { count, width, blocks, most, residual } = wanted;
     let mut space = Krylov::new(n, width, blocks);

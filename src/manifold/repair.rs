@@ -15,8 +15,8 @@ use crate::linalg::{conjugate_gradients, product, square};
 use crate::numerics;
 use crate::signature::Signature;
 
-/// Smallest and largest relative residual of the systems, otherwise the drift: Newton's method stays
-/// quadratic (Dembo, Eisenstat and Steihaug, SIAM J. Numer. Anal. 19, 1982).
+/// Least and largest relative residual of the linear systems; between the two the residual is the drift: Newton's
+/// method stays quadratic (Dembo, Eisenstat and Steihaug, SIAM J. Numer. Anal. 19, 1982).
 const FORCING: (f64, f64) = (1e-12, 1e-2);
 
 /// Largest number of Newton steps of a repair.

@@ -110,7 +110,7 @@ pub(super) fn unpacked(order: usize, rows: &Range<usize>, mut packed: &[f64]) ->
     Some(strips)
 }
 
-/// Changes every strip, on all threads if `work` multiply-adds justify this.
+/// Calls `body` for every strip, on all threads if `work` multiply-adds justify this.
 pub(super) fn change(
     strips: &mut [Strip],
     work: usize,

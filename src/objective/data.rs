@@ -125,7 +125,7 @@ pub trait Data: Debug + Send + Sync {
 pub(super) struct Centred {
     /// 1ᵀW.
     sums: Vec<f64>,
-    /// What the means take from every row.
+    /// The amount that the means subtract from every row.
     shift: Vec<f64>,
 }
 

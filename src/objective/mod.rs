@@ -121,8 +121,8 @@ pub trait Objective: Send + Sync {
         None
     }
 
-    /// Relative rounding of value and gradient: 2⁻⁵² unless f works in less than double precision. Changes of
-    /// F within rounding are ignored, and no tolerance is smaller.
+    /// Relative rounding of value and gradient: 2⁻⁵² unless f works in less than double precision. Changes of F within
+    /// this rounding are ignored, and smaller tolerances are raised to this number.
     fn precision(&self) -> f64 {
         f64::EPSILON
     }

@@ -285,7 +285,7 @@ impl Data for SparseColumns {
         }
     }
 
-    /// As by the columns one after the other, in pieces of vectors.
+    /// Adds the columns one after the other, for pieces of the vectors of W.
     fn add_outer_gram(
         &self,
         (scale, mean): (f64, Option<&Array1<f64>>),

@@ -9,7 +9,7 @@ use pulp::Simd;
 /// Array lengths are padded to multiples of this number.
 pub(crate) const LANES: usize = 8;
 
-/// Up to this many breakpoints are sorted by rank; measured, see `docs/performance.md`.
+/// Largest number of breakpoints that are sorted by rank; of more, the standard sort is faster.
 const RANK_SORT: usize = 64;
 
 /// The largest index of a part of the period, see [`unsorted`](Breakpoints::unsorted).
@@ -347,7 +347,7 @@ impl Breakpoints {
 
     /// Returns the slots as points in no order, with one drop where h is lower by `drop` for every column whose entry
     /// vanishes: a bound of the sums of [`lay_drops`](Self::lay_drops). Columns in different parts of the period do not
-    /// vanish at one angle, but for `far` of them.
+    /// vanish at one angle, except for `far` columns.
     #[inline(always)]
     pub(crate) fn unsorted(&mut self, drop: f64, far: u32) -> Arcs<'_> {
         let (mut live, mut near, mut parts) = (0, far, [0u64; 4]);

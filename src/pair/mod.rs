@@ -35,8 +35,9 @@ pub(crate) const TIE: f64 = 8.0 * f64::EPSILON;
 /// Two breakpoints closer than this (radians) are equal: both entries vanish there, up to their own rounding.
 pub(crate) const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
 
-/// Sizes of the columns of two rows on the circle, where they stay, and what is zero beside the largest one. Where entries of
-/// several columns vanish together, the angle of a small column is as inexact as a large column makes it.
+/// Sizes of the columns of two rows, which moves on the circle keep. An entry counts as zero if it is rounding beside
+/// the largest column. Where entries of several columns vanish together, the angle of a small column is as inexact as a
+/// large column makes it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes<'a> {
     x: &'a [f64],

@@ -364,7 +364,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Restrained {
 }
 
 impl Restrained {
-    /// Returns the penalty; none with a limit.
+    /// Returns the penalty; [`Penalty::NONE`] under a limit.
     pub(super) fn penalty(&self) -> &Penalty {
         match self {
             Self::Penalty(penalty) => penalty,
@@ -411,7 +411,7 @@ impl AnyProblem<'_> {
         self.determinant.is_some()
     }
 
-    /// Returns the penalty, none with a limit, and the limit.
+    /// Returns the penalty, [`Penalty::NONE`] under a limit, and the limit.
     ///
     /// # Errors
     /// If the limit is not valid.

@@ -20,7 +20,7 @@ pub(super) struct BlockVisit {
     /// The version of the point that the block holds.
     pub(super) loaded: Option<u64>,
     scratch: Scratch,
-    /// What the sweep of the block did.
+    /// The result of the sweep of the block.
     pub(super) outcome: Outcome,
 }
 

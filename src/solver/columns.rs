@@ -33,7 +33,8 @@ pub(crate) enum ColumnMethod {
     Pairs(Penalty),
 }
 
-/// Returns how columns move for a problem with constraint XᵀJX = `k`, or why they cannot.
+/// Returns the method that moves columns and the diagonal of `k` = XᵀJX; the error is the reason why columns cannot
+/// move.
 pub(crate) fn column_method(
     (problem, form): (&Problem<'_>, &dyn QuadraticForm),
     k: ArrayView2<'_, f64>,

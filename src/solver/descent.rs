@@ -94,7 +94,7 @@ impl Mover for Descent {
         self.pairs.verified = false;
     }
 
-    /// A verified pass has found no pair.
+    /// Returns whether a verified pass has found no pair that lowers F.
     fn is_exhaustive(&self) -> bool {
         self.pairs.verified
     }

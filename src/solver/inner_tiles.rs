@@ -6,10 +6,11 @@
 //! The block holds C and the gradient of its rows, so that they stay current while all other rows wait. When all inner
 //! tiles have been swept, the moves of the block are committed like those of any block.
 //!
-//! Inner tiles P, Q, … without a common row are copies of rows of the block. Each is swept exactly, as if the others did
-//! not move. F then changes by the sum of what the sweeps promise and of `⟨ΔX_P, C_PQ ΔX_Q D⟩` over all pairs of tiles. As
-//! the gradient after all moves is `G_P + Σ_Q C_PQ ΔX_Q D` in the rows of P, with the gradient G_P after the moves of P
-//! alone, which the tile keeps, that sum is half of the [interactions](Tile::interaction) of all tiles.
+//! Inner tiles P, Q, … without a common row are copies of rows of the block. Each is swept exactly, as if the others
+//! did not move. F then changes by the sum of the changes that the sweeps predict and of `⟨ΔX_P, C_PQ ΔX_Q D⟩` over all
+//! pairs of tiles. As the gradient after all moves is `G_P + Σ_Q C_PQ ΔX_Q D` in the rows of P, with the gradient G_P
+//! after the moves of P alone, which the tile keeps, that sum is half of the [interactions](Tile::interaction) of all
+//! tiles.
 
 use std::ops::Range;
 use std::slice;
@@ -21,11 +22,11 @@ use crate::threads::Threads;
 use crate::tournament::group_rounds;
 use crate::working_set::InnerTiles;
 
-/// Tiles that were swept side by side are swept again, half as many at once, if F falls by less than this share of the sum
-/// of what each tile promises.
+/// Tiles that were swept side by side are swept again, half as many at once, if F falls by less than this share of the
+/// decrease that the models of the tiles predict.
 const KEPT_SHARE: f64 = 0.5;
 
-/// What all tiles of a sweep have in common.
+/// Data that all tiles of a sweep share.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a, 't> {
     pub(super) solver: BlockSolver,
@@ -136,7 +137,7 @@ fn alone(tile: &mut Tile, block: &mut Block, context: Context<'_, '_>) {
 }
 
 /// Sweeps tiles side by side, each as if the others did not move, and moves the rows of the block. Returns false, with
-/// everything as before, if F would not fall by the share [`KEPT_SHARE`] of what the sweeps promise.
+/// everything as before, if F would fall by less than the share [`KEPT_SHARE`] of the decrease that the sweeps predict.
 fn side_by_side(tiles: &mut [Tile], block: &mut Block, context: Context<'_, '_>) -> bool {
     let (options, threads) = (context.options, context.threads);
     // The boosts of all tiles stay within the bound.
@@ -213,8 +214,8 @@ impl InnerSweep {
         self.together = self.together.saturating_mul(2).min(together);
     }
 
-    /// Sweeps the next tiles, side by side if F falls as they promise, and moves the rows of the block. Returns the tiles,
-    /// and whether they come again, as nothing moved.
+    /// Sweeps the next tiles, side by side if F falls as their models predict, and moves the rows of the block. Returns
+    /// the tiles, and whether they come again, as nothing moved.
     pub(super) fn step(&mut self, block: &mut Block, context: Context<'_, '_>) -> (&mut [Tile], bool) {
         let mut round = self.remaining.pop().unwrap_or_default();
         let next = round.split_off(round.len().saturating_sub(self.together));

@@ -154,7 +154,7 @@ impl Ledger {
         self.segment_passes = 0;
     }
 
-    /// Returns what a solve that is resumed at the beginning of this segment needs.
+    /// Returns the counts from which a solve resumes at the beginning of this segment.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             segment: self.segment,

@@ -285,7 +285,8 @@ pub(crate) fn recession_at(problem: &Problem<'_>, x: &Array2<f64>, threads: &Thr
     probe(&mut point).map(|(recession, _)| recession)
 }
 
-/// Returns why the iterates left the bounds: F is unbounded below along a pair, or the infimum is not attained.
+/// Returns the status of iterates that left the bounds: F is unbounded below along a pair, or the infimum is not
+/// attained.
 fn leave(point: &Point<'_>, ledger: &mut Ledger) -> Status {
     ledger.recession = recession_at(point.problem, &point.x, point.threads);
     match ledger.recession {
@@ -294,7 +295,8 @@ fn leave(point: &Point<'_>, ledger: &mut Ledger) -> Status {
     }
 }
 
-/// Returns why steps that the gradient of f promises do not lower F.
+/// Returns the status if no step lowers F although the gradient predicts a decrease: noise in the values of f, or a
+/// gradient that is not that of the values.
 fn contradiction(point: &Point<'_>) -> Status {
     let (value, gradient) = point.evaluated();
     let problem = point.problem;

@@ -22,9 +22,9 @@ pub enum Update {
     /// One block after the other, each with the current gradient.
     #[default]
     GaussSeidel,
-    /// Tiles in rounds: all blocks of a round move at once, from one gradient; with two rows per block a round is a perfect
-    /// matching of the rows of the tile. If F falls by less than half of what the blocks promise, they move again, half as
-    /// many at once.
+    /// Tiles in rounds: all blocks of a round move at once, from one gradient; with two rows per block a round is a
+    /// perfect matching of the rows of the tile. If F falls by less than half of the decrease that the models of the
+    /// blocks predict, the blocks move again, half as many at once.
     Jacobi,
 }
 

@@ -38,9 +38,8 @@ pub enum Status {
     /// The next move would leave the bounds, see [`DIVERGENCE`](super::DIVERGENCE), and no pair is known along
     /// which the objective is unbounded below: the infimum is not attained.
     Diverged,
-    /// The values of a nonquadratic f carry noise, which hides the decrease of F that its gradient promises. The
-    /// result is the lowest value met. A tolerance above the noise ends such a descent with
-    /// [`Converged`](Self::Converged).
+    /// The values of a nonquadratic f carry noise, which hides the decrease of F that the gradient predicts. The result
+    /// is the lowest value met. A tolerance above the noise ends such a descent with [`Converged`](Self::Converged).
     Noise,
     /// The gradient of a nonquadratic f is not that of its values: differences of the values at the returned point
     /// disagree with the gradient for every step length.

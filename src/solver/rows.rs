@@ -55,7 +55,7 @@ struct Support {
     sweeps: usize,
 }
 
-/// What visits count for.
+/// The work, sweeps and decrease of visits.
 struct Tally {
     pair_work: f64,
     /// Whether the rule is cyclic: C(n, k) successive visits visit every set of k rows, and each set counts once, however
@@ -66,7 +66,7 @@ struct Tally {
 }
 
 impl Tally {
-    /// Counts what the sweep of a block did. Returns a step that ends the pass, if there is one.
+    /// Counts the result of the sweep of a block. Returns a step that ends the pass, if there is one.
     fn record(&mut self, visit: &mut BlockVisit, frozen: bool, ledger: &mut Ledger) -> Option<Step> {
         let (block, outcome) = (&visit.block, visit.outcome);
         let mut visited = visit.chosen.skipped;
@@ -144,8 +144,8 @@ impl RowMover {
         }
     }
 
-    /// Passes that move pairs, with the exact curvature and no proximal term, after a verification found one:
-    /// by the rule of the options if it chooses single pairs and leaves out none for ever, otherwise tile by tile.
+    /// Passes that move pairs, with the exact curvature and no proximal term, after a verification found one: by the
+    /// rule of the options if it chooses single pairs and visits every pair some time, otherwise tile by tile.
     pub(super) fn clearing(point: &Point<'_>, options: &Options, lipschitz: f64) -> Self {
         let single = options.update == Update::GaussSeidel && options.block_size == 2;
         if !single || matches!(options.working_set, WorkingSet::Tiled | WorkingSet::Own(_)) {

@@ -84,8 +84,9 @@ pub(crate) fn blocks(n: usize, k: usize) -> Option<u64> {
     Some(count)
 }
 
-/// Default number of partners of a random row that a greedy rule scores, at most n − 1: the table of greedy rules
-/// in `docs/results`. (The papers state p = min(n, 200) random pairs, whose sweeps can stop making progress.)
+/// Default number of partners of a random row that a greedy rule scores, at most n − 1: the table in
+/// `benchmarks/results/greedy-rules.md`. (The papers state p = min(n, 200) random pairs, whose sweeps can stop making
+/// progress.)
 pub(crate) const SCORED_PAIRS: usize = 20;
 
 /// Scores of pairs at the current point, for the greedy rules.

@@ -7,7 +7,7 @@ use ndarray::ArrayView2;
 
 use super::Scores;
 
-/// What a [`Rule`] sees of the present point.
+/// The present point as a [`Rule`] sees it.
 pub struct View<'a> {
     pub(super) x: ArrayView2<'a, f64>,
     pub(super) size: usize,

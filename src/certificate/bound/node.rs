@@ -37,7 +37,7 @@ const BARRIER: f64 = 0.1;
 /// Least ratio of two successive barrier weights.
 const FALL: f64 = 0.1;
 
-/// Share of these nodes for the first full sparse maxima of a tree node; it doubles each time, up to 1.
+/// Share of the nodes of `INNER_NODES` for the first full sparse maxima of a tree node; it doubles each time, up to 1.
 const FIRST_EFFORT: f64 = 1.0 / 64.0;
 
 /// Share of the gap that the sparse maxima may miss.
