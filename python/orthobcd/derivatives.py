@@ -42,8 +42,8 @@ def check_gradient(
     float
         The largest ``|(f(X + tD) − f(X − tD))/2t − ⟨∇f(X), D⟩|`` over Gaussian directions D, with
         the best step t for each, relative to the larger of ``‖∇f(X)‖`` and the difference quotient:
-        about 1e-9 for a right gradient (1e-3 in single precision), near 1 for a wrong one, and
-        about ε for one that is wrong by ε‖∇f(X)‖.
+        at most about 1e-9 for a right gradient (1e-3 in single precision), 0.1 to 1 for a wrong
+        one, and about ε/3 for one that is wrong by ε‖∇f(X)‖.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def check_hessian(
     float
         The largest ``‖(∇f(X + tD) − ∇f(X − tD))/2t − H[D]‖`` over Gaussian directions D, with the
         best step t for each, relative to the larger of ``‖H[D]‖`` and the difference quotient:
-        about 1e-9 for a right product, near 1 for a wrong one.
+        at most about 1e-9 for a right product, 0.1 to 1 for a wrong one.
 
     Raises
     ------
