@@ -18,9 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 PAGES = [ROOT / "docs" / name for name in ("benchmarks.md", "index.md", "results/comparison.md")]
+PENALTIES = {"l0": "ℓ0", "l1": "ℓ1", "nonneg": "X ≥ 0"}
 PAPERS = ROOT / "benchmarks" / "results" / "comparison.md"
-DEFAULT = "orthobcd (default)"
-"""Name of the column of the default solver in the tables of the bench."""
 TIE = 1e-6
 """Relative difference below which two objectives count as equal."""
 
@@ -119,43 +118,39 @@ def objectives() -> str:
 def papers() -> str:
     """The default solver, the best competitor and the papers' best value on each row of the papers.
 
-    Values of the bench are the lowest of the row plus a gap; the next lines have the gaps of the
-    best and the worst seed, and the published values.
+    The last table of the suite has the values of the bench; the figure of a paper's table names the
+    penalty. Of rows of equal names the one belongs whose objective is nearest. A line below a row
+    has the papers' values.
     """
     suite = PAPERS.read_text(encoding="utf-8").split("# Suite paper")[1]
-    lines = []
-    for section in re.findall(r"^## (P[12] .*?)(?=^## |\Z)", suite, re.MULTILINE | re.DOTALL):
-        header, rows = next(tables_of(section))
-        column = header.index(DEFAULT)
+    *_, (_, beside) = tables_of(suite)
+    lines: dict[str, list[str]] = {}
+    for title, section in re.findall(r"^## P([12] Table \d)$(.*?)(?=^## )", suite, re.M | re.S):
+        _, rows = next(tables_of(section))
+        kind = re.search(rf"!\[P{title}\]\(\S+-(l0|l1|nonneg)-", suite)[1]
         for k, row in enumerate(rows):
-            if belongs(row):
+            found = [line for line in beside if line[:2] == [PENALTIES[kind], row[0]]]
+            if not found:
                 continue
-            below = {
-                line[0].split(",")[0]: line for line in itertools.takewhile(belongs, rows[k + 1 :])
-            }
-            seeds = below.get("seeds", [""] * len(header))[column]
-            lowest = number(row[1])
-            worst = lowest + number(seeds.split(" to ")[1] if seeds else row[column])
-            gaps = {
-                name: number(cell)
-                for name, cell in zip(header[2:], row[2:], strict=True)
-                if "obcd" not in name and name != "path" and cell
-            }
-            name = min(gaps, key=gaps.__getitem__)
-            best = lowest + gaps[name]
-            published = below["paper"][1] if "paper" in below else "not printed"
-            gain = (best - worst) / abs(worst)
-            table_name = section.splitlines()[0]
-            lines.append(
-                [table_name, row[0], published, f"{worst:.8g}", f"{best:.8g}", name, f"{gain:+.1e}"]
+            near = min(found, key=lambda line, row=row: abs(number(line[2]) - number(row[1])))
+            below = itertools.takewhile(
+                lambda line: line[0] not in {b[1] for b in beside}, rows[k + 1 :]
             )
-    header = ["table", "row", "papers' best", "ours, worst seed", "best competitor", "its name"]
-    return table([*header, "ours lower by"], lines)
-
-
-def belongs(line: list[str]) -> bool:
-    """Whether a line adds seeds, memory, surrogate or published values to the row above it."""
-    return re.match(r"(seeds|MiB|surrogate|paper)\b", line[0]) is not None
+            published = next((line[1] for line in below if line[0].startswith("paper")), "none")
+            name = f"P{title.replace(' Table ', '.')}"
+            gain = number(near[5])
+            shown = f"{gain:+.1e}" if abs(gain) >= TIE else "equal"
+            lines.setdefault("".join(near), [name, near[0], row[0], published, *near[2:5], shown])
+    header = [
+        "table",
+        "h",
+        "row",
+        "papers' best",
+        "ours, worst seed",
+        "best competitor",
+        "its name",
+    ]
+    return table([*header, "ours lower by"], list(lines.values()))
 
 
 TABLES = {
