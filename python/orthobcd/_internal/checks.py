@@ -129,8 +129,7 @@ class Checked:
     _checks: ClassVar[Mapping[str, Check]] = {}
 
     def _set(self, **values: Any) -> None:
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(values)
 
     def __post_init__(self) -> None:
         for name, check in self._checks.items():

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import re
 import secrets
 import shutil
-import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-
-HOST = re.sub(r"\W", "_", socket.gethostname())
-
-LONGEST = 255
-"""Bytes of the longest file name on common file systems."""
 
 BLOCK = 4096
 """Bytes that are written to test for free disk space."""
@@ -27,8 +18,8 @@ BLOCK = 4096
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
     """Context with a temporary path beside ``path``, which replaces ``path`` at the end.
 
-    An error in the context leaves ``path`` unchanged. Temporary files of killed processes are
-    removed. A device or a pipe is written to directly.
+    An error in the context leaves ``path`` unchanged; a killed process leaves ``.….part`` beside
+    it. A device or a pipe is written to directly.
 
     Parameters
     ----------
@@ -102,45 +93,5 @@ def _beside(target: Path) -> Path:
     """A temporary path beside ``target``; ``target`` itself if it is a device or a pipe."""
     if target.exists() and not target.is_file():
         return target
-    stem, ending = _parts_of(target)
-    _clean(target, stem, ending)
-    return target.with_name(f"{stem}{HOST}-{os.getpid()}-{secrets.token_hex(4)}{ending}")
-
-
-def _parts_of(target: Path) -> tuple[str, str]:
-    """Beginning and end of the names of temporary files for ``target``.
-
-    The name keeps the ending of ``target``, by which writers choose the format. A long name is
-    replaced by a hash.
-    """
-    stem, ending = f".{target.stem}.", f".part{target.suffix}"
-    # Host, process number and random digits, with the hyphens between them.
-    between = len(HOST) + 32
-    if len(os.fsencode(target.name)) <= LONGEST < len(os.fsencode(stem + ending)) + between:
-        stem = f".{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}."
-    return stem, ending
-
-
-def _clean(target: Path, stem: str, ending: str) -> None:
-    """Removes temporary files for ``target`` of dead processes of this machine."""
-    if sys.platform == "win32":
-        # Windows has no signal that only tests whether a process exists.
-        return
-    left = re.compile(rf"{re.escape(stem)}{HOST}-(\d+)-[0-9a-f]+{re.escape(ending)}")
-    with contextlib.suppress(OSError):
-        for name in os.listdir(target.parent):
-            found = left.fullmatch(name)
-            if found and not _alive(int(found[1])):
-                with contextlib.suppress(OSError):
-                    (target.parent / name).unlink()
-
-
-def _alive(process: int) -> bool:
-    """True if a process exists, or if its existence is unknown."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        pass
-    return True
+    # Short, for names as long as the file system allows; writers choose the format by the ending.
+    return target.with_name(f".{secrets.token_hex(8)}.part{target.suffix}")

@@ -1,6 +1,6 @@
 """Files of matrices and components.
 
-Tables need the extra ``files`` (pyarrow).
+Parquet files need the extra ``files`` (pyarrow).
 """
 
 from .components import SavedComponents, load_components, write_components

@@ -20,8 +20,8 @@ from .._internal.names import feature_names
 from .._internal.reading import errors_as, open_npz, open_source, reason_of
 from .._internal.writing import replacing
 from .errors import UnreadableFile, refusing
-from .headers import is_value
 from .matrices import read_matrix
+from .tables import is_value
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -82,14 +82,14 @@ def read_matrix(
         and the like. ``TRUE`` and ``FALSE`` are 1 and 0.
     header : {"auto", True, False}, default "auto"
         Whether the first line of a text table names the columns. "auto": a first line with a word
-        does. A first line of numbers does if they count in even steps (k, k + 1, k + 2, …), or rise
-        or fall above numbers of another scale, while the lines below do not; or if they alone are
+        does. A first line of numbers does if they are consecutive (k, k + 1, k + 2, …), or rise or
+        fall above numbers of another scale, while the lines below do not; or if they alone are
         quoted.
     index : {"auto", True, False}, default "auto"
         Whether the first column of a text table is the index of the rows, which is left out.
-        "auto": an unnamed first column of distinct whole numbers or of words is, as
-        ``DataFrame.to_csv`` writes it, and so is one of row names if the header has one name
-        fewer than the lines below, as R's ``write.table`` writes it.
+        "auto": a first column without a name in the header is, as ``DataFrame.to_csv`` writes it,
+        and so is one of words or quoted numbers if the header has one name fewer than the lines
+        below, as R's ``write.table`` writes it.
     comment : str, optional
         Character from which on a line of a text table is a comment. By default lines at the top
         that begin with ``#`` are comments; the last of them is the header if it has a name for
@@ -114,8 +114,8 @@ def read_matrix(
     Warns
     -----
     FileNote
-        If an index column of a table is left out, an unnamed first column of numbers is used as a
-        feature, or a line of numbers is used as header; says which option decides otherwise.
+        If an index column of a table is left out, or a line of numbers is used as header; says
+        which option decides otherwise.
 
     Examples
     --------

@@ -1,237 +1,254 @@
-"""Text tables of numbers, with or without header, separated by commas, semicolons, tabs or blanks.
+"""Text tables of numbers, separated by commas, semicolons, tabs or blanks.
 
-The first lines decide the layout; pyarrow's CSV reader parses the cells.
+The first lines decide the separator, and whether there are a header and an index; `numpy.loadtxt`
+parses the cells.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
-from re import MULTILINE, compile, search
-from typing import Any
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain, islice
+from typing import TypeAlias
 
 import numpy as np
 
 from .._internal.checks import FloatArray
-from .._internal.extras import need
 from .._internal.reading import Source
 from .errors import MissingValues, UnreadableFile, note
-from .headers import BOOLEANS, MISSING, NUMBER, is_header, is_index, is_number, is_value, names_rows
 from .selection import Selection
 
-BLOCK = 1 << 23
-"""Bytes of a table that are parsed at once."""
+MISSING = {
+    *("", "NA", "N/A", "na", "n/a", "<NA>", "#N/A", "#NA", "#N/A N/A", "NaN", "nan", "NAN", "-NaN"),
+    *("-nan", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "null", "NULL", "None", "?", "."),
+}
+"""Cells that mean a missing value: those of pandas, R, SAS and spreadsheets."""
 
-LINES, CELLS = 20, 1 << 14
-"""Largest numbers of lines and of cells that are searched for a header and an index."""
+WORDS = {
+    **dict.fromkeys(MISSING, np.nan),
+    **dict.fromkeys(("TRUE", "True", "true"), 1.0),
+    **dict.fromkeys(("FALSE", "False", "false"), 0.0),
+}
+"""Cells that are no numbers, and what they mean."""
 
-BOM = b"\xef\xbb\xbf"
-"""UTF-8 byte order mark, which some programs write at the beginning of a text."""
+NUMBER = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.A | re.I)
+"""Cells that are numbers; ``1_000`` and ``0x10`` are words."""
 
-BLANK = compile(rb"^ +\r?(?:\n|\Z)", MULTILINE)
-"""Lines of blanks, which pyarrow's CSV reader does not skip."""
+Readers: TypeAlias = dict[int | str, Callable[[str], float]]
+"""Functions that read the cells of columns, by the index of the column."""
+
+LINES = 20
+"""Number of lines below the first that are compared with it."""
+
+NEAR, NEAR_OF_TWO = 2.0, 10.0
+"""Numbers are of the scale of a first line if they are within this factor of its smallest and its
+largest magnitude; the second factor is for lines of two numbers, which always rise or fall."""
+
+FEW = 0.05
+"""Largest share of numbers of the scale of the first line below a header."""
+
+CONSECUTIVE = 4
+"""Least count of consecutive whole numbers that are a header; one less from 0 on."""
 
 HEADER = "header=False (--no-header) reads it as a sample"
 INDEX = "index=True or False (--index, --no-index) decides"
 """Ends of notes about what was taken for a header or an index."""
 
-Texts = list[str | None]
-"""The cells of a column as text, None where a value is missing."""
-
-
-@dataclass(frozen=True)
-class Table:
-    """The layout of a table.
-
-    Attributes
-    ----------
-    path : str
-        Name of the file.
-    stream : BinaryIO
-        Contents, without comments.
-    begin : int or None
-        Position of the first sample in ``stream``; None without samples.
-    separator, decimal : str
-        Separator of cells (" " for one or more blanks) and decimal mark.
-    width : int
-        Number of columns, an index included.
-    names : list of str
-        Names of the columns; may be empty.
-    index : bool or None
-        Whether the first column is the index of the rows; None if its cells decide.
-    words : set of int
-        Columns with a cell in the first lines that is neither a number nor missing.
-    """
-
-    path: str
-    stream: Any
-    begin: int | None
-    separator: str
-    decimal: str
-    width: int
-    names: list[str]
-    index: bool | None = False
-    words: frozenset[int] = frozenset()
-
-    def parse(self, texts: Sequence[int], numbers: Sequence[int]) -> tuple[list[Texts], FloatArray]:
-        """The columns ``texts`` as texts and the columns ``numbers`` as numbers."""
-        if self.begin is None:
-            return [[] for _ in texts], np.zeros((0, len(numbers)))
-        return _parsed(self, texts, numbers)
-
-    def not_numeric(self, k: int, cell: str) -> UnreadableFile:
-        """The error for a cell of column k that is not a number."""
-        name = self.names[k] if self.names else str(k)
-        hint = "" if k or self.index else "; index=True (--index) leaves the first column out"
-        return UnreadableFile(f"{self.path}: column {name!r} is not numeric: {cell!r}{hint}")
-
-    def changed(self, width: int) -> UnreadableFile:
-        """The error for a line with another number of cells."""
-        change = f"from {self.width} to {width}"
-        return UnreadableFile(f"{self.path}: the number of columns changed {change}")
-
 
 def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[str]]:
     """Reads the numbers of a table, NaN for missing values, and the names in its header."""
-    values, names = _chosen(_layout(source, selection), selection)
+    path = source.path
+    text = io.TextIOWrapper(source.stream, encoding="utf-8-sig")
+    names, separator, lines = _layout(path, text, selection)
+    first = next(lines, None)
+    cells = names if first is None else _split(first, separator)
+    width, index = len(cells), selection.index is True
+    rows_named = first is not None and (
+        index or first.lstrip().startswith('"') or not is_value(cells[0], selection.decimal)
+    )
+    if names and len(names) == width - 1 and selection.index is not False and rows_named:
+        # The table of R's write.table.
+        names, index = ["", *names], True
+        note(f"{path}: its header lacks one name: its first column is the index; {INDEX}")
+    elif names and len(names) != width:
+        raise UnreadableFile(
+            f"{path}: its header has {len(names)} names for {width} columns; {INDEX}"
+        )
+    elif selection.index == "auto" and names and re.match(r"$|Unnamed:", names[0]):
+        index = True
+        note(f"{path}: its unnamed first column is the index of the rows and left out; {INDEX}")
+    begin = int(index)
+    names, width = names[begin:], width - begin
+    kept = selection.kept(names, width)
+    chosen = list(range(width)) if kept is None else kept
+    labels = [names[k] if names else str(k) for k in chosen]
+    hint = "" if index else "; index=True (--index) leaves the first column out"
+
+    def number(k: int, label: str, cell: str) -> float:
+        if is_value(cell := cell.strip(), selection.decimal):
+            return _number(cell, selection.decimal)
+        end = "" if k else hint
+        raise UnreadableFile(f"{path}: column {label!r} is not numeric: {cell!r}{end}")
+
+    values = np.zeros((0, len(chosen)))
+    if first is not None:
+        columns = [k + begin for k in chosen]
+        readers: Readers = {
+            k + begin: partial(number, k, n) for k, n in zip(chosen, labels, strict=True)
+        }
+        others: Readers = dict.fromkeys({*range(width + begin)} - {*columns}, lambda cell: 0.0)
+        tries = [others, others | readers][selection.decimal != "." :]
+        values = _values([first, *lines], separator, tries).take(columns, axis=1)
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():
         k = int(gaps.any(axis=0).argmax())
-        label = names[k] if names else str(k)
         raise MissingValues(
-            f"{source.path}: column {label!r} has {int(gaps[:, k].sum())} missing values, the "
+            f"{path}: column {labels[k]!r} has {int(gaps[:, k].sum())} missing values, the "
             f"first in sample {int(gaps[:, k].argmax())}, counted from 0"
         )
-    return values, names
+    return values, labels if names else []
 
 
-def _chosen(table: Table, selection: Selection) -> tuple[FloatArray, list[str]]:
-    """The selected columns and their names, without an index."""
-    first, rest = 1 if table.index else 0, None
-    if table.index is None:
-        selected = selection.columns is not None or selection.drop is not None
-        (written,), rest = table.parse([0], [] if selected else range(1, table.width))
-        first = 1 if is_index(written, table.decimal) else 0
-        what = "is the index of the rows and left out" if first else "is taken for a feature"
-        note(f"{table.path}: its unnamed first column {what}; {INDEX}")
-        rest = rest if first and not selected else None
-    names, width = table.names[first:], table.width - first
-    kept = selection.kept(names, width)
-    chosen = range(width) if kept is None else kept
-    values = table.parse([], [k + first for k in chosen])[1] if rest is None else rest
-    return values, [names[k] for k in chosen] if names else []
+def is_value(cell: str, decimal: str = ".") -> bool:
+    """True if a cell is a number, missing, or TRUE or FALSE."""
+    return cell in WORDS or NUMBER.fullmatch(_pointed(cell, decimal)) is not None
+
+
+def _pointed(cell: str, decimal: str) -> str:
+    # A point beside a decimal comma is no decimal mark.
+    return cell if decimal == "." else cell.replace(".", "_").replace(decimal, ".")
+
+
+def _number(cell: str, decimal: str) -> float:
+    """The number that a value means."""
+    return WORDS[cell] if cell in WORDS else float(_pointed(cell, decimal))
+
+
+def _values(lines: list[str], separator: str, tries: list[Readers]) -> FloatArray:
+    """The numbers of lines; cells that are more than numbers need the readers of the last try."""
+    mark = None if separator == " " else separator
+    for readers in tries:
+        try:
+            values: FloatArray = np.loadtxt(
+                lines,
+                comments=None,
+                delimiter=mark,
+                converters=readers,
+                ndmin=2,
+                encoding="utf-8",
+                quotechar='"',
+            )
+            return values
+        except ValueError as error:
+            wrong = error
+    raise wrong.__cause__ or ValueError(str(wrong).partition(";")[0])
 
 
 # Layout ------------------------------------------------------------------------------------------
 
 
-def _layout(source: Source, selection: Selection) -> Table:
-    """The layout of a table, from its first lines and the options."""
-    path, stream, decimal = source.path, source.stream, selection.decimal
-    if selection.comment is not None:
-        stream = io.BytesIO(_without_comments(stream.read(), selection.comment.encode()))
-    lines = _lines(stream)
-    begin, first = next(lines, (None, ""))
-    said = ""
-    while selection.comment is None and _is_comment(first):
-        said = first.lstrip("#")
-        begin, first = next(lines, (None, ""))
+def _layout(
+    path: str, text: io.TextIOWrapper, selection: Selection
+) -> tuple[list[str], str, Iterator[str]]:
+    """The names in the header (empty without one), the separator, and the lines of samples."""
+    decimal, lines = selection.decimal, _lines(text, selection.comment)
+    said, first = "", next(lines, "")
+    while selection.comment is None and first.startswith("#") and not first.startswith("#N"):
+        said, first = first.lstrip("#"), next(lines, "")
     if not first and not said:
         raise UnreadableFile(f"{path}: has no data")
-    below = list(islice(lines, 1))
-    separator = _separator(first or said, below[0][1] if below else first, decimal)
-    cells, names = _split(first, separator), _split(said, separator)
-    below += islice(lines, min(LINES, CELLS // max(1, len(cells))))
-    following = [line for _, line in below]
-    body = [_split(line, separator) for line in following]
-    values, below_values = (
-        [is_value(cell, decimal) for cell in row] for row in (cells, body[0] if body else cells)
+    below = list(islice(lines, LINES))
+    rest = chain(below, lines)
+    samples = chain([first] if first else [], rest)
+    separator = _separator(first or said, (below or [first])[0], decimal)
+    cells, *rows = [_split(line, separator) for line in (first, *below)]
+    values, values_below = (
+        [is_value(cell, decimal) for cell in row] for row in (cells, (rows or [cells])[0])
     )
     is_words = not all(values)
+    names = _split(said, separator)
     # Words in the same columns as in the next line, beside numbers, are a sample.
-    is_sample = not is_words or (any(values) and values == below_values)
+    is_sample = not is_words or (any(values) and values == values_below)
     fits = not first or (is_sample and len(names) == len(cells))
     if said and fits and selection.header is not False:
         # The header of numpy.savetxt.
-        body, following = [cells, *body], [first, *following]
         if separator == " ":
             note(f"{path}: its comment, {_start(said)}, is taken for a header; {HEADER}")
-    elif selection.header is True or (
-        selection.header == "auto"
-        and (is_words or is_header(first, following, cells, body, decimal))
-    ):
-        names, begin = cells, below[0][0] if below else None
-        if selection.header == "auto" and not is_words:
-            note(f"{path}: its first line, {_start(first)}, is taken for a header; {HEADER}")
-    else:
-        names, body = [], [cells, *body]
-    return _indexed(
-        Table(path, stream, begin, separator, decimal, len(names or cells), names),
-        following,
-        body,
-        selection,
-    )
+        return names, separator, samples
+    if selection.header is True or (selection.header == "auto" and is_words):
+        return cells, separator, rest
+    if selection.header == "auto" and _are_names(first, below, cells, rows, decimal):
+        note(f"{path}: its first line, {_start(first)}, is taken for a header; {HEADER}")
+        return cells, separator, rest
+    return [], separator, samples
 
 
-def _indexed(
-    table: Table, following: list[str], body: list[list[str]], selection: Selection
-) -> Table:
-    """The table with the width of its lines and with ``index`` decided, if the names decide."""
-    index = None if selection.index == "auto" else bool(selection.index)
-    if table.begin is None:
-        return replace(table, index=bool(index))
-    width, names = len(body[0]), table.names
-    lacks = bool(names) and len(names) == width - 1 and index is not False
-    if lacks and (index or names_rows(following, body, table.decimal)):
-        # The table of R's write.table.
-        names, index = ["", *names], True
-        note(f"{table.path}: its header lacks one name: its first column is the index; {INDEX}")
-    if names and len(names) != width:
-        raise UnreadableFile(f"{table.path}: its header has {len(names)} names for {width} columns")
-    if index is None and not (names and (names[0] == "" or names[0].startswith("Unnamed:"))):
-        index = False
-    words = frozenset(
-        k
-        for row in body
-        for k, cell in enumerate(row)
-        if not (cell in MISSING or is_number(cell, table.decimal))
-    )
-    return replace(table, width=width, names=names, index=index, words=words)
+def _are_names(
+    first: str, below: list[str], cells: list[str], rows: list[list[str]], decimal: str
+) -> bool:
+    """True if a first line of numbers names the columns.
+
+    Its cells are quoted, and those of the next line are not; its first cell is empty above an
+    index; or its numbers are consecutive, or rise or fall and are of another scale than those
+    below, and that is not true of the next line.
+    """
+    if not rows or len(rows[0]) < len(cells):
+        return False
+    if (quoted := 2 * len(cells)) <= first.count('"') and below[0].count('"') < quoted:
+        return True
+    index = [row[0] for row in rows]
+    counted = any(index == [str(k + start) for k in range(len(index))] for start in (0, 1))
+    if cells[0] == "" and (counted or not all(is_value(cell, decimal) for cell in index)):
+        return True
+    line, *others = [
+        np.array([_number(cell, decimal) for cell in row if is_value(cell, decimal)])
+        for row in (cells, *rows)
+    ]
+    least = CONSECUTIVE if line.size and line[0] != 0.0 else CONSECUTIVE - 1
+    if _counts(line, least):
+        return not _counts(others[0], CONSECUTIVE - 1)
+    # In doubt the lines are alike: the next line has the laxer threshold.
+    return _is_apart(line, others, FEW) and not _is_apart(others[0], others[1:], 2.0 * FEW)
 
 
-def _lines(stream: Any) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their positions in the stream."""
-    if stream.read(len(BOM)) != BOM:
-        stream.seek(0)
-    while True:
-        begin = stream.tell()
-        line = stream.readline()
-        if not line:
-            return
+def _counts(line: FloatArray, least: int) -> bool:
+    """True for ``least`` or more consecutive whole numbers."""
+    if len(line) < least or not line[0] >= 0.0:
+        return False
+    return line[0] % 1.0 == 0.0 and bool((np.diff(line) == 1.0).all())
+
+
+def _is_apart(line: FloatArray, below: list[FloatArray], few: float) -> bool:
+    """True if numbers rise or fall, and at most the share ``few`` below is of their scale."""
+    steps, numbers = np.diff(line), np.abs(np.concatenate([[0.0], *below]))
+    numbers = numbers[(numbers > 0.0) & (numbers < np.inf)]
+    is_ordered = len(line) > 1 and bool((steps > 0.0).all() or (steps < 0.0).all())
+    if not is_ordered or numbers.size == 0 or len(line) + len(below) < 4:
+        return False
+    sizes, factor = np.abs(line[line != 0.0]), NEAR if len(line) > 2 else NEAR_OF_TWO
+    near = (numbers >= sizes.min() / factor) & (numbers <= sizes.max() * factor)
+    return float(near.mean()) <= few
+
+
+def _start(line: str) -> str:
+    """The first characters of a line, for a note."""
+    text = line.strip()
+    return text if len(text) <= 30 else f"{text[:30]}…"
+
+
+def _lines(text: io.TextIOWrapper, comment: str | None) -> Iterator[str]:
+    """Lines that are not blank, up to the comment mark unless that is quoted."""
+    for line in text:
+        if comment is not None and comment in line:
+            parts = line.split('"')
+            marked = next((k for k in range(0, len(parts), 2) if comment in parts[k]), None)
+            if marked is not None:
+                line = '"'.join([*parts[:marked], parts[marked].split(comment)[0]]).rstrip()
         if line.strip():
-            yield begin, line.decode()
-
-
-def _is_comment(line: str) -> bool:
-    """True for a line like ``# text``, but not for one that begins with a cell ``#N/A``."""
-    return line.startswith("#") and not line.startswith(tuple(w for w in MISSING if w[:1] == "#"))
-
-
-def _without_comments(content: bytes, mark: bytes) -> bytes:
-    """A text whose lines end at the mark, unless the mark is quoted."""
-    lines = content.split(b"\n")
-    return b"\n".join(_uncommented(line, mark) if mark in line else line for line in lines)
-
-
-def _uncommented(line: bytes, mark: bytes) -> bytes:
-    parts = line.split(b'"')
-    for k in range(0, len(parts), 2):
-        if mark in parts[k]:
-            return b'"'.join([*parts[:k], parts[k].split(mark)[0]]).rstrip()
-    return line
+            yield line
 
 
 def _separator(line: str, following: str, decimal: str) -> str:
@@ -254,99 +271,3 @@ def _split(line: str, separator: str) -> list[str]:
     line = line.strip() if blank else line.rstrip("\r\n")
     cells = csv.reader([line], delimiter=separator, skipinitialspace=blank)
     return [cell.strip() for cell in next(cells, [])]
-
-
-def _start(line: str) -> str:
-    """The first characters of a line, for a note."""
-    text = line.strip()
-    return text if len(text) <= 30 else f"{text[:30]}…"
-
-
-# Cells -------------------------------------------------------------------------------------------
-
-
-def _parsed(
-    table: Table, texts: Sequence[int], numbers: Sequence[int]
-) -> tuple[list[Texts], FloatArray]:
-    """`Table.parse` of a table with samples."""
-    pyarrow = need("files", "pyarrow")
-    table.stream.seek(table.begin)
-    if table.separator == " ":
-        tabbed = io.BytesIO(_tabbed(table.stream.read().decode()))
-        table = replace(table, stream=tabbed, begin=0, separator="\t")
-    try:
-        columns = _columns(table, texts, numbers, table.words)
-    except pyarrow.ArrowInvalid as error:
-        table.stream.seek(table.begin)
-        content = table.stream.read()
-        filled = BLANK.sub(b"", content)
-        if len(filled) < len(content):
-            return _parsed(replace(table, stream=io.BytesIO(filled), begin=0), texts, numbers)
-        if found := search(r"Expected \d+ columns, got (\d+)", str(error)):
-            raise table.changed(int(found[1])) from error
-        # A cell is neither a number nor missing, such as TRUE and a blank.
-        table.stream.seek(table.begin)
-        columns = _columns(table, texts, numbers, frozenset(numbers))
-    values = np.empty((len(columns[0]) if columns else 0, len(numbers)))
-    for place, (k, column) in enumerate(zip(numbers, columns[len(texts) :], strict=True)):
-        is_text = column.type == pyarrow.string()
-        values[:, place] = _numbers(column, k, table) if is_text else column.to_numpy()
-    return [column.to_pylist() for column in columns[: len(texts)]], values
-
-
-def _tabbed(text: str) -> bytes:
-    """A table separated by blanks as one that is separated by tabs."""
-    rows = (_split(line, " ") for line in text.split("\n") if line.strip())
-    if '"' not in text:
-        return "\n".join(map("\t".join, rows)).encode()
-    out = io.StringIO()
-    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(rows)
-    return out.getvalue().encode()
-
-
-def _columns(
-    table: Table, texts: Sequence[int], numbers: Sequence[int], words: frozenset[int]
-) -> list[Any]:
-    """Columns as pyarrow's: ``texts`` and those in ``words`` as strings, ``numbers`` as numbers."""
-    pyarrow = need("files", "pyarrow")
-    reader = need("files", "pyarrow.csv")
-    keys = [str(k) for k in range(table.width)]
-    read = reader.read_csv(
-        table.stream,
-        read_options=reader.ReadOptions(column_names=keys, block_size=BLOCK),
-        parse_options=reader.ParseOptions(delimiter=table.separator),
-        convert_options=reader.ConvertOptions(
-            column_types={
-                **{keys[k]: pyarrow.float64() for k in numbers},
-                **{keys[k]: pyarrow.string() for k in (*texts, *words)},
-            },
-            include_columns=[keys[k] for k in (*texts, *numbers)],
-            null_values=MISSING,
-            strings_can_be_null=True,
-            decimal_point=table.decimal,
-        ),
-    )
-    columns: list[Any] = read.columns
-    return columns
-
-
-def _numbers(cells: Any, k: int, table: Table) -> FloatArray:
-    """The cells of column k, a pyarrow array of texts, as numbers."""
-    pyarrow = need("files", "pyarrow")
-    compute = need("files", "pyarrow.compute")
-    cells = compute.utf8_trim_whitespace(cells.combine_chunks())
-    nothing = pyarrow.scalar(None, pyarrow.string())
-    cells = texts = compute.if_else(compute.is_in(cells, pyarrow.array(MISSING)), nothing, cells)
-    if table.decimal != ".":
-        # A point beside a decimal comma is no decimal mark.
-        texts = compute.replace_substring(texts, ".", "_")
-        texts = compute.replace_substring(texts, table.decimal, ".")
-    for words, number in BOOLEANS:
-        texts = compute.if_else(compute.is_in(texts, pyarrow.array(words)), number, texts)
-    try:
-        numbers = texts.cast(pyarrow.float64())
-    except pyarrow.ArrowInvalid as error:
-        wrong = compute.index(compute.match_substring_regex(texts, NUMBER), False).as_py()
-        raise table.not_numeric(k, cells[wrong].as_py()) from error
-    found: FloatArray = numbers.to_numpy(zero_copy_only=False)
-    return found

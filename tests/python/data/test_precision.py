@@ -13,7 +13,7 @@ import pytest
 import orthobcd as ob
 from orthobcd._core import Moments
 from orthobcd.sklearn import base, data, orthogonal_nmf
-from orthobcd.sklearn.data import EXACT_WORK, SCALING, gram_of, is_exact
+from orthobcd.sklearn.data import EXACT_WORK, SCALING, is_exact
 
 from ..conftest import random_sparse
 
@@ -47,25 +47,6 @@ SPELLINGS: dict[str, Any] = {
     "by columns": np.asfortranarray,
     "every second": lambda X: X.repeat(2, axis=0)[::2],
 }
-
-
-@cache
-def moments_of_counts(shape: tuple[int, int], precision: str, center: bool) -> Any:
-    return gram_of(counts(*shape), precision, center, False)
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize("shape", [(90, 6), (700, 40), (2500, 300), (24_000, 300)])
-@pytest.mark.parametrize("center", [True, False])
-def test_equal_numbers_have_equal_moments(shape, spelling, center):
-    X = counts(*shape)
-    for precision in ("auto", "fast") if shape[0] > 1000 else ("auto", "fast", "exact"):
-        wanted = moments_of_counts(shape, precision, center)
-        got = gram_of(SPELLINGS[spelling](X), precision, center, False)
-        assert got.precision == wanted.precision
-        np.testing.assert_array_equal(got.negative, wanted.negative)
-        np.testing.assert_array_equal(got.mean, wanted.mean)
 
 
 @pytest.mark.covering

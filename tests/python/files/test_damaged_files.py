@@ -98,6 +98,15 @@ MATRICES = {
     "columns-1e30.svmlight": b"1 1" + b"0" * 30 + b":1\n1 1:1\n",
     "negative.svmlight": b"1 -5:1\n1 1:1\n",
     "garbage.parquet": b"PAR1" + bytes(range(256)) + b"PAR1",
+    "garbage.npy": b"not an array",
+    "garbage.npz": b"not an archive",
+    "words.csv": b"a,b\nc,d\n",
+    "words.svmlight": b"hello world\n",
+    "picture.png": b"\x89PNG",
+    "vector.npy": saved(np.ones(5)),
+    "text.npy": saved([["a", "b"], ["c", "d"]]),
+    "infinite.npy": saved(np.full((3, 3), np.inf)),
+    "two.npz": zipped({"first": saved(np.eye(3)), "second": saved(np.eye(3))}),
 }
 
 TRIPLES = {

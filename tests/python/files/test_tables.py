@@ -85,15 +85,8 @@ TABLES = {
 }
 
 
-@pytest.fixture(params=[1 << 23, 1 << 10])
-def parsed(request, monkeypatch):
-    """Tables are parsed in one block, and in small ones."""
-    monkeypatch.setattr("orthobcd.io.tables.BLOCK", request.param)
-
-
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt", ".dat", ""])
 @pytest.mark.parametrize("kind", TABLES)
-@pytest.mark.usefixtures("parsed")
 def test_tables(kind, ending, tmp_path):
     write, note, names = TABLES[kind]
     path = tmp_path / f"table{ending}"
@@ -113,25 +106,17 @@ def test_both_an_index_and_numbers_as_names(tmp_path):
     assert names == ["0", "1", "2", "3"]
 
 
-@pytest.mark.parametrize(
-    ("cells", "is_index"),
-    [
-        *((["7", "3"], True), (["-1", "1"], True), (["a", "b"], True), (["a", "1"], True)),
-        *((["3", "3"], False), (["0.5", "0.7"], False), (["1", ""], False), (["1", "0.5"], False)),
-    ],
-)
-def test_an_unnamed_first_column_is_an_index_or_a_feature(cells, is_index, tmp_path):
-    """Distinct whole numbers or words are an index; other numbers are a feature."""
+@pytest.mark.parametrize("cells", [["7", "3"], ["-1", "1"], ["a", "b"], ["3", "3"], ["0.5", ""]])
+def test_an_unnamed_first_column_is_an_index(cells, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f",a,b\n{cells[0]},1,2\n{cells[1]},3,4\n")
-    with pytest.warns(files.FileNote, match="left out" if is_index else "taken for a feature"):
-        data, names = files.read_matrix(path, missing=True)
-    wanted = np.array([[1.0, 2.0], [3.0, 4.0]])
-    if not is_index:
-        first = [float(cell or "nan") for cell in cells]
-        wanted = np.column_stack([first, wanted])
-    np.testing.assert_array_equal(data, wanted)
-    assert names == (["a", "b"] if is_index else ["", "a", "b"])
+    data, names = read(path, "left out; index=True or False")
+    np.testing.assert_array_equal(data, [[1.0, 2.0], [3.0, 4.0]])
+    assert names == ["a", "b"]
+    if "a" not in cells:
+        data, names = files.read_matrix(path, missing=True, index=False)
+        np.testing.assert_array_equal(data[:, 0], [float(cell or "nan") for cell in cells])
+        assert names == ["", "a", "b"]
 
 
 def test_blanks_separate_too(tmp_path):
@@ -206,7 +191,6 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-@pytest.mark.usefixtures("parsed")
 def test_one_line_says_what_is_wrong(name, tmp_path, capsys):
     path = tmp_path / "a.csv"
     BAD[name][0](path)
@@ -227,7 +211,6 @@ CELLS = {
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("decimal", CELLS)
-@pytest.mark.usefixtures("parsed")
 def test_cells_mean_the_same_to_every_parser(decimal, separator, tmp_path):
     if separator == decimal:
         pytest.skip("one mark for two things")
@@ -258,7 +241,6 @@ SELECTED = {
 @pytest.mark.parametrize("index", ["no index", "numbers", "words"])
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("name", SELECTED)
-@pytest.mark.usefixtures("parsed")
 def test_columns_of_tables(name, words, index, tmp_path):
     options, expected = SELECTED[name]
     frame = {"no index": FRAME, "numbers": FRAME, "words": worded()}[index]
