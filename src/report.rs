@@ -14,8 +14,6 @@ pub struct Run {
     pub heuristic: String,
     /// True if the run began at the incumbent.
     pub improve: bool,
-    /// True if the run was restricted to the screened rows, see [`Profile::chosen`].
-    pub restricted: bool,
     /// Time at the end of the run, in seconds since the start of the solve.
     pub seconds: f64,
     /// Multiply-adds of the run and its polish.

@@ -141,8 +141,6 @@ class SearchRun:
         Name of the heuristic; "polish" for a descent by exact pairs and tangent steps alone.
     improve : bool
         True for an improvement (from the incumbent), False for a restart.
-    restricted : bool
-        Whether the run used the screened rows only (``Search.profile["n_rows_chosen"]``).
     seconds : float
         Time from the start of the solve to the end of the run.
     work : float
@@ -163,7 +161,6 @@ class SearchRun:
 
     heuristic: str
     improve: bool
-    restricted: bool
     seconds: float
     work: float
     objective: float
@@ -181,8 +178,8 @@ class Search:
         the kind of ``penalty``, whether a solution is likely to be ``dense`` (a
         ``penalty_share`` below 1: h over |f| less its constant part, at the rotated spectral
         solution), the smallest over the largest of the r leading curvatures (``flatness``), the
-        work of a step (``step_work``), and the number of screened rows (``n_rows_chosen``, None
-        for all rows). Empty if the time limit passed before.
+        work of a step (``step_work``), and the number of rows that the search sees
+        (``n_rows_chosen``, None for all rows). Empty if the time limit passed before.
     runs : tuple of SearchRun
         The runs, in the order in which they were planned.
     strategy : str

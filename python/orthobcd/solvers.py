@@ -279,8 +279,8 @@ class Auto(Checked):
     ``effort`` of `solve` scales this.
     ``max_sweeps`` limits the pair sweeps of all descents together, and excludes improvements.
 
-    With thousands of rows the search begins on the screened rows: those that can matter, or those
-    with the largest weight in the leading components. The search completes the points on all rows.
+    For ℓ0 and thousands of rows, the search leaves out rows that cannot pay for one entry. At its
+    end the incumbent descends on all rows.
 
     ``result.search`` holds the profile of the problem, work and gain of every run, and the name of
     the run that found the returned point.

@@ -49,14 +49,11 @@ fn slope(oracle: &Oracle<'_>, x: &Array2<f64>, gradient: &Array2<f64>) -> Option
 }
 
 /// Leading eigenvectors of −C.
-#[derive(Debug, Clone)]
 pub(crate) struct Basis {
     /// Orthonormal eigenvectors of the r smallest eigenvalues of C; empty for a mixed J.
     pub(crate) spectral: Array2<f64>,
     /// `spectral`, rotated by varimax.
     pub(crate) rotated: Array2<f64>,
-    /// Approximate extreme eigenvalues of C.
-    pub(crate) spectrum: (f64, f64),
 }
 
 /// Data computed once per search and read by every heuristic.
@@ -160,22 +157,8 @@ impl<'a> Known<'a> {
         }
         // The pair sweeps also need the spectrum, and cannot interrupt its computation.
         form.spectrum(&go_on)?;
-        let known = Self { basis: Basis { spectral, rotated, spectrum }, covariance, given, columns: None };
+        let known = Self { basis: Basis { spectral, rotated }, covariance, given, columns: None };
         (value.is_finite() && go_on()).then_some((oracle, known, profile))
-    }
-
-    /// Cached data of a problem whose basis is known.
-    pub(crate) fn again(oracle: &Oracle<'a>, basis: &Basis, profile: &Profile) -> Self {
-        Self {
-            basis: basis.clone(),
-            covariance: match profile.columns {
-                true => (oracle.form)
-                    .and_then(|form| Covariance::within(form, oracle.shift(), usize::MAX, &|| !oracle.work.expired())),
-                false => None,
-            },
-            given: None,
-            columns: None,
-        }
     }
 
     /// Prepares a problem with a mixed J; x0 defines the constraint XᵀJX = `k`.
@@ -186,17 +169,17 @@ impl<'a> Known<'a> {
         work: &'a TaskWork<'a>,
     ) -> Option<Prepared<'a>> {
         let spectrum = form.spectrum(&|| !work.expired())?;
-        let known = Self::without_basis(x0, &k, spectrum);
+        let known = Self::without_basis(x0, &k);
         let oracle = Oracle::new((problem, form), k, spectrum, work);
         Some((oracle, known, profile(problem)))
     }
 
     /// Cached data for a mixed J.
-    fn without_basis(x0: Array2<f64>, k: &Array2<f64>, spectrum: (f64, f64)) -> Self {
+    fn without_basis(x0: Array2<f64>, k: &Array2<f64>) -> Self {
         let signs: Vec<i8> = k.diag().iter().map(|&v| v as i8).collect();
         let is_diagonal = *k == Array2::from_diag(&k.diag()) && k.diag().iter().all(|v| v.abs() == 1.0);
         Self {
-            basis: Basis { spectral: Array2::zeros((0, 0)), rotated: Array2::zeros((0, 0)), spectrum },
+            basis: Basis { spectral: Array2::zeros((0, 0)), rotated: Array2::zeros((0, 0)) },
             covariance: None,
             given: Some(x0),
             columns: is_diagonal.then(|| Signature::new(&signs).ok()).flatten(),
@@ -219,9 +202,8 @@ impl<'a> Known<'a> {
         let (value, gradient) = rough.value_and_gradient(first);
         let lipschitz = slope(&rough, first, &gradient)?;
         let oracle = Oracle::evaluated(problem, k.clone(), lipschitz, work);
-        let spectrum = (-lipschitz, lipschitz);
         if profile.mixed {
-            let known = Self::without_basis(first.clone(), &k, spectrum);
+            let known = Self::without_basis(first.clone(), &k);
             return go_on().then_some((oracle, known, profile));
         }
         let free = Problem { penalty: &Penalty::NONE, ..*problem };
@@ -237,7 +219,7 @@ impl<'a> Known<'a> {
             turn_positive(&mut rotated);
         }
         profile.penalty_share = problem.penalty.value(rotated.view()) / (value - lowest).abs().max(f64::MIN_POSITIVE);
-        let known = Self { basis: Basis { spectral, rotated, spectrum }, covariance: None, given, columns: None };
+        let known = Self { basis: Basis { spectral, rotated }, covariance: None, given, columns: None };
         (lowest.is_finite() && go_on()).then_some((oracle, known, profile))
     }
 }

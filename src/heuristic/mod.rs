@@ -41,7 +41,7 @@ use ndarray::{Array2, ArrayView2};
 use crate::limits::MethodLimit;
 use crate::problem::Problem;
 
-pub(crate) use known::{Basis, Known, Prepared, profile};
+pub(crate) use known::{Known, Prepared, profile};
 pub(crate) use oracle::{ClockMonitor, Oracle};
 pub(crate) use partition::alternated as alternated_partition;
 pub use profile::{Kind, Profile};

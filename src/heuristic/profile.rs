@@ -53,7 +53,7 @@ pub struct Profile {
     pub flatness: f64,
     /// Multiply-adds of an iteration: a product C X and the operations on it.
     pub step: f64,
-    /// Number of screened rows that the search starts with, if there are too many rows.
+    /// Number of rows that the search sees, if it leaves out others that cannot matter.
     pub chosen: Option<usize>,
     /// The optimum, if it is known.
     pub optimum: Option<f64>,

@@ -82,7 +82,7 @@ dict!(PathPoint, |point, py| {
     x: point.x.into_pyarray(py),
 });
 
-dict!(Run, |run, _py| { heuristic, improve, restricted, seconds, work: run.work / WORK_UNIT, objective, gain, });
+dict!(Run, |run, _py| { heuristic, improve, seconds, work: run.work / WORK_UNIT, objective, gain, });
 
 dict!(Profile, |profile, _py| {
     mixed, quadratic, penalty_share, flatness, optimum,

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 use crate::Threads;
-use crate::search::MOST_CHOSEN;
+use crate::search::MOST_LEFT;
 
 /// Bytes of a number.
 const NUMBER: f64 = 8.0;
@@ -42,7 +42,7 @@ pub(super) fn reserve(stored: &Stored, (n, r): (usize, usize), n_threads: Option
     let (n, r) = (n as f64, r as f64);
     let dense = n.min(DENSE_ORDER);
     let copies = (COPIES + COPIES_PER_THREAD * threads) * (n + stored.rows) * r;
-    let chosen = (0.5 * n).min(MOST_CHOSEN as f64);
+    let chosen = (0.5 * n).min(MOST_LEFT as f64);
     let numbers = stored.numbers + copies + DENSE_ARRAYS * dense * dense + chosen * chosen;
     let bytes = NUMBER * numbers + THREAD * (threads + 1.0);
     reserve_bytes(bytes, || {

@@ -216,7 +216,6 @@ fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&
     let run = Run {
         heuristic: name.to_owned(),
         improve: false,
-        restricted: false,
         seconds: incumbent.clock.seconds(),
         work,
         objective: candidate.objective,
@@ -227,7 +226,7 @@ fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&
 
 /// Descends from the incumbent in slices of doubling work, until it rests or `most` work is done. With `verify`, all pairs
 /// are solved before convergence is reported, if the work suffices. Sets the status at the end of the search.
-fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, threads: &Threads) {
+pub(super) fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, threads: &Threads) {
     let problem = incumbent.problem;
     let (n, r) = incumbent.best.x.dim();
     let pairs = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);

@@ -8,13 +8,16 @@ use super::answer::{self, take_first_point};
 use super::cardinality::minimize_limited;
 use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
+use super::reduced::Reduced;
 use super::rounds::{COLUMNS, Rounds};
 use super::sequence::Search;
+use super::tasks::run_one;
 use crate::certificate::Prover;
 use crate::continuation::top_diagonal;
 use crate::error::{Error, Result};
-use crate::heuristic::{Heuristic, Known, Prepared, registry};
+use crate::heuristic::{Heuristic, Known, Prepared, Profile, registry};
 use crate::limits::{Clock, TaskWork};
+use crate::manifold::polar;
 use crate::objective::default_work;
 use crate::pool;
 use crate::problem::Problem;
@@ -136,12 +139,26 @@ fn searched(
     if incumbent.status.is_some() {
         return incumbent.finish();
     }
+    let best = incumbent.best.x.clone();
+    let reduced = form.and_then(|form| run_one(&mut incumbent, 1.0, |work| Reduced::new((problem, form), &best, work)));
+    if incumbent.is_over() {
+        return incumbent.finish();
+    }
+    let small = reduced.as_ref().map(|reduced| reduced.problem(problem.components));
+    let searched = small.as_ref().unwrap_or(problem);
+    let on_rows = |x: &Array2<f64>| reduced.as_ref().map_or_else(|| x.clone(), |reduced| reduced.restrict(x));
+    let first = on_rows(&first);
+    let given = x0.as_ref().map(|x0| if reduced.is_some() { polar(&on_rows(x0)) } else { x0.clone() });
+    let axes = axes.as_ref().filter(|_| reduced.is_none());
     let work = TaskWork::ending(&clock, f64::INFINITY, incumbent.end());
-    let known = prepared(problem, (&first, x0.as_ref(), axes.as_ref()), threads, &work, &mut incumbent);
+    let known = prepared(searched, (&first, given, axes), threads, &work, &mut incumbent);
     let charged = !clock.expired() && incumbent.charge(work.spent());
     match known {
-        Some(known) if charged => {
-            let rounds = Rounds::new(problem, heuristics, auto, (&clock, threads), known);
+        Some((oracle, known, profile)) if charged => {
+            let chosen = reduced.as_ref().map(|reduced| reduced.rows.len());
+            incumbent.profile = Some(Profile { rows: problem.smooth.rows(), chosen, ..profile.clone() });
+            let problems = (problem, searched, reduced.as_ref());
+            let rounds = Rounds::new(problems, heuristics, auto, (&clock, threads), (oracle, known, profile));
             Search::new(rounds, &mut incumbent, unit).run();
         }
         // Preparation fails without a stop if products overflow: no points can be compared.
@@ -172,14 +189,14 @@ fn start_point(problem: &Problem<'_>, auto: &Auto, threads: &Threads) -> Array2<
 /// Returns the data shared by all heuristics; None if the preparation was stopped or its products overflow.
 fn prepared<'a>(
     problem: &'a Problem<'a>,
-    (first, given, axes): (&Array2<f64>, Option<&Array2<f64>>, Option<&Axes<'_>>),
+    (first, given, axes): (&Array2<f64>, Option<Array2<f64>>, Option<&Axes<'_>>),
     threads: &Threads,
     work: &'a TaskWork<'a>,
     incumbent: &mut Incumbent<'_>,
 ) -> Option<Prepared<'a>> {
     let form = problem.smooth.quadratic();
     let mixed = !problem.signature.is_definite();
-    let (given, k) = (given.cloned(), incumbent.k.clone());
+    let k = incumbent.k.clone();
     let found = pool::run(
         1,
         1,

@@ -13,20 +13,19 @@
 //! Under a limit on nonzeros or rows, chains of descents and perturbations (`cardinality`) take the place of the sequence;
 //! the incumbent is the same.
 //!
-//! With thousands of rows of which only some can matter, heuristics and polish work on the screened rows, and
-//! their results are completed on all rows; see `compact.rs`.
+//! With thousands of rows of which only some can matter, the search sees these alone; see `reduced.rs`.
 
 mod answer;
 mod arms;
 mod auto;
 mod candidate;
 mod cardinality;
-mod compact;
 mod first;
 mod incumbent;
 mod options;
 mod policy;
 mod proof;
+mod reduced;
 mod rounds;
 mod select;
 mod sequence;
@@ -37,6 +36,6 @@ pub use crate::manifold::varimax;
 pub use crate::objective::default_work;
 pub use crate::report::{AutoSolution, Run};
 pub use auto::{minimize_auto, minimize_proved, minimize_with};
-#[cfg(feature = "python")]
-pub(crate) use compact::MOST as MOST_CHOSEN;
 pub use options::Auto;
+#[cfg(feature = "python")]
+pub(crate) use reduced::MOST as MOST_LEFT;

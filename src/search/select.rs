@@ -14,7 +14,7 @@ const CURIOSITY: f64 = 0.25;
 /// Credit of an arm.
 #[derive(Debug, Clone)]
 struct Credit {
-    arm: (usize, bool),
+    heuristic: usize,
     /// Discounted sum of rewards, each from 0 to 1, and of the work, in units of the work per run.
     reward: f64,
     slices: f64,
@@ -31,10 +31,9 @@ pub(super) struct Select {
 impl Select {
     /// Returns the credit of an arm; at first its prior is the reward of one run.
     fn credit(&mut self, arm: &Arm) -> &mut Credit {
-        let key = arm.key();
-        let at = self.credits.iter().position(|credit| credit.arm == key);
+        let at = self.credits.iter().position(|credit| credit.heuristic == arm.heuristic);
         let at = at.unwrap_or_else(|| {
-            self.credits.push(Credit { arm: key, reward: arm.prior.success, slices: 1.0 });
+            self.credits.push(Credit { heuristic: arm.heuristic, reward: arm.prior.success, slices: 1.0 });
             self.credits.len() - 1
         });
         &mut self.credits[at]

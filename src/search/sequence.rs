@@ -8,13 +8,14 @@ use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use super::answer;
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
 use super::rounds::{Job, PROMISING, Rounds};
 use super::select::Select;
-use crate::heuristic::{Kind, Profile};
+use crate::heuristic::Kind;
 use crate::numerics;
 use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
@@ -50,8 +51,7 @@ const MIXED_WORK: f64 = 64e3;
 
 /// What the present start of a heuristic led to.
 struct Reached {
-    /// Heuristic, and whether on the screened rows.
-    arm: (usize, bool),
+    heuristic: usize,
     /// Number of the start; a start that more work does not improve is followed by another one.
     start: usize,
     /// Slice of the last run.
@@ -97,15 +97,10 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Runs the sequence until the search ends by itself or a limit cuts it.
     pub(super) fn run(mut self) {
-        let mixed = self.rounds.whole.profile.mixed;
+        let mixed = self.rounds.profile.mixed;
         if self.rounds.makers.is_none() && !mixed {
             self.free_points();
         }
-        if self.rounds.whole.profile.optimum.is_none() && !mixed {
-            let rotated = self.rounds.whole.known.basis.rotated.clone();
-            self.rounds.choose(&rotated, f64::MAX, self.incumbent);
-        }
-        self.incumbent.profile = Some(self.rounds.whole.profile.clone());
         let mut length = match mixed {
             true => self.descend_given(),
             false => self.first_length(),
@@ -166,7 +161,7 @@ impl<'s, 'a> Search<'s, 'a> {
     fn first_length(&self) -> f64 {
         let arms = self.candidates(0, f64::INFINITY);
         let needs = arms.iter().map(|arm| arm.need(&self.rounds));
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         // The seconds of an evaluation of a function are not known: its first results come early.
         let long = profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
         let ample = if long { AMPLE } else { 1.0 };
@@ -176,7 +171,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the work after which the search ends by itself.
     fn own(&self) -> f64 {
-        match self.rounds.whole.profile.mixed {
+        match self.rounds.profile.mixed {
             true => f64::INFINITY,
             false => self.rounds.options.effort * self.unit,
         }
@@ -188,7 +183,7 @@ impl<'s, 'a> Search<'s, 'a> {
             self.incumbent.status = Some(Status::MaxSweeps);
         }
         let gap = |optimum| self.incumbent.best.objective - optimum;
-        let optimum = self.rounds.whole.profile.optimum;
+        let optimum = self.rounds.profile.optimum;
         if optimum.is_some_and(|optimum| gap(optimum) <= numerics::GAIN * self.incumbent.size()) {
             self.incumbent.best.stationary = true;
             self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
@@ -206,7 +201,7 @@ impl<'s, 'a> Search<'s, 'a> {
         if !options.ends_by_itself() {
             return false;
         }
-        if self.rounds.whole.profile.mixed {
+        if self.rounds.profile.mixed {
             return self.jobs as f64 + 1.0 >= options.effort * self.mixed_starts();
         }
         let idle = self.incumbent.is_idle(options.effort, POLICY.idle * self.unit);
@@ -217,12 +212,12 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns whether h favours no zeros.
     fn is_smooth(&self) -> bool {
-        matches!(self.rounds.whole.profile.kind, Kind::Smooth | Kind::Other)
+        matches!(self.rounds.profile.kind, Kind::Smooth | Kind::Other)
     }
 
     /// Returns the number of starts with a mixed signature and an effort of 1.
     fn mixed_starts(&self) -> f64 {
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         let size = (profile.rows * profile.rows * profile.components) as f64;
         (MIXED_WORK / size).floor().clamp(1.0, MIXED_STARTS)
     }
@@ -258,14 +253,14 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         let best = [self.incumbent.best.clone()];
         if !best[0].stationary && best[0].objective < before {
-            self.polish(&best, POLICY.polish * length, false);
+            self.polish(&best, POLICY.polish * length);
         }
         self.descend(0.5 * length);
     }
 
     /// Returns the share of an epoch for new starts.
     fn share(&self) -> f64 {
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         match profile.is_slow() {
             true => POLICY.alone,
             false => POLICY.starts,
@@ -274,7 +269,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the number of rounds of improvements that `work` allows, and the slice of one improvement.
     fn affordable(&self, work: f64) -> (usize, f64) {
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         if self.rounds.options.max_sweeps.is_some() {
             return (0, 0.0);
         }
@@ -295,8 +290,7 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds);
-        let profile = self.profile(&arms);
-        if profile.is_slow() {
+        if self.rounds.profile.is_slow() {
             // With few iterations success is less likely.
             let rank = |arm: &Arm| {
                 let ample = slice / (AMPLE * arm.need(&self.rounds));
@@ -308,7 +302,7 @@ impl<'s, 'a> Search<'s, 'a> {
         }
         // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
         let reached = |arm: &Arm| {
-            let own = self.reached.iter().find(|r| r.arm == arm.key());
+            let own = self.reached.iter().find(|r| r.heuristic == arm.heuristic);
             own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
         };
         arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
@@ -326,14 +320,9 @@ impl<'s, 'a> Search<'s, 'a> {
         arms
     }
 
-    /// Returns the profile of the rows on which arms run.
-    fn profile(&self, arms: &[Arm]) -> &Profile {
-        self.rounds.profile(arms.first().is_some_and(|arm| arm.restricted))
-    }
-
     /// Returns the arms of the new starts of an epoch, and the share of the work before their best points are polished.
     fn arms_within(&self, epoch: u32, work: f64) -> (Vec<Arm>, f64) {
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         let mut arms = self.candidates(epoch, POLICY.raw * work / FEW as f64);
         if profile.mixed {
             let left = self.mixed_starts() - 1.0 - self.jobs as f64;
@@ -343,9 +332,8 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             arms = arms.first().map_or(Vec::new(), |arm| vec![*arm; most]);
         }
-        let slow = self.profile(&arms).is_slow();
         let raw = match arms.len() {
-            1 if slow => POLICY.alone,
+            1 if profile.is_slow() => POLICY.alone,
             _ => POLICY.raw,
         };
         (arms, raw)
@@ -355,16 +343,16 @@ impl<'s, 'a> Search<'s, 'a> {
     fn given(&self, epoch: u32) -> Option<Array2<f64>> {
         let wanted = match &self.rounds.makers {
             Some(makers) => makers.iter().any(|maker| maker == "given"),
-            None => !self.rounds.whole.profile.mixed,
+            None => !self.rounds.profile.mixed,
         };
-        let given = self.rounds.whole.known.given.as_ref();
+        let given = self.rounds.known.given.as_ref();
         given.filter(|_| epoch == 0 && wanted).cloned()
     }
 
     /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
     fn start(&mut self, epoch: u32, work: f64) {
         let (arms, raw) = self.arms_within(epoch, work);
-        let profile = &self.rounds.whole.profile;
+        let profile = &self.rounds.profile;
         let each = self.is_smooth() || profile.mixed || !profile.quadratic;
         let given = self.given(epoch);
         let offset = usize::from(given.is_some());
@@ -401,20 +389,19 @@ impl<'s, 'a> Search<'s, 'a> {
             .map(|found| found.candidate)
             .filter(|point| point.objective <= level)
             .collect();
-        self.polish(&points, work, true);
+        self.polish(&points, work);
     }
 
     /// Returns the number of the next start of an arm, which gets `slice` of work.
     fn number(&mut self, arm: &Arm, slice: f64) -> usize {
-        let arm = arm.key();
-        match self.reached.iter_mut().find(|r| r.arm == arm) {
+        match self.reached.iter_mut().find(|r| r.heuristic == arm.heuristic) {
             Some(own) => {
                 own.start += usize::from(slice < LONGER * own.slice);
                 own.slice = slice;
                 own.start
             }
             None => {
-                self.reached.push(Reached { arm, start: 0, slice, objective: f64::INFINITY });
+                self.reached.push(Reached { heuristic: arm.heuristic, start: 0, slice, objective: f64::INFINITY });
                 0
             }
         }
@@ -427,8 +414,7 @@ impl<'s, 'a> Search<'s, 'a> {
         };
         self.starts.push((job.run, objective));
         let least = numerics::GAIN * self.incumbent.size();
-        let arm = (heuristic, job.restricted);
-        match self.reached.iter_mut().find(|r| r.arm == arm) {
+        match self.reached.iter_mut().find(|r| r.heuristic == heuristic) {
             Some(own) if objective < own.objective - least => own.objective = objective,
             Some(own) => own.start += 1,
             None => {}
@@ -440,7 +426,6 @@ impl<'s, 'a> Search<'s, 'a> {
         let stream = (arm.heuristic as u64) << 32 | start as u64;
         Job {
             heuristic: Some(arm.heuristic),
-            restricted: arm.restricted,
             run: start,
             heat: self.rng.random(),
             seed: decorrelated(self.rounds.options.seed, stream),
@@ -456,9 +441,8 @@ impl<'s, 'a> Search<'s, 'a> {
                 return;
             }
             let best = self.incumbent.best.clone();
-            self.rounds.choose(&best.x, best.objective, self.incumbent);
             let arms = arms::improving(&self.rounds, slice);
-            if arms.is_empty() || self.is_over() {
+            if arms.is_empty() {
                 return;
             }
             let chosen = self.select.choose(&arms, POLICY.lanes, &mut self.rng);
@@ -488,14 +472,12 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// Polishes points, together with `work`; with `enough`, on the screened rows if no other row can matter.
-    fn polish(&mut self, points: &[Candidate], work: f64, enough: bool) {
+    /// Polishes points, together with `work`.
+    fn polish(&mut self, points: &[Candidate], work: f64) {
         if points.is_empty() || self.is_over() {
             return;
         }
-        let restricted = enough && self.rounds.is_complete();
-        let mut jobs: Vec<Job> =
-            (points.iter()).map(|point| Job { restricted, ..Job::taken(&point.name, true, true) }).collect();
+        let mut jobs: Vec<Job> = points.iter().map(|point| Job::taken(&point.name, true, true)).collect();
         self.limit_sweeps(&mut jobs);
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = work / jobs.len() as f64;
@@ -507,22 +489,22 @@ impl<'s, 'a> Search<'s, 'a> {
     /// that h forbids.
     fn descend(&mut self, work: f64) {
         let problem = self.rounds.problem;
-        let (n, r) = self.first.dim();
+        let (n, r) = (problem.smooth.rows(), problem.components);
         let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
         let limited = self.rounds.makers.is_some() || self.rounds.options.max_sweeps.is_some();
-        let mixed = self.rounds.whole.profile.mixed;
+        let mixed = self.rounds.profile.mixed;
         if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over() {
             return;
         }
         self.descended = true;
         let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
-        let own = self.rounds.whole.known.given.is_none() && problem.smooth.quadratic().is_some();
+        let own = self.rounds.known.given.is_none() && problem.smooth.quadratic().is_some();
         let start = match problem.penalty.nonnegative() {
             true => start::partition_within((n, r), self.rounds.options.seed, allowed),
             false => start::identity(n, r),
         };
         let from = match own && allowed(start.view()) {
-            true => start,
+            true => self.rounds.on_all_rows(start),
             false => self.first.clone(),
         };
         let job = Job { plain: true, ..Job::taken("descent", true, false) };
@@ -551,7 +533,11 @@ impl<'s, 'a> Search<'s, 'a> {
         if !self.is_over() && !self.incumbent.best.stationary {
             let best = [self.incumbent.best.clone()];
             let work = POLICY.last * self.unit.min(WORK_UNIT);
-            self.polish(&best, work, false);
+            self.polish(&best, work);
+        }
+        if !self.is_over() && self.rounds.reduced.is_some() {
+            self.incumbent.best.stationary = false;
+            answer::descend(self.incumbent, self.unit, POLICY.last * WORK_UNIT, false, self.rounds.threads);
         }
         if !self.is_over() {
             let best = &self.incumbent.best;

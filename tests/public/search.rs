@@ -299,7 +299,6 @@ fn thousands_of_rows_are_searched_on_those_that_matter() {
     let profile = answer.profile.unwrap();
     let chosen = profile.chosen.expect("some rows are chosen");
     assert!(chosen < n / 2);
-    assert!(answer.runs.iter().any(|run| run.restricted));
     assert!(answer.solution.feasibility < 1e-12);
     let signature = Signature::stiefel(n);
     let problem = Problem::new(&gram, &penalty, &signature, r).unwrap();

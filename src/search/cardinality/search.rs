@@ -496,7 +496,6 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             incumbent.runs.push(Run {
                 heuristic: self.space.name(chain.number).to_owned(),
                 improve: !chain.independent,
-                restricted: false,
                 seconds: incumbent.clock.seconds(),
                 work: chain.total,
                 objective,
