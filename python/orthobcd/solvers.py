@@ -253,9 +253,9 @@ class Auto(Checked):
     ----------
     makers : sequence of str, optional
         Makers that run, instead of those chosen for the problem: "splitting" (annealed ADMM),
-        "smoothed" (gradient descent on a smoothed penalty), "supports" (annealed disjoint supports),
-        "forward" (forward selection on disjoint supports), "path" (decreasing λ from the
-        closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
+        "smoothed" (gradient descent on a smoothed penalty), "supports" (annealed disjoint
+        supports), "forward" (forward selection on disjoint supports), "path" (decreasing λ from
+        the closed-form optimum), "partition" (for X ≥ 0 alternates between the columns and the
         assignment of rows to them, else random), "spectral", "varimax", "dense" (random), "given"
         (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and
         drops of single entries; for ℓ0, where C is not available), "renewed" (replaces some

@@ -100,7 +100,8 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
             k + begin: partial(number, k, n) for k, n in zip(chosen, labels, strict=True)
         }
         others: Readers = dict.fromkeys({*range(width + begin)} - {*columns}, lambda cell: 0.0)
-        tries = [others, others | readers][selection.decimal != "." :]
+        # Most tables hold numbers alone, which NumPy reads without the functions.
+        tries = [others, others | readers] if selection.decimal == "." else [others | readers]
         values = _values([first, *lines], separator, tries).take(columns, axis=1)
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():

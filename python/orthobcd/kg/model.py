@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,9 +30,6 @@ from ..result import Status
 from .ranking import Ranking, candidates
 from .training import Embedding, Training
 from .vocabulary import ENTITY, RELATION, Names, Triples, Vocabulary
-
-if TYPE_CHECKING:
-    pass
 
 Loss = Literal["logistic", "softmax"]
 RelationUpdate = Literal["jobcd", "jobcd-pairs", "page-jobcd", "frozen"]

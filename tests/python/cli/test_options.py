@@ -297,6 +297,7 @@ def test_certificates_with_a_bound_and_of_limits(kind, scale, folder, capsys):
     assert report["gap"] == pytest.approx(certificate.gap, abs=1e-6)
     assert report["bound_method"] == certificate.bound_method
     out = capsys.readouterr().out
+    assert f"objective            {certificate.objective:.9g}"[:28] in out
     assert "lower bound" in out
     assert "gap" in out
     assert ("largest pair gain" in out) == (kind == "penalty")
@@ -346,6 +347,14 @@ def test_wrong_usage_is_told_in_words(command, arguments, capsys):
     said = capsys.readouterr().err
     # The message contains no name of internal code.
     assert re.search(r"invalid \w+ value|\b_\w+", said.rpartition("error:")[2]) is None
+
+
+def test_a_command_and_its_data_are_needed(capsys):
+    for arguments in ([], ["fly"], ["sparse-pca"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code == 2
+        assert "usage:" in capsys.readouterr().err
 
 
 WRONG = {

@@ -54,6 +54,11 @@ TABLES = {
     ),
     "without index": (lambda p: FRAME.to_csv(p, index=False), None, NAMES),
     "without header": (lambda p: FRAME.to_csv(p, index=False, header=False), None, []),
+    "quoted numbers": (
+        lambda p: FRAME.to_csv(p, index=False, header=False, quoting=1),
+        None,
+        [],
+    ),
     "semicolons": (lambda p: FRAME.to_csv(p, index=False, sep=";"), None, NAMES),
     "numbers as names": (
         lambda p: pandas.DataFrame(A).to_csv(p, index=False),
