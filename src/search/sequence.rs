@@ -110,11 +110,8 @@ impl<'s, 'a> Search<'s, 'a> {
             let begun = self.incumbent.spent;
             length = length.min(self.own() - begun);
             self.epoch(epoch, length);
-            // No maker fits, and the incumbent rests.
-            if self.incumbent.spent == begun
-                && arms::starting(&self.rounds).is_empty()
-                && arms::improving(&self.rounds, f64::INFINITY).is_empty()
-            {
+            // No more work would change anything: no maker fits, or none can begin with what is left.
+            if self.incumbent.spent == begun && (mixed || length >= self.own() - begun) {
                 break;
             }
             if !mixed {
@@ -232,9 +229,8 @@ impl<'s, 'a> Search<'s, 'a> {
         let agreeing = || self.starts.iter().filter(|start| start.1 <= level);
         let first = usize::from(agreeing().any(|start| start.0 == 0));
         let others = agreeing().filter(|start| start.0 > 0).count();
-        let improves = !arms::improving(&self.rounds, f64::INFINITY).is_empty();
         (first + others) as f64 >= self.rounds.options.effort * POLICY.agreement as f64
-            && (self.idle >= IDLE_ROUNDS || !improves)
+            && (self.idle >= IDLE_ROUNDS || !self.improves())
             && self.incumbent.best.stationary
     }
 
@@ -267,10 +263,15 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
+    /// Returns whether makers improve the incumbent; a limit on sweeps excludes it.
+    fn improves(&self) -> bool {
+        self.rounds.options.max_sweeps.is_none() && !arms::improving(&self.rounds, f64::INFINITY).is_empty()
+    }
+
     /// Returns the number of rounds of improvements that `work` allows, and the slice of one improvement.
     fn affordable(&self, work: f64) -> (usize, f64) {
         let profile = &self.rounds.profile;
-        if self.rounds.options.max_sweeps.is_some() {
+        if !self.improves() {
             return (0, 0.0);
         }
         let each = work / POLICY.lanes as f64;

@@ -90,6 +90,28 @@ def test_exchanges_find_the_best_support(seed):
     assert result.feasibility < 1e-12
 
 
+LINEAR = np.random.default_rng(4).standard_normal((6, 2))
+KINDS = {
+    "trace form": ob.SparsePCAProblem(LINEAR.T, 2, ob.L0(0.1)),
+    "linear": ob.StiefelProblem(ob.Quadratic(-np.ones((6, 6)), linear=LINEAR), ob.L0(0.1), 2),
+    "nonnegative": ob.NonnegativePCAProblem(LINEAR.T, 2),
+    "mixed": ob.HyperbolicEigenvalueProblem(np.eye(6), [1, 1, -1, 1, -1, 1]),
+    "function": ob.StiefelProblem(
+        ob.SmoothFunction(lambda x: (float(np.vdot(LINEAR, x)), LINEAR), 6, 2), ob.L1(0.1), 2
+    ),
+}
+
+
+@pytest.mark.parametrize("limits", [{"max_sweeps": 3}, {"max_sweeps": 3, "tol": 0.0}, {}], ids=str)
+@pytest.mark.parametrize("maker", sorted(NAMES - {"given"}))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_maker_alone_ends_by_itself(kind, maker, limits):
+    """Also one that improves only, where a limit on sweeps excludes improvements."""
+    result = ob.solve(KINDS[kind], solver=ob.Auto(makers=[maker]), **limits)
+    assert result.status not in (ob.Status.MAX_TIME, ob.Status.INTERRUPTED)
+    assert result.feasibility < 1e-9
+
+
 def test_exchanges_leave_quadratic_trace_forms_to_others():
     runs = ob.solve(problem(ob.L0(20.0)), max_work=0.05).search.runs
     assert "exchange" not in {run.heuristic for run in runs}
