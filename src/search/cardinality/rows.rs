@@ -333,10 +333,14 @@ impl SearchSpace for RowSets<'_> {
             let (r, from) = (self.components(), block * self.components());
             let to = from + r;
             let x = (to <= self.axes.ncols()).then(|| self.axes.slice(s![.., from..to]))?;
-            // C V has the axes scaled by their curvatures.
+            // C V has the axes scaled by their curvatures; by the roots of these, they are scaled as in the data.
             work.spend(gradient_work(self.form, r));
             let serial = Threads::serial();
-            let image = (self.form).apply_while(x, &serial, &|| !work.expired())?;
+            let mut image = (self.form).apply_while(x, &serial, &|| !work.expired())?;
+            for mut axis in image.columns_mut() {
+                let root = axis.dot(&axis).powf(0.25).max(f64::MIN_POSITIVE);
+                axis /= root;
+            }
             return self.powered(&image, work);
         }
         let weights = match number {
