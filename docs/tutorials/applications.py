@@ -66,7 +66,7 @@ learnt = ob.solve(ob.StiefelProblem(ob.SmoothFunction(fourth, 16), ob.NoPenalty(
 match = np.abs(D.T @ learnt.x)
 print(f"every atom is found: overlaps from {match.max(axis=0).min():.3f} on")
 
-dictionary, ax = plt.subplots(figsize=(3.2, 3.2))
+dictionary, ax = plt.subplots(figsize=(3.2, 3.2), layout="constrained")
 ax.imshow(match, cmap="magma")
 ax.set(xlabel="learnt", ylabel="true")
 
@@ -114,7 +114,7 @@ found = indicators.x.argmax(axis=1)
 agreement = max(np.mean(found == labels), np.mean(found != labels))
 print(f"{agreement:.0%} of the points are in the right moon")
 
-clusters, ax = plt.subplots(figsize=(4, 2.6))
+clusters, ax = plt.subplots(figsize=(4, 2.6), layout="constrained")
 ax.scatter(*points.T, c=found, cmap="coolwarm", s=10)
 
 # %%
@@ -175,5 +175,5 @@ nearest = np.linalg.norm(projected[:, None] - (means @ directions.x)[None], axis
 right = np.mean(nearest == classes)
 print(f"{directions.n_nonzero} loadings of 26, {right:.0%} nearest to their class")
 
-discriminants, ax = plt.subplots(figsize=(4, 3))
+discriminants, ax = plt.subplots(figsize=(4, 3), layout="constrained")
 ax.scatter(*projected.T, c=classes, cmap="viridis", s=12)
