@@ -135,7 +135,7 @@ def main() -> None:
                 print(
                     f"{name} {type(penalty).__name__} {seed} | {ours.objective:.8g} "
                     f"{others.get('manpg', np.nan):.8g} {others['annealed']:.8g} | "
-                    f"{(best - ours.objective) / abs(best):+.2e} {ours.search.strategy}",
+                    f"{(best - ours.objective) / abs(best):+.2e}",
                     flush=True,
                 )
 
