@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from ._internal.gram import Precision
 from ._internal.solve import Solve
 from .kg.model import Model
 from .problems import Problem
-from .solvers import JOBCD, OBCD, VRJOBCD, Auto
+from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Stages
 
 __all__ = [
     "COEFFICIENTS",
@@ -59,25 +59,11 @@ _Matrix: TypeAlias = NDArray[np.float64]
 _Callback: TypeAlias = Any
 _Returned: TypeAlias = tuple[dict[str, Any], BaseException | None]
 
-class _Stages(Protocol):
-    """Options of a continuation that the core reads."""
-
-    @property
-    def lams(self) -> Any: ...
-    @property
-    def ratio(self) -> float: ...
-    @property
-    def solver(self) -> OBCD: ...
-    @property
-    def stage_tol(self) -> float: ...
-    @property
-    def n_nonzero(self) -> int | None: ...
-
 def solve(
     problem: Problem,
     x0: str | _Matrix | None,
     project_x0: bool,
-    how: Auto | OBCD | JOBCD | VRJOBCD | _Stages,
+    how: Auto | OBCD | JOBCD | VRJOBCD | Stages,
     run: Solve,
     callback: _Callback | None,
 ) -> _Returned: ...

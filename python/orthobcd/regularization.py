@@ -24,7 +24,7 @@ from ._internal.solve import Solve
 from .penalties import PenaltyName, penalty_of
 from .problems import SparsePCAProblem, StiefelProblem, largest_lam
 from .result import PathPoint, Status, as_result
-from .solvers import DESCENT, OBCD, RATIO
+from .solvers import DESCENT, OBCD, RATIO, Stages
 
 __all__ = ["RegularizationPath", "lam_max", "regularization_path"]
 
@@ -277,7 +277,7 @@ def path_of(
     ) -> list[PathPoint]:
         """Points for ``lams``, started at ``x``, up to the first with ``n_nonzero`` nonzeros."""
         problem = base.with_penalty(penalty_of(penalty, lams[0]))
-        stages = _Stages(tuple(lams), solver, run.tol or 0.0, n_nonzero)
+        stages = Stages(tuple(lams), RATIO, solver, run.tol or 0.0, n_nonzero)
         run.identify(problem="path", shape=problem.shape, penalty=penalty, stages=stages, x0=x)
         returned, error = _core.solve(problem, x, False, stages, run, run.watcher)
         result = as_result(returned, error, run.seed)
@@ -292,17 +292,6 @@ def path_of(
         if n_nonzero is not None:
             points = _refined(points, n_nonzero, run, follow)
     return _collect(points, top)
-
-
-@dataclass(frozen=True)
-class _Stages:
-    """Options of a continuation for the core, with the same tolerance for every stage."""
-
-    lams: tuple[float, ...]
-    solver: OBCD
-    stage_tol: float
-    n_nonzero: int | None
-    ratio: float = RATIO
 
 
 def _refined(

@@ -222,15 +222,26 @@ class Continuation(Checked):
         if not isinstance(self.solver, OBCD):
             raise TypeError(f"solver must be an OBCD, got {type(self.solver).__name__}")
 
-    @property
-    def stage_tol(self) -> float:
-        """Tolerance of every stage but the last."""
-        return STAGE_TOLERANCE
 
-    @property
-    def n_nonzero(self) -> None:
-        """None: the path ends at the λ of the problem, not at a number of nonzeros."""
-        return None
+@dataclass(frozen=True)
+class Stages:
+    """Options of a continuation or a path, as the core reads them.
+
+    Attributes
+    ----------
+    lams, ratio, solver
+        As in `Continuation`.
+    stage_tol : float
+        Tolerance of every stage but the last.
+    n_nonzero : int or None
+        Number of nonzeros at which the path ends; None for its last λ.
+    """
+
+    lams: Any
+    ratio: float
+    solver: OBCD
+    stage_tol: float = STAGE_TOLERANCE
+    n_nonzero: int | None = None
 
 
 def _makers(name: str, makers: Any) -> tuple[str, ...] | None:

@@ -20,7 +20,17 @@ from .objectives import ByFunction, FiniteSum
 from .penalties import Cardinality, NoPenalty, RowSparse
 from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
 from .result import Result, as_result
-from .solvers import DESCENT, JOBCD, OBCD, SEARCH, VRJOBCD, Auto, Continuation, Solver
+from .solvers import (
+    DESCENT,
+    JOBCD,
+    OBCD,
+    SEARCH,
+    VRJOBCD,
+    Auto,
+    Continuation,
+    Solver,
+    Stages,
+)
 
 __all__ = ["Progress", "solve", "value"]
 
@@ -262,7 +272,8 @@ def solve(
             point = _core.start_point(problem, start or "random", project_x0, run)
             returned, error, extra = solve_sum(problem, point, how, run)
             return as_result(returned, error, run.seed, extra)
-        returned, error = _core.solve(problem, start, project_x0, how, run, run.watcher)
+        core = Stages(how.lams, how.ratio, how.solver) if isinstance(how, Continuation) else how
+        returned, error = _core.solve(problem, start, project_x0, core, run, run.watcher)
         run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
         return as_result(returned, error, run.seed)
 

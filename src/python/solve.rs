@@ -22,7 +22,7 @@ pub(super) struct AutoOptions {
     makers: Option<Vec<String>>,
 }
 
-/// `orthobcd.Continuation`, or the stages of a regularisation path.
+/// `orthobcd.solvers.Stages`: a continuation or a regularisation path.
 #[derive(FromPyObject)]
 pub(super) struct PathOptions {
     lams: Option<Vec<f64>>,
