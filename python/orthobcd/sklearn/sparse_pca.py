@@ -124,9 +124,9 @@ class SparsePCA(OrthonormalPCA):
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
         moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
-        work, which takes from a tenth of a second to about 10 seconds, in one case 23, or up to 101 for
-        a million features (the manual has a table by size). If this bound ended the fit, ``result_.status``
-        is ``MAX_WORK``.
+        work, which takes from a tenth of a second to about 10 seconds, in one case 23, or up to 101
+        for a million features (the manual has a table by size). If this bound ended the fit,
+        ``result_.status`` is ``MAX_WORK``.
     max_work : float, optional
         Largest counted work of each search of a fit; a unit is about a second of one core. Unlike
         ``max_time`` it ends a search at the same point on every machine, see `orthobcd.solve`.
