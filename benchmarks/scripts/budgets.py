@@ -2,9 +2,9 @@
 
 Run with ``ORTHOBCD_DATA=<folder> python scripts/budgets.py [--max-time SECONDS] [--seeds N]``;
 prints the table of docs/results/loadings.md, with the mean processor seconds of a seed. Without
-``--max-time`` a solve ends by itself. Data sets that are not in the folder are listed as absent. Published figures
-are of msPCA (Cory-Wright and Pauphilet) and nsprcomp (Sigg and Buhmann, as the authors of msPCA
-ran it), both only nearly orthonormal. ``scripts/peers.R`` runs these packages.
+``--max-time`` a solve ends by itself. Data sets that are not in the folder are listed as absent.
+Published figures are of msPCA (Cory-Wright and Pauphilet) and nsprcomp (Sigg and Buhmann, as the
+authors of msPCA ran it), both only nearly orthonormal. ``scripts/peers.R`` runs these packages.
 """
 
 from __future__ import annotations
