@@ -328,6 +328,9 @@ pub(super) fn searched<W: SearchSpace + Send>(
     if incumbent.is_over() {
         return incumbent.finish();
     }
+    // The search ends by itself after less work where the first points took much.
+    let whole = incumbent.spent / FIRST_PART;
+    incumbent.own = (incumbent.own - whole).max(incumbent.spent + options.effort * IDLE_WORK);
     space.begin_from(points);
     let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads };
     search.run(&mut incumbent);
