@@ -62,8 +62,7 @@ def compare(data: Any, r: int, seconds: float = 12.0) -> list[Row]:
     gram, rows, n = Gram.of_rows(data, center=True), list[Row](), data.shape[1]
 
     def fit(method: str, estimator: PCA | SparsePCA | NonnegativePCA) -> Any:
-        start = time.perf_counter()
-        x = estimator.fit(data).components_.T
+        start, x = time.perf_counter(), estimator.fit(data).components_.T
         rows.append(valued(gram, method, x, time.perf_counter() - start))
         return estimator
 

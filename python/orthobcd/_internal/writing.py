@@ -29,7 +29,7 @@ def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterat
         Whether an existing file may be replaced.
     """
     target = _target(path, overwrite)
-    part = _beside(target)
+    part = _temporary_path(target)
     if part == target:
         yield target
         return
@@ -51,7 +51,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> N
     Writes a block beside the file and removes it. A device or a pipe is not written to.
     """
     target = _target(path, overwrite)
-    part = _beside(target)
+    part = _temporary_path(target)
     if part == target:
         return
     try:
@@ -89,7 +89,7 @@ def _target(path: str | os.PathLike[str], overwrite: bool) -> Path:
     return target
 
 
-def _beside(target: Path) -> Path:
+def _temporary_path(target: Path) -> Path:
     """A temporary path beside ``target``; ``target`` itself if it is a device or a pipe."""
     if target.exists() and not target.is_file():
         return target

@@ -137,7 +137,7 @@ class Outputs:
             with replacing(path, overwrite=self._options.force) as part:
                 put(part)
         except OSError as error:
-            kept = _kept_elsewhere(f"{name}{path.suffix}", put)
+            kept = _write_elsewhere(f"{name}{path.suffix}", put)
             where = "" if kept is None else f"; it is in {kept}"
             self._failures.append(f"--{name}: {path}: {_reason(error)}{where}")
         else:
@@ -169,7 +169,7 @@ def _reason(error: OSError) -> str:
     return error.strerror or reason_of(error)
 
 
-def _kept_elsewhere(name: str, put: Callable[[Path], None]) -> Path | None:
+def _write_elsewhere(name: str, put: Callable[[Path], None]) -> Path | None:
     """Writes a file to a new temporary folder; returns its path, None if this fails too."""
     folder = None
     try:

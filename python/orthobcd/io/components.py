@@ -21,7 +21,7 @@ from .._internal.reading import errors_as, open_npz, open_source, reason_of
 from .._internal.writing import replacing
 from .errors import UnreadableFile, refusing
 from .matrices import read_matrix
-from .tables import is_value
+from .tables import value_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,7 +163,7 @@ def put_components(part: Path, ending: str, arrays: Mapping[str, Any]) -> None:
     with part.open("w", encoding="utf-8", newline="") as stream:
         names = arrays["feature_names"].tolist()
         # Numbers are names if they are quoted.
-        are_numbers = all(map(is_value, names))
+        are_numbers = None not in map(value_of, names)
         quoted = csv.writer(stream, quoting=csv.QUOTE_ALL)
         (quoted if are_numbers else csv.writer(stream)).writerow(names)
         rows = ([repr(float(value)) for value in row] for row in arrays["components"])

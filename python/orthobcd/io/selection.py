@@ -61,7 +61,7 @@ class Selection:
         if self.columns is not None and self.drop is not None:
             raise ValueError("drop must be None with columns")
 
-    def kept(self, names: Sequence[str], count: int) -> list[int] | None:
+    def selected(self, names: Sequence[str], count: int) -> list[int] | None:
         """Indices of the columns to keep, out of ``count``; None for all columns."""
         if self.columns is not None:
             return indices_of("columns", self.columns, names, count)
@@ -74,7 +74,7 @@ class Selection:
         """Selects columns of a matrix and its names, which may be empty."""
         if data.ndim != 2:
             return data, names
-        kept = self.kept(names, data.shape[1])
+        kept = self.selected(names, data.shape[1])
         if kept is None:
             return data, names
         return data[:, kept], [names[k] for k in kept] if names else []

@@ -71,7 +71,7 @@ def _array_stream(path: str, selection: Selection) -> Stream:
             f"{path}: need a numeric matrix, got shape {data.shape} and type {data.dtype}"
         )
     m, n = data.shape
-    kept = selection.kept([], n)
+    kept = selection.selected([], n)
 
     def blocks() -> Iterator[Any]:
         for start in range(0, m, ROWS):
@@ -100,7 +100,7 @@ def numeric_columns(path: str, file: Any, selection: Selection) -> list[str]:
         # Pandas writes such a column for an index other than 0, 1, 2, …
         note(f"{path}: its column {name} is an index and left out")
         names.remove(name)
-    kept = selection.kept(names, len(names))
+    kept = selection.selected(names, len(names))
     names = names if kept is None else [names[k] for k in kept]
     types = need("files", "pyarrow.types")
     for name in names:

@@ -67,7 +67,7 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
     cells = names if first is None else _split(first, separator)
     width, index = len(cells), selection.index is True
     rows_named = first is not None and (
-        index or first.lstrip().startswith('"') or not is_value(cells[0], selection.decimal)
+        index or first.lstrip().startswith('"') or value_of(cells[0], selection.decimal) is None
     )
     if names and len(names) == width - 1 and selection.index is not False and rows_named:
         # The table of R's write.table.
@@ -82,14 +82,14 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
         note(f"{path}: its unnamed first column is the index of the rows and left out; {INDEX}")
     begin = int(index)
     names, width = names[begin:], width - begin
-    kept = selection.kept(names, width)
+    kept = selection.selected(names, width)
     chosen = list(range(width)) if kept is None else kept
     labels = [names[k] if names else str(k) for k in chosen]
     hint = "" if index else "; index=True (--index) leaves the first column out"
 
     def number(k: int, label: str, cell: str) -> float:
-        if is_value(cell := cell.strip(), selection.decimal):
-            return _number(cell, selection.decimal)
+        if (found := value_of(cell := cell.strip(), selection.decimal)) is not None:
+            return found
         end = "" if k else hint
         raise UnreadableFile(f"{path}: column {label!r} is not numeric: {cell!r}{end}")
 
@@ -113,19 +113,14 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
     return values, labels if names else []
 
 
-def is_value(cell: str, decimal: str = ".") -> bool:
-    """True if a cell is a number, missing, or TRUE or FALSE."""
-    return cell in WORDS or NUMBER.fullmatch(_pointed(cell, decimal)) is not None
-
-
-def _pointed(cell: str, decimal: str) -> str:
-    # A point beside a decimal comma is no decimal mark.
-    return cell if decimal == "." else cell.replace(".", "_").replace(decimal, ".")
-
-
-def _number(cell: str, decimal: str) -> float:
-    """The number that a value means."""
-    return WORDS[cell] if cell in WORDS else float(_pointed(cell, decimal))
+def value_of(cell: str, decimal: str = ".") -> float | None:
+    """The number in a cell, NaN for a missing value, 1 for TRUE and 0 for FALSE; None for words."""
+    if cell in WORDS:
+        return WORDS[cell]
+    if decimal != ".":
+        # A point beside a decimal comma is no decimal mark.
+        cell = cell.replace(".", "_").replace(decimal, ".")
+    return float(cell) if NUMBER.fullmatch(cell) else None
 
 
 def _values(lines: list[str], separator: str, tries: list[Readers]) -> FloatArray:
@@ -167,7 +162,8 @@ def _layout(
     separator = _separator(first or said, (below or [first])[0], decimal)
     cells, *rows = [_split(line, separator) for line in (first, *below)]
     values, values_below = (
-        [is_value(cell, decimal) for cell in row] for row in (cells, (rows or [cells])[0])
+        [value_of(cell, decimal) is not None for cell in row]
+        for row in (cells, (rows or [cells])[0])
     )
     is_words = not all(values)
     names = _split(said, separator)
@@ -202,10 +198,10 @@ def _are_names(
         return True
     index = [row[0] for row in rows]
     counted = any(index == [str(k + start) for k in range(len(index))] for start in (0, 1))
-    if cells[0] == "" and (counted or not all(is_value(cell, decimal) for cell in index)):
+    if cells[0] == "" and (counted or None in (value_of(cell, decimal) for cell in index)):
         return True
     line, *others = [
-        np.array([_number(cell, decimal) for cell in row if is_value(cell, decimal)])
+        np.array([v for cell in row if (v := value_of(cell, decimal)) is not None])
         for row in (cells, *rows)
     ]
     least = CONSECUTIVE if line.size and line[0] != 0.0 else CONSECUTIVE - 1

@@ -391,7 +391,7 @@ class UltraE(Model):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         self._fitted()
-        self._training.write(path, self._kept(), self._signs(), self._vocabulary)
+        self._training.write(path, self._saved_options(), self._signs(), self._vocabulary)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -425,7 +425,7 @@ class UltraE(Model):
 
     # ---------------------------------------------------------------------------------------------
 
-    def _kept(self) -> dict[str, Any]:
+    def _saved_options(self) -> dict[str, Any]:
         """Arguments of the constructor for the header of a file; the signature is an array."""
         params = {k: v for k, v in self.get_params().items() if k not in NOT_KEPT}
         return {k: list(v) if k.endswith("_names") and v else v for k, v in params.items()}
@@ -454,7 +454,7 @@ class UltraE(Model):
         self, path: str | os.PathLike[str], mark: list[int], vocabulary: Vocabulary
     ) -> Training:
         header, arrays = _read(path)
-        for name, ours in self._kept().items():
+        for name, ours in self._saved_options().items():
             theirs = header["options"][name]
             if theirs != ours and name not in MAY_DIFFER:
                 raise ValueError(

@@ -284,7 +284,7 @@ n_features_in_, feature_names_in_
         """Chooses from the grid by folds of the samples."""
         data = data.astype(np.float64, copy=False)
         data = data.tocsr() if is_sparse(data) else data
-        half = self._half()
+        half = self._choice_limit()
         folds = list(check_cv(self.cv).split(data, y))
         workers = run.n_threads or os.cpu_count() or 1
 
@@ -298,7 +298,7 @@ n_features_in_, feature_names_in_
                 return float(np.sum(scores**2)) / total
 
             after = (len(folds) - 1) // workers - k // workers
-            return self._along(gram, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
+            return self._follow_grid(gram, r, score, half, after, run.seed, opened_as(f"fold-{k}"))
 
         done: list[tuple[FloatArray, IntArray]] = []
         run_in_threads(fold, range(len(folds)), workers, done)
@@ -319,14 +319,16 @@ n_features_in_, feature_names_in_
                     penalty += 2.0 * log_choices(x.size, count)
                 return float(np.log(residual / size) + penalty / size)
 
-            self._choose([self._along(gram, r, score, self._half(), 0, run.seed, None)])
+            self._choose(
+                [self._follow_grid(gram, r, score, self._choice_limit(), 0, run.seed, None)]
+            )
         return super()._fit_gram(run, gram, r)
 
-    def _half(self) -> Solve:
+    def _choice_limit(self) -> Solve:
         """A time limit for the choice, which starts now."""
         return Solve(max_time=None if self.max_time is None else 0.5 * self.max_time)
 
-    def _along(
+    def _follow_grid(
         self,
         gram: Gram,
         r: int,

@@ -171,16 +171,9 @@ ARCHIVES = {
 }
 
 
-def field(name: str, value):
+def field(name: str, value, part: str = "tree"):
     def change(header: dict, arrays: dict) -> None:
-        header["tree"][name] = value
-
-    return change
-
-
-def option(name: str, value):
-    def change(header: dict, arrays: dict) -> None:
-        header["options"][name] = value
+        header[part][name] = value
 
     return change
 
@@ -216,12 +209,12 @@ RESULTS = {
 
 MODELS = {
     "dimension": large,
-    "dimension-only": option("dim", 30_000),
-    "entities": option("n_entities", 10**12),
-    "relations": option("n_relations", 10**12),
-    "negatives": option("n_negatives", 10**30),
-    "names": option("entity_names", [[0]] * 12),
-    "loss": option("loss", {"a": 1}),
+    "dimension-only": field("dim", 30_000, "options"),
+    "entities": field("n_entities", 10**12, "options"),
+    "relations": field("n_relations", 10**12, "options"),
+    "negatives": field("n_negatives", 10**30, "options"),
+    "names": field("entity_names", [[0]] * 12, "options"),
+    "loss": field("loss", {"a": 1}, "options"),
     "twice": put("state_1", lambda R: 2.0 * R),
     "twice-best": put("best_1", lambda R: 2.0 * R),
     "zero": put("state_1", lambda R: 0.0 * R),

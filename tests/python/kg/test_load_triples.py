@@ -170,18 +170,21 @@ def test_files_of_openke_begin_with_the_count(separator, mark, tmp_path):
         ob.kg.load_triples(path)
 
 
-@pytest.mark.parametrize(("line", "fields"), [("a\tb", 2), ("a\tb\tc\td", 4), ("a", 1)])
-def test_the_first_line_of_another_length_is_named(line, fields, tmp_path):
+@pytest.mark.parametrize(
+    ("text", "line", "fields"),
+    [
+        *(
+            (f"a\tr\tb\nb\tr\tc\n{bad}\na\n", 3, bad.count("\t") + 1)
+            for bad in ("a", "a\tb", "a\tb\tc\td")
+        ),
+        ("\ta\tr\tb\nb\tr\tc\n", 1, 4),
+    ],
+)
+def test_the_first_line_of_another_length_is_named(text, line, fields, tmp_path):
     path = tmp_path / "triples.tsv"
-    path.write_text(f"a\tr\tb\nb\tr\tc\n{line}\na\n")
-    with pytest.raises(ValueError, match=f"line 3 must have 3 tab-separated fields, got {fields}"):
-        ob.kg.load_triples(path)
-
-
-def test_a_first_line_with_an_empty_field_is_named(tmp_path):
-    path = tmp_path / "triples.tsv"
-    path.write_text("\ta\tr\tb\nb\tr\tc\n")
-    with pytest.raises(ValueError, match="line 1 must have 3 tab-separated fields, got 4"):
+    path.write_text(text)
+    words = f"line {line} must have 3 tab-separated fields, got {fields}"
+    with pytest.raises(ValueError, match=words):
         ob.kg.load_triples(path)
 
 
