@@ -52,7 +52,7 @@ const AT_ONCE: usize = 300;
 const SLICE: f64 = 1.0 / 128.0;
 
 /// Largest part of the work of a default search for the first point.
-const FIRST_POINT: f64 = 1.0 / 16.0;
+const FIRST_POINT: f64 = 1.0 / 8.0;
 
 /// Largest part of the work of a default search for the descent of a nonquadratic f from the first point.
 const DESCENT: f64 = 0.05;

@@ -53,9 +53,6 @@ const RANK: f64 = 1e-8;
 /// Most rows of a column that is solved on its rows.
 pub(crate) const EXACT: usize = 100;
 
-/// Relative decrease at which the steps of the power method for a larger column end.
-const ENOUGH: f64 = 1e-4;
-
 /// F and s with −C ≈ s·FFᵀ, and FᵀF.
 #[derive(Clone)]
 pub(crate) struct Directions<'a> {
@@ -275,6 +272,7 @@ impl Powers<'_> {
     /// there is none.
     pub(crate) fn column(&self, t: usize, count: usize, free: &[bool], directions: Vec<Vec<f64>>) -> Option<Part> {
         let (model, n) = (self.model, free.len());
+        let least = numerics::GAIN * model.scale;
         let mut runs: Vec<Run> =
             directions.into_iter().map(|y| Run { y, part: Part::default(), cost: f64::INFINITY }).collect();
         let mut best: Option<Part> = None;
@@ -288,17 +286,17 @@ impl Powers<'_> {
                 if self.work.expired() {
                     return best;
                 }
-                if part.rows == run.part.rows {
+                let is_exact = part.rows.len() <= EXACT && !model.rules.nonnegative;
+                if is_exact && part.rows == run.part.rows {
                     continue;
                 }
-                let is_exact = part.rows.len() <= EXACT && !model.rules.nonnegative;
                 if is_exact {
                     if model.solo(&mut part, t, self.work).is_none() {
                         continue;
                     }
                     model.drop_negligible(&mut part, t);
                 }
-                if !is_exact || self.cost(&part) < run.cost - numerics::GAIN * model.scale {
+                if !is_exact || self.cost(&part) < run.cost - least {
                     run.part = part;
                     rising.push((run, is_exact));
                 }
@@ -307,18 +305,16 @@ impl Powers<'_> {
             let gradients = model.gradients_of(&parts, self.work);
             runs = Vec::new();
             for ((mut run, is_exact), gradient) in rising.into_iter().zip(gradients) {
-                let mut least = 0.0;
                 if !is_exact {
                     let terms = run.part.entries();
                     let terms = terms.map(|(i, v)| v * (gradient[i] + model.slope(i, t)));
                     run.part.value = 0.5 * terms.sum::<f64>();
-                    least = ENOUGH * run.part.value.abs();
                 }
                 let cost = self.cost(&run.part);
                 if best.as_ref().is_none_or(|best| cost < self.cost(best)) {
                     best = Some(run.part.clone());
                 }
-                if cost < run.cost - least {
+                if cost < run.cost - if is_exact { 0.0 } else { least } {
                     run.cost = cost;
                     run.y = self.ascent(t, &run.part, gradient);
                     runs.push(run);
@@ -381,8 +377,18 @@ impl Powers<'_> {
         part.normalise().then_some(part)
     }
 
+    /// Returns the best column s with one nonzero, on a row of no other column.
+    fn single(&self, s: usize, parts: &[Part]) -> Option<Part> {
+        let (model, free) = (self.model, free_rows(&self.model.rules, parts, s));
+        let cost = |i: usize| 0.5 * model.weights[s] * model.diagonal[i] + model.slope(i, s);
+        let rows = (0..free.len()).filter(|&i| free[i] && model.rules.included[s].is_empty());
+        let best = rows.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
+        Some(Part { value: cost(best), ..Part::unit(best) })
+    }
+
     /// Returns a point with disjoint supports, one column after the other from leading directions; later
-    /// passes begin each column also at its present values. None if there is no such point.
+    /// passes begin each column also at its present values. Columns that the task has no work for get one row each.
+    /// None if there is no such point.
     pub(crate) fn point(&self, directions: &Directions<'_>, (passes, count): (usize, usize)) -> Option<SparsePoint> {
         let rules = &self.model.rules;
         let r = rules.included.len();
@@ -411,8 +417,11 @@ impl Powers<'_> {
                     None if is_new => return None,
                     _ => {}
                 }
-                if self.work.expired() && is_new && t + 1 < r {
-                    return None;
+                if self.work.expired() && is_new {
+                    for s in t + 1..r {
+                        parts[s] = self.single(s, &parts)?;
+                    }
+                    break;
                 }
             }
             let fell = total(&parts) < before - numerics::GAIN * self.model.scale;
