@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +18,8 @@ BLOCK = 4096
 def replacing(path: str | os.PathLike[str], *, overwrite: bool = True) -> Iterator[Path]:
     """Context with a temporary path beside ``path``, which replaces ``path`` at the end.
 
-    An error in the context leaves ``path`` unchanged; a killed process leaves ``.….part`` beside
-    it. A device or a pipe is written to directly.
+    An error in the context leaves ``path`` unchanged. A killed process leaves the temporary file,
+    which the next one for ``path`` overwrites. A device or a pipe is written to directly.
 
     Parameters
     ----------
@@ -94,4 +94,5 @@ def _temporary_path(target: Path) -> Path:
     if target.exists() and not target.is_file():
         return target
     # Short, for names as long as the file system allows; writers choose the format by the ending.
-    return target.with_name(f".{secrets.token_hex(8)}.part{target.suffix}")
+    name = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]
+    return target.with_name(f".{name}.part{target.suffix}")
