@@ -124,7 +124,7 @@ class SparsePCA(OrthonormalPCA):
     max_time : float, optional
         Time limit of a fit in seconds, from its call on; the search gets the time that the second
         moments leave. A fit that ends by itself ends earlier, as without a limit: after counted
-        work, which takes from a tenth of a second to about 10 seconds, in one case 23, or up to 101
+        work, which takes from a tenth of a second to about 10 seconds, in one case 15, or up to 101
         for a million features (the manual has a table by size). If this bound ended the fit,
         ``result_.status`` is ``MAX_WORK``.
     max_work : float, optional
