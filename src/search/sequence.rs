@@ -299,6 +299,9 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
             arms.truncate(FEW);
+            // An arm that is much less likely waits for more work.
+            let least = arms.first().map_or(0.0, rank) / 2.0;
+            arms.retain(|arm| rank(arm) >= least);
             return arms;
         }
         // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
@@ -321,11 +324,10 @@ impl<'s, 'a> Search<'s, 'a> {
         arms
     }
 
-    /// Returns the arms of the new starts of an epoch, and the share of the work before their best points are polished.
-    fn arms_within(&self, epoch: u32, work: f64) -> (Vec<Arm>, f64) {
-        let profile = &self.rounds.profile;
+    /// Returns the arms of the new starts of an epoch that has `work` for these.
+    fn arms_within(&self, epoch: u32, work: f64) -> Vec<Arm> {
         let mut arms = self.candidates(epoch, POLICY.raw * work / FEW as f64);
-        if profile.mixed {
+        if self.rounds.profile.mixed {
             let left = self.mixed_starts() - 1.0 - self.jobs as f64;
             let most = match self.rounds.options.effort > 1.0 {
                 true => POLICY.lanes,
@@ -333,11 +335,7 @@ impl<'s, 'a> Search<'s, 'a> {
             };
             arms = arms.first().map_or(Vec::new(), |arm| vec![*arm; most]);
         }
-        let raw = match arms.len() {
-            1 if profile.is_slow() => POLICY.alone,
-            _ => POLICY.raw,
-        };
-        (arms, raw)
+        arms
     }
 
     /// Returns the start of the caller if the first epoch takes it.
@@ -352,13 +350,14 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
     fn start(&mut self, epoch: u32, work: f64) {
-        let (arms, raw) = self.arms_within(epoch, work);
+        let arms = self.arms_within(epoch, work);
         let profile = &self.rounds.profile;
         let each = self.is_smooth() || profile.mixed || !profile.quadratic;
         let given = self.given(epoch);
         let offset = usize::from(given.is_some());
-        let share = if each { 1.0 } else { raw };
-        let slice = share * work / (offset + arms.len()).max(1) as f64;
+        let share = if each { 1.0 } else { POLICY.raw };
+        let places = arms.len().max(FEW.min(arms::starting(&self.rounds).len()));
+        let slice = share * work / (offset + places).max(1) as f64;
         let mut jobs: Vec<Job> = Vec::new();
         if given.is_some() {
             let polished = each || self.rounds.makers.is_some();
@@ -377,7 +376,7 @@ impl<'s, 'a> Search<'s, 'a> {
             self.reach(job, found.candidate.objective);
         }
         if !each {
-            self.polish_best(found.into_iter().flatten().collect(), (1.0 - raw) * work);
+            self.polish_best(found.into_iter().flatten().collect(), (1.0 - POLICY.raw) * work);
         }
     }
 
