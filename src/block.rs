@@ -24,9 +24,9 @@ use crate::penalty::{Penalty, solve_circle};
 
 pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
-pub(crate) use matching::{Majoriser, Matchings, RAISE, adapted};
+pub(crate) use matching::{FAIR_SHARE, Majoriser, Matchings, RAISE, adapted};
 use proposal::{Proposal, distance};
-pub(crate) use slope::SlopePairs;
+pub(crate) use slope::{RAPIDITY_BOUND, SlopePairs};
 
 /// Which curvature the pair solver sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

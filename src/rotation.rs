@@ -20,6 +20,7 @@ use pulp::{Simd, WithSimd};
 use crate::block::Block;
 use crate::error::{Error, Result};
 use crate::internal::numerics;
+use crate::internal::simd::LANES;
 use crate::internal::{ColumnSweep, GradientDescent, polar, product, square, tangent, varimax_rotation};
 use crate::linalg;
 use crate::objective::GoOn;
@@ -116,9 +117,6 @@ impl Criterion {
         }
     }
 }
-
-/// Number of running sums, which the compiler may not reorder.
-const LANES: usize = 8;
 
 /// Returns 1/√x for a positive normal x, up to a few units of the last place, by Newton's method: in vectors it
 /// takes half of the time of a root and a division.

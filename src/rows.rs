@@ -6,6 +6,9 @@ use std::ops::{Deref, Index, IndexMut};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
+/// Rows and columns of a piece of a matrix that fits into the cache.
+pub(crate) const PIECE: usize = 64;
+
 /// The guarantee of the type, for the message of a panic.
 const STANDARD: &str = "a matrix in standard layout";
 
@@ -21,8 +24,6 @@ impl Rows {
 
     /// A copy of a matrix stored in any way; in square pieces, so that neither side leaves the cache.
     pub(crate) fn copied(a: ArrayView2<'_, f64>) -> Self {
-        /// Rows and columns of a piece that fits into the cache.
-        const PIECE: usize = 64;
         if a.is_standard_layout() {
             return Self(a.to_owned());
         }

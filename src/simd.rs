@@ -7,6 +7,10 @@ use pulp::Arch;
 
 use crate::error::{Error, Result};
 
+/// Numbers in a vector of the widest instructions: loops over this many run in vectors, and arrays are padded to multiples of
+/// it.
+pub(crate) const LANES: usize = 8;
+
 /// The environment variable; read once, when first needed.
 const VARIABLE: &str = "ORTHOBCD_SIMD";
 

@@ -62,7 +62,7 @@ impl<'a> Majoriser<'a> {
 }
 
 /// A move is kept if F falls by this share of the model's decrease.
-const FAIR_SHARE: f64 = 0.1;
+pub(crate) const FAIR_SHARE: f64 = 0.1;
 /// A move lowers L if F falls by at least this share of the decrease of the model.
 const GOOD_SHARE: f64 = 0.5;
 

@@ -1,8 +1,9 @@
 //! The end of every pair solve: entries that are known become exact, the rows feasible, and F must fall.
 
 use super::dot;
-use crate::pair::{LANES, Scratch, TIE};
+use crate::pair::{Scratch, TIE};
 use crate::penalty::{Form, Penalty, each_form};
+use crate::simd::LANES;
 use pulp::Simd;
 
 /// A move of two rows as a pair solver proposes it.

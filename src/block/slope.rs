@@ -9,6 +9,9 @@ use ndarray::{Array2, Zip, s};
 
 use crate::signature::Signature;
 
+/// Largest |μ| of one move unless another bound is given.
+pub(crate) const RAPIDITY_BOUND: f64 = 1.0;
+
 /// Pairs of rows of these signs.
 pub(crate) struct SlopePairs {
     signature: Signature,

@@ -32,15 +32,14 @@ use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 
-use crate::internal::lanczos_bounds;
+use crate::internal::{LANCZOS_STEPS, lanczos_bounds};
 use crate::objective::Objective;
 use crate::threads::Threads;
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
-pub use options::{CONVERGED_PASSES, FiniteSumOptions, FiniteSumSolution};
+pub use options::{CONVERGED_PASSES, CurvatureRule, FiniteSumOptions, FiniteSumSolution};
 pub use page::Page;
-pub use rule::CurvatureRule;
 pub use solve::minimize_finite_sum;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
@@ -136,9 +135,6 @@ macro_rules! objectives {
 }
 
 objectives!(&dyn FiniteSum, Arc<dyn FiniteSum>);
-
-/// Lanczos steps for the largest eigenvalue.
-const LANCZOS_STEPS: usize = 40;
 
 /// Returns an upper bound of the eigenvalues of AᵀWA, W = diag(`weights`) ⪰ 0; NaN if products overflow.
 fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {

@@ -2,88 +2,91 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::rule::CurvatureRule;
 use crate::error::{Error, Result};
-use crate::internal::{Limits, setters};
+use crate::internal::{Limits, options};
 use crate::solver::{Side, Solution};
 
-/// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
-///
-/// | field | default | meaning |
-/// |---|---|---|
-/// | `batch` | N | components b of a full estimate |
-/// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
-/// | `probability` | b′/(b + b′) | probability of a full estimate; 1 is J-JOBCD |
-/// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
-/// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; below L there is no guarantee |
-/// | `rule` | `Bound` | source of the curvature |
-/// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
-/// | `side` | `Rows` | sides that move: rows, columns (where XᵀJX = J, without penalty), or both in turn |
-/// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
-/// | `max_evaluations` | none | component gradients |
-/// | `max_visits` | none | pairs visited |
-/// | `max_time` | none | seconds |
-/// | `target` | none | F at which the solve stops, checked every `check_every` iterations |
-/// | `check_every` | one pass over the data | iterations between evaluations of F, which are not counted |
-/// | `tol` | 0 | relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged |
-/// | `seed` | 0 | all random choices |
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct FiniteSumOptions {
-    /// Components of a full estimate.
-    pub batch: Option<usize>,
-    /// Components of a correction.
-    pub small_batch: Option<usize>,
-    /// Probability of a full estimate.
-    pub probability: Option<f64>,
-    /// Proximal weight, relative to the curvature of the pair models.
-    pub proximal: f64,
-    /// Curvature of the pair models.
-    pub curvature: Option<f64>,
-    /// The source of the curvature.
-    pub rule: CurvatureRule,
-    /// Matchings per gradient estimate, at most one tournament (every pair once).
-    pub matchings: usize,
-    /// The sides that move.
-    pub side: Side,
-    /// Largest |μ| of one move.
-    pub rapidity_bound: Option<f64>,
-    /// Limit on component gradients.
-    pub max_evaluations: Option<u64>,
-    /// Limit on pairs visited.
-    pub max_visits: Option<u64>,
-    /// Time limit in seconds.
-    pub max_time: Option<f64>,
-    /// Objective at which the solve stops.
-    pub target: Option<f64>,
-    /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
-    pub check_every: Option<usize>,
-    /// Relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged.
-    pub tol: f64,
-    /// Seed of all random choices.
-    pub seed: u64,
+/// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub enum CurvatureRule {
+    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
+    /// the curvature of the objective plus a term for the error of the estimate.
+    #[default]
+    Bound,
+    /// Curvature adapted by exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model
+    /// predicts, and otherwise doubles, with the step reverted. F never rises.
+    Adaptive,
+    /// Every pair (i, j) has a linear model: its slope K_ij along its rotation or boost, averaged over the
+    /// iterations, `M_ij ← 0.9 M_ij + 0.1 K_ij`. With k matchings and `S_ij ← 0.99 S_ij + 0.01 K_ij²` the
+    /// proximal weight is `√(k S_ij) / (2·step)`. Both means are made unbiased: Adam (Kingma and Ba, ICLR
+    /// 2015) in the coordinates of the Lie algebra, with steps by globally optimal pair solves. All slopes of
+    /// an iteration are taken at its first point. With `max_time` or `max_evaluations` the step falls
+    /// linearly to 0 at the limit. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
+    /// columns move in one iteration. The rule needs no Lipschitz constant and excludes a penalty. F may
+    /// rise; if F exceeds its value at the start, the solve returns to the best point with half the step.
+    Accumulated {
+        /// Approximately ‖ΔX‖/‖X‖ of the first iteration: with k matchings the first angle or rapidity of a
+        /// pair is step/√k.
+        step: f64,
+    },
 }
 
-impl Default for FiniteSumOptions {
-    fn default() -> Self {
-        Self {
-            batch: None,
-            small_batch: None,
-            probability: None,
-            proximal: 1e-5,
-            curvature: None,
-            rule: CurvatureRule::Bound,
-            matchings: 1,
-            side: Side::Rows,
-            rapidity_bound: None,
-            max_evaluations: None,
-            max_visits: None,
-            max_time: None,
-            target: None,
-            check_every: None,
-            tol: 0.0,
-            seed: 0,
-        }
+options! {
+    /// Options of [`minimize_finite_sum`](super::minimize_finite_sum).
+    ///
+    /// | field | default | meaning |
+    /// |---|---|---|
+    /// | `batch` | N | components b of a full estimate |
+    /// | `small_batch` | ⌈√N⌉ | components b′ of a correction |
+    /// | `probability` | b′/(b + b′) | probability of a full estimate; 1 is J-JOBCD |
+    /// | `proximal` | 1e-5 | proximal weight θ ≥ 0, relative to the curvature of the pair models |
+    /// | `curvature` | L + L̄√((1 − p)/(p b′)) | curvature of the pair models; below L there is no guarantee |
+    /// | `rule` | `Bound` | source of the curvature |
+    /// | `matchings` | 1 | disjoint matchings solved per gradient estimate, one after the other |
+    /// | `side` | `Rows` | sides that move: rows, columns (where XᵀJX = J, without penalty), or both in turn |
+    /// | `rapidity_bound` | none; 1 for `Accumulated` | largest \|μ\| of one move |
+    /// | `max_evaluations` | none | component gradients |
+    /// | `max_visits` | none | pairs visited |
+    /// | `max_time` | none | seconds |
+    /// | `target` | none | F at which the solve stops, checked every `check_every` iterations |
+    /// | `check_every` | one pass over the data | iterations between evaluations of F, which are not counted |
+    /// | `tol` | 0 | relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged |
+    /// | `seed` | 0 | all random choices |
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub struct FiniteSumOptions {
+        /// Components of a full estimate.
+        batch: [Option<usize>] = None, with_batch;
+        /// Components of a correction.
+        small_batch: [Option<usize>] = None, with_small_batch;
+        /// Probability of a full estimate.
+        probability: [Option<f64>] = None, with_probability;
+        /// Proximal weight, relative to the curvature of the pair models.
+        proximal: [f64] = 1e-5, with_proximal;
+        /// Curvature of the pair models.
+        curvature: [Option<f64>] = None, with_curvature;
+        /// The source of the curvature.
+        rule: [CurvatureRule] = CurvatureRule::Bound, with_rule;
+        /// Matchings per gradient estimate, at most one tournament (every pair once).
+        matchings: [usize] = 1, with_matchings;
+        /// The sides that move.
+        side: [Side] = Side::Rows, with_side;
+        /// Largest |μ| of one move.
+        rapidity_bound: [Option<f64>] = None, with_rapidity_bound;
+        /// Limit on component gradients.
+        max_evaluations: [Option<u64>] = None, with_max_evaluations;
+        /// Limit on pairs visited.
+        max_visits: [Option<u64>] = None, with_max_visits;
+        /// Time limit in seconds.
+        max_time: [Option<f64>] = None, with_max_time;
+        /// Objective at which the solve stops.
+        target: [Option<f64>] = None, with_target;
+        /// Iterations between evaluations of F; by default F is evaluated once a pass over the data.
+        check_every: [Option<usize>] = None, with_check_every;
+        /// Relative decrease of F over [`CONVERGED_PASSES`] passes at which the solve has converged.
+        tol: [f64] = 0.0, with_tol;
+        /// Seed of all random choices.
+        seed: [u64] = 0, with_seed;
     }
 }
 
@@ -108,24 +111,6 @@ pub struct FiniteSumSolution {
     /// Number of component gradients at each row of the history.
     pub evaluations: Vec<u64>,
 }
-
-setters!(FiniteSumOptions {
-    with_batch(batch: impl Into<Option<usize>>);
-    with_small_batch(small_batch: impl Into<Option<usize>>);
-    with_probability(probability: impl Into<Option<f64>>);
-    with_proximal(proximal: f64);
-    with_curvature(curvature: impl Into<Option<f64>>);
-    with_rule(rule: CurvatureRule);
-    with_matchings(matchings: usize);
-    with_side(side: Side);
-    with_rapidity_bound(rapidity_bound: impl Into<Option<f64>>);
-    with_max_evaluations(max_evaluations: impl Into<Option<u64>>);
-    with_max_time(max_time: impl Into<Option<f64>>);
-    with_target(target: impl Into<Option<f64>>);
-    with_check_every(check_every: impl Into<Option<usize>>);
-    with_tol(tol: f64);
-    with_seed(seed: u64);
-});
 
 impl FiniteSumOptions {
     /// Checks the options that do not depend on the problem.

@@ -1,43 +1,17 @@
 //! The curvature of the pair models of a Jacobi round.
 
 use ndarray::{Array2, ArrayView2};
-use serde::{Deserialize, Serialize};
 
-use super::{FiniteSum, FiniteSumOptions, Page};
+use super::{CurvatureRule, FiniteSum, FiniteSumOptions, Page};
 use crate::block::Outcome;
 use crate::error::{Error, Result};
 use crate::internal::{
-    SlopePairs,
+    RAPIDITY_BOUND, SlopePairs,
     tournament::{matching, rounds},
 };
 use crate::signature::Signature;
 use crate::solver::Side;
 use crate::threads::Threads;
-
-/// The curvature of the pair models of [`minimize_finite_sum`](super::minimize_finite_sum).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub enum CurvatureRule {
-    /// A bound that holds everywhere: [`FiniteSumOptions::curvature`](super::FiniteSumOptions), by default
-    /// the curvature of the objective plus a term for the error of the estimate.
-    #[default]
-    Bound,
-    /// Curvature adapted by exact gradients: begins at ‖∇f‖/‖X‖, falls by a fifth if F falls as the model
-    /// predicts, and otherwise doubles, with the step reverted. F never rises.
-    Adaptive,
-    /// Every pair (i, j) has a linear model: its slope K_ij along its rotation or boost, averaged over the
-    /// iterations, `M_ij ← 0.9 M_ij + 0.1 K_ij`. With k matchings and `S_ij ← 0.99 S_ij + 0.01 K_ij²` the
-    /// proximal weight is `√(k S_ij) / (2·step)`. Both means are made unbiased: Adam (Kingma and Ba, ICLR
-    /// 2015) in the coordinates of the Lie algebra, with steps by globally optimal pair solves. All slopes of
-    /// an iteration are taken at its first point. With `max_time` or `max_evaluations` the step falls
-    /// linearly to 0 at the limit. With [`Side::Both`](crate::solver::Side) the rows of equal sign and all
-    /// columns move in one iteration. The rule needs no Lipschitz constant and excludes a penalty. F may
-    /// rise; if F exceeds its value at the start, the solve returns to the best point with half the step.
-    Accumulated {
-        /// Approximately ‖ΔX‖/‖X‖ of the first iteration: with k matchings the first angle or rapidity of a
-        /// pair is step/√k.
-        step: f64,
-    },
-}
 
 /// Decays of the mean slopes and of the mean squared slopes of [`CurvatureRule::Accumulated`].
 const MOMENTS: [f64; 2] = [0.9, 0.99];
@@ -127,9 +101,6 @@ impl AccumulatedMoves {
 /// A slope counts as rounding up to this share of the largest entry of GXᵀ.
 const FLAT: f64 = 1e-11;
 
-/// Default of the largest |μ| of one move with [`CurvatureRule::Accumulated`].
-const ACCUMULATED_RAPIDITY: f64 = 1.0;
-
 /// The moves of both sides by [`CurvatureRule::Accumulated`].
 pub(super) struct Accumulated {
     /// The moves of rows, and those of columns.
@@ -139,7 +110,7 @@ pub(super) struct Accumulated {
 
 impl Accumulated {
     pub(super) fn new(signature: &Signature, rapidity_bound: Option<f64>, step: f64) -> Self {
-        let bound = rapidity_bound.unwrap_or(ACCUMULATED_RAPIDITY);
+        let bound = rapidity_bound.unwrap_or(RAPIDITY_BOUND);
         let side = || AccumulatedMoves::new(signature, bound);
         Self { sides: [side(), side()], step }
     }

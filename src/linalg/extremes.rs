@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{at_unit_size, from_faer, product, square, symmetric_eigen};
+use crate::simd::LANES;
 
 /// Part of the eigenvectors up to which they are computed one by one.
 const FEW: f64 = 0.25;
@@ -29,9 +30,6 @@ const ITERATIONS: usize = 3;
 
 /// Largest residual ‖AX − XΛ‖_F of the vectors, relative to ‖A‖_F; else all eigenvectors are computed.
 const RESIDUAL: f64 = 1e-11;
-
-/// Shifts whose Sturm counts are computed together.
-const LANES: usize = 8;
 
 /// Returns eigenvectors for the `low` smallest eigenvalues, ascending, then for the `high` largest ones, descending,
 /// and these eigenvalues; NaN as [`symmetric_eigen`].

@@ -62,7 +62,7 @@ pub(crate) const NEWTON_BASIN: f64 = 0.1;
 
 /// Distance ‖X₀ᵀJX₀ − K‖_F, relative to max(1, ‖K‖_F), up to which a start counts as feasible for an
 /// integer K; the difference is then repaired.
-pub(crate) const START_TOLERANCE: f64 = 1e-8;
+pub const START_TOLERANCE: f64 = 1e-8;
 
 /// ‖XᵀJX − K‖_F; infinite for a K of another shape than r×r.
 pub fn drift(x: ArrayView2<'_, f64>, signature: &Signature, k: ArrayView2<'_, f64>) -> f64 {

@@ -6,11 +6,9 @@
 
 use ndarray::{Array2, ArrayView2};
 
+use super::constraint::START_TOLERANCE;
 use crate::error::{Error, Result};
 use crate::linalg;
-
-/// ‖DᵀD − I‖_F, relative to √n, up to which D counts as orthogonal.
-const ORTHOGONALITY: f64 = 1e-8;
 
 /// A factor: the identity except for the rows and columns `i` < `j`, which hold `v`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,7 +56,7 @@ pub fn basis_factorization(d: ArrayView2<'_, f64>) -> Result<Vec<Factor>> {
         return Err(Error::invalid("D", format!("must be square with at least 2 rows, got shape {:?}", d.dim())));
     }
     let gap = (d.t().dot(&d) - Array2::<f64>::eye(n)).iter().map(|v| v * v).sum::<f64>().sqrt();
-    if !(gap <= ORTHOGONALITY * (n as f64).sqrt()) {
+    if !(gap <= START_TOLERANCE * (n as f64).sqrt()) {
         return Err(Error::invalid("D", format!("must be orthogonal, ‖DᵀD − I‖_F is {gap:.3e}")));
     }
     // V_m ⋯ V₁ Dᵀ = I, so D = V_m ⋯ V₁.
@@ -92,7 +90,7 @@ pub fn connecting_factorization(x: ArrayView2<'_, f64>, x0: ArrayView2<'_, f64>)
     }
     let d = linalg::polar_factor(x.dot(&x0.t()).view());
     let gap = (d.dot(&x0) - x).iter().map(|v| v * v).sum::<f64>().sqrt();
-    if !(gap <= ORTHOGONALITY * (x.ncols() as f64).sqrt()) {
+    if !(gap <= START_TOLERANCE * (x.ncols() as f64).sqrt()) {
         return Err(Error::invalid("x", "and x0 must have orthonormal columns"));
     }
     basis_factorization(d.view())

@@ -9,8 +9,8 @@ mod repair;
 mod stiefel;
 mod support;
 
-pub use constraint::{REPAIR_THRESHOLD, constraint, drift};
-pub(crate) use constraint::{START_TOLERANCE, normals, signed, signs_of, start_constraint, symmetric_product};
+pub use constraint::{REPAIR_THRESHOLD, START_TOLERANCE, constraint, drift};
+pub(crate) use constraint::{normals, signed, signs_of, start_constraint, symmetric_product};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
 pub(crate) use pattern::PatternProducts;

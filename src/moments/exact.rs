@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use ndarray::Array2;
 use pulp::{Simd, WithSimd};
+use serde::{Deserialize, Serialize};
 
 use super::fast::{Fast, scaled};
 use super::pair::{Pair, exponent, power, two_product};
@@ -33,7 +34,7 @@ const FAR: f64 = 4.0;
 const LEAST_EXPONENT: i32 = -900;
 
 /// Sums over the samples z.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Exact {
     /// `Σ_i w_i (z_i, 1)`.
     totals: Vec<Pair>,
@@ -165,14 +166,9 @@ impl Exact {
 
     /// Returns the sums of the same samples in double precision.
     pub(super) fn to_fast(&self) -> Fast {
-        let (n, means) = (self.features(), self.means());
-        let mut packed = Vec::with_capacity(n * (n + 1) / 2);
-        for (high, low) in self.high.iter().zip(&self.low) {
-            for i in high.rows.clone() {
-                packed.extend(centred_row(high, low, i, &means, &self.totals));
-            }
-        }
-        let strips = triangle::unpacked(n, &self.covered(), &packed).expect("a row for each row");
+        let means = self.means();
+        let strips = self.high.iter().zip(&self.low);
+        let strips = strips.map(|(high, low)| centred_strip(high, low, &means, &self.totals)).collect();
         Fast::of(self.weight(), self.mean(), strips)
     }
 
@@ -211,15 +207,9 @@ impl Exact {
         let mut negative = Array2::zeros((n, n));
         for (high, low) in self.high.iter_mut().zip(&mut self.low) {
             let (rows, width) = (high.rows.clone(), high.width(n));
-            let block = if center {
-                let mut block = vec![0.0; rows.len() * width];
-                for (k, i) in rows.clone().enumerate() {
-                    let row = centred_row(high, low, i, &means, totals);
-                    block[k * width + k..][..row.len()].copy_from_slice(&row);
-                }
-                Arc::new(block)
-            } else {
-                high.entries.clone()
+            let block = match center {
+                true => centred_strip(high, low, &means, totals).entries,
+                false => high.entries.clone(),
             };
             let scaled = deviation.as_deref();
             triangle::write_negative(&mut negative, rows, (&block, width), scaled);
@@ -250,36 +240,13 @@ impl Exact {
         self.low.extend_from_slice(&other.low);
     }
 
-    /// Returns totals and triangles, as in [`State`](super::State).
-    pub(super) fn parts(&self) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-        let (high, low) = self.totals.iter().map(|t| (t.high, t.low)).unzip();
-        let packed = |strips: &Vec<Strip>| triangle::packed(strips, self.features());
-        let triangles = match self.is_empty() {
-            true => Vec::new(),
-            false => [&self.high, &self.low].map(packed).into(),
-        };
-        (vec![high, low], triangles)
-    }
-
-    /// Creates the sums from their parts; None if the parts do not fit together.
-    pub(super) fn from_parts(
-        n: usize,
-        totals: &[Vec<f64>],
-        rows: &Range<usize>,
-        triangles: &[Vec<f64>],
-    ) -> Option<Self> {
-        let [high_totals, low_totals] = totals else {
-            return None;
-        };
-        let [high, low] = match triangles {
-            [] => [Vec::new(), Vec::new()],
-            [high, low] => [triangle::unpacked(n, rows, high)?, triangle::unpacked(n, rows, low)?],
-            _ => return None,
-        };
-        let fit = [high_totals, low_totals].iter().all(|t| t.len() == n + 1);
-        let totals = high_totals.iter().zip(low_totals);
-        let totals = totals.map(|(&high, &low)| Pair { high, low }).collect();
-        Some(Self { totals, high, low }).filter(|sums| fit && sums.weight() >= 0.0)
+    /// Returns whether the sums are those of n features.
+    pub(super) fn is_consistent(&self, n: usize) -> bool {
+        self.totals.len() == n + 1
+            && self.totals.iter().all(|total| total.high.is_finite() && total.low.is_finite())
+            && self.weight() >= 0.0
+            && [&self.high, &self.low].iter().all(|strips| triangle::are_strips(strips, n))
+            && triangle::covered(&self.high) == triangle::covered(&self.low)
     }
 }
 
@@ -495,15 +462,17 @@ fn centred(sum: Pair, mean: Pair, total: Pair) -> f64 {
     sum.plus(-outer.high).plus(-low).high
 }
 
-/// Returns row `i` of the second moments about the means, from the diagonal entry on.
-fn centred_row(high: &Strip, low: &Strip, i: usize, means: &[Pair], totals: &[Pair]) -> Vec<f64> {
+/// Returns a strip of the second moments about the means.
+fn centred_strip(high: &Strip, low: &Strip, means: &[Pair], totals: &[Pair]) -> Strip {
     let (n, start) = (means.len(), high.rows.start);
-    let at = (i - start) * high.width(n);
-    (i..n)
-        .map(|j| {
-            let place = at + (j - start);
-            let sum = Pair { high: high.entries[place], low: low.entries[place] };
-            centred(sum, means[i], totals[j])
-        })
-        .collect()
+    let (mut strip, width) = (triangle::zero(high.rows.clone(), n), high.width(n));
+    let rows = Arc::make_mut(&mut strip.entries).chunks_mut(width);
+    for (i, row) in high.rows.clone().zip(rows) {
+        for j in i..n {
+            let at = (i - start) * width + (j - start);
+            let sum = Pair { high: high.entries[at], low: low.entries[at] };
+            row[j - start] = centred(sum, means[i], totals[j]);
+        }
+    }
+    strip
 }

@@ -4,17 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::Array2;
+use serde::{Deserialize, Serialize};
 
 use super::product::{PANEL, Panels, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{Block, Read, clear_constant, deviations, varying};
+use super::{Block, Read, are_finite, clear_constant, deviations, varying};
+use crate::internal::CHUNK_ROWS;
 use crate::threads::Threads;
 
-/// Rows summed by one thread at once; fixed, so that results do not depend on the number of threads.
-const CHUNK: usize = 256;
-
 /// Weight, means and second moments about the means.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Fast {
     pub(super) weight: f64,
     /// The means of the first block.
@@ -180,38 +179,13 @@ impl Fast {
         self.strips.extend_from_slice(&other.strips);
     }
 
-    /// Returns weight, vectors and triangles, as in [`State`](super::State).
-    pub(super) fn parts(&self) -> (f64, Vec<Vec<f64>>, Vec<Vec<f64>>) {
-        let vectors = vec![self.shift.clone(), self.offset.clone()];
-        if self.strips.is_empty() {
-            return (self.weight, vectors, Vec::new());
-        }
-        let triangle = triangle::packed(&self.strips, self.shift.len());
-        (self.weight, vectors, vec![triangle])
-    }
-
-    /// Creates the sums from their parts; None if the parts do not fit together.
-    pub(super) fn from_parts(
-        n: usize,
-        weight: f64,
-        vectors: &[Vec<f64>],
-        rows: &Range<usize>,
-        triangles: &[Vec<f64>],
-    ) -> Option<Self> {
-        let [shift, offset] = vectors else {
-            return None;
-        };
-        let strips = match triangles {
-            [] if weight == 0.0 => Vec::new(),
-            [triangle] if weight > 0.0 => triangle::unpacked(n, rows, triangle)?,
-            _ => return None,
-        };
-        (shift.len() == n && offset.len() == n).then(|| Self {
-            weight,
-            shift: shift.clone(),
-            offset: offset.clone(),
-            strips,
-        })
+    /// Returns whether the sums are those of n features.
+    pub(super) fn is_consistent(&self, n: usize) -> bool {
+        [&self.shift, &self.offset].iter().all(|v| v.len() == n && are_finite(v))
+            && self.weight.is_finite()
+            && self.weight >= 0.0
+            && self.strips.is_empty() == (self.weight == 0.0)
+            && triangle::are_strips(&self.strips, n)
     }
 }
 
@@ -227,10 +201,10 @@ pub(super) fn scaled(mut mean: Vec<f64>, deviation: Option<&[f64]>) -> Vec<f64> 
 fn means(block: &Block, shift: &[f64], weight: f64, threads: &Threads) -> Vec<f64> {
     let n = shift.len();
     let weights = block.weights.as_deref();
-    let mut parts = vec![vec![0.0; n]; block.rows.div_ceil(CHUNK)];
+    let mut parts = vec![vec![0.0; n]; block.rows.div_ceil(CHUNK_ROWS)];
     threads.for_chunks(&mut parts, 1, block.entries.len(), |k, parts| {
-        let rows = block.entries.chunks_exact(n).enumerate().skip(k * CHUNK);
-        for (i, row) in rows.take(CHUNK) {
+        let rows = block.entries.chunks_exact(n).enumerate().skip(k * CHUNK_ROWS);
+        for (i, row) in rows.take(CHUNK_ROWS) {
             let times = weights.map_or(1.0, |w| w[i]);
             for ((sum, x), shift) in parts[0].iter_mut().zip(row).zip(shift) {
                 *sum += times * (x - shift);

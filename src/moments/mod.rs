@@ -25,6 +25,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::internal::Rows;
@@ -49,7 +50,7 @@ pub enum Precision {
 }
 
 /// Samples that are buffered before they are summed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Block {
     /// Row by row.
     entries: Vec<f64>,
@@ -58,7 +59,7 @@ struct Block {
     rows: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Sums {
     Fast(Fast),
     Exact(Exact),
@@ -84,30 +85,6 @@ pub struct Read {
     pub negative: Array2<f64>,
     /// Standard deviations, 1 for a constant feature; None unless requested.
     pub deviation: Option<Vec<f64>>,
-}
-
-/// The parts of a [`Moments`] as plain arrays, from which [`Moments::from_state`] makes an equal one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct State {
-    /// Number of features n.
-    pub features: usize,
-    /// Kind of the sums.
-    pub precision: Precision,
-    /// Number of samples, whatever their weights.
-    pub rows: u64,
-    /// Sum of the weights of all summed samples; 0 for exact sums, which keep this sum in `vectors`.
-    pub weight: f64,
-    /// The shift, and the means minus the shift. For exact sums: the sums of the features and of the weights,
-    /// and the low parts of these sums.
-    pub vectors: Vec<Vec<f64>>,
-    /// Stored rows of the upper triangle: all, or those of a piece; 0..0 before the first sum.
-    pub triangle_rows: Range<usize>,
-    /// The upper triangle row by row, for exact sums followed by the low parts; empty before the first sum.
-    pub triangles: Vec<Vec<f64>>,
-    /// Buffered rows, row by row.
-    pub pending: Vec<f64>,
-    /// Weights of the buffered rows.
-    pub weights: Vec<f64>,
 }
 
 impl Moments {
@@ -302,35 +279,45 @@ impl Moments {
         Ok(read)
     }
 
-    /// Returns the parts, to be saved.
-    pub fn state(&self) -> State {
-        let (weight, vectors, triangles) = match &self.sums {
-            Sums::Fast(sums) => sums.parts(),
-            Sums::Exact(sums) => {
-                let (totals, triangles) = sums.parts();
-                (0.0, totals, triangles)
-            }
+    /// Returns the sums as bytes, which [`restore`](Self::restore) reads.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let sums = (self.n, self.rows, joined(self.pending.clone()), &self.sums);
+        postcard::to_extend(&sums, Vec::new()).expect("sums in memory can be written to memory")
+    }
+
+    /// Replaces the sums by those that [`to_bytes`](Self::to_bytes) has written, of the same features and precision.
+    ///
+    /// # Errors
+    /// If the bytes are not those of such sums.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let whole = postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty());
+        let read = whole.map(|((n, rows, block, sums), _): ((usize, u64, Block, Sums), _)| {
+            let pending = if block.rows == 0 { Vec::new() } else { vec![Arc::new(block)] };
+            Self { n, rows, pending, sums }
+        });
+        let same = |read: &Self| read.n == self.n && read.precision() == self.precision();
+        let read = read.filter(|read| same(read) && read.is_consistent());
+        *self = read.ok_or_else(|| Error::invalid("state", "must be that of a Moments"))?;
+        Ok(())
+    }
+
+    /// Returns whether all arrays have their lengths, all numbers are finite and no weight is negative.
+    fn is_consistent(&self) -> bool {
+        let fits = |block: &Arc<Block>| {
+            let weighted = |weights: &[f64]| weights.len() == block.rows && weights.iter().all(|w| *w >= 0.0);
+            block.rows.checked_mul(self.n) == Some(block.entries.len())
+                && block.weights.as_deref().is_none_or(|weights| weighted(weights) && are_finite(weights))
+                && are_finite(&block.entries)
         };
-        let mut weights = Vec::new();
-        let mut pending = Vec::new();
-        for block in &self.pending {
-            pending.extend_from_slice(&block.entries);
-            match &block.weights {
-                Some(own) => weights.extend_from_slice(own),
-                None => weights.resize(weights.len() + block.rows, 1.0),
-            }
+        if !self.pending.iter().all(fits) {
+            return false;
         }
-        State {
-            features: self.n,
-            precision: self.precision(),
-            rows: self.rows,
-            weight,
-            vectors,
-            triangle_rows: self.covered(),
-            triangles,
-            pending,
-            weights,
-        }
+        let waiting = self.waiting();
+        let sums = match &self.sums {
+            Sums::Fast(sums) => sums.is_consistent(self.n),
+            Sums::Exact(sums) => sums.is_consistent(self.n) && sums.is_empty() == (self.rows == waiting as u64),
+        };
+        sums && waiting < BLOCK_ROWS && self.rows >= waiting as u64
     }
 
     fn covered(&self) -> Range<usize> {
@@ -388,42 +375,6 @@ impl Moments {
         }
         Err(Error::invalid("sums", "must be whole, got a piece of them"))
     }
-
-    /// Creates the sums from their parts.
-    ///
-    /// # Errors
-    /// If the parts do not fit together, a number is not finite, or a weight is negative.
-    pub fn from_state(state: &State) -> Result<Self> {
-        let n = state.features;
-        let bad = || Error::invalid("state", "must be that of a Moments");
-        let waiting = state.weights.len();
-        let shapes =
-            state.pending.len() == waiting * n && waiting < BLOCK_ROWS && n > 0 && state.rows >= waiting as u64;
-        let arrays = state.vectors.iter().chain(&state.triangles);
-        let finite = arrays.chain([&state.pending, &state.weights]).flatten().all(|v| v.is_finite());
-        let weights = state.weights.iter().chain([&state.weight]).all(|w| *w >= 0.0);
-        if !(shapes && finite && weights) {
-            return Err(bad());
-        }
-        let (vectors, rows) = (&state.vectors, &state.triangle_rows);
-        let sums = match state.precision {
-            Precision::Fast => Fast::from_parts(n, state.weight, vectors, rows, &state.triangles).map(Sums::Fast),
-            Precision::Exact => Exact::from_parts(n, vectors, rows, &state.triangles)
-                .filter(|sums| sums.is_empty() == (state.rows == waiting as u64))
-                .map(Sums::Exact),
-        };
-        let pending = if waiting == 0 {
-            Vec::new()
-        } else {
-            let ones = state.weights.iter().all(|w| *w == 1.0);
-            vec![Arc::new(Block {
-                entries: state.pending.clone(),
-                weights: (!ones).then(|| state.weights.clone()),
-                rows: waiting,
-            })]
-        };
-        Ok(Self { n, rows: state.rows, pending, sums: sums.ok_or_else(bad)? })
-    }
 }
 
 /// Returns the rows of all blocks; a single block is copied only if it is shared.
@@ -469,4 +420,8 @@ fn clear_constant(negative: &mut Array2<f64>, varying: &[Option<f64>]) {
         negative.row_mut(i).fill(0.0);
         negative.column_mut(i).fill(0.0);
     }
+}
+
+fn are_finite(values: &[f64]) -> bool {
+    values.iter().all(|v| v.is_finite())
 }

@@ -1,10 +1,12 @@
 //! Numbers in two doubles, and powers of two.
 
+use serde::{Deserialize, Serialize};
+
 /// Factor that splits a double into two of 26 bits (Dekker).
 pub(super) const SPLITTER: f64 = (1u64 << 27) as f64 + 1.0;
 
 /// The sum of two numbers, the second of the size of the rounding of the first.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Pair {
     pub(super) high: f64,
     pub(super) low: f64,

@@ -52,37 +52,73 @@ fn neither_threads_nor_layout_change_a_bit() {
     let x = samples(5000, 150, 1, 1.0);
     let by_columns = x.t().as_standard_layout().into_owned().reversed_axes();
     for precision in [Precision::Fast, Precision::Exact] {
-        let wanted = of(&[x.view()], precision, &one).state();
-        assert_eq!(of(&[x.view()], precision, &two).state(), wanted);
-        assert_eq!(of(&[by_columns.view()], precision, &one).state(), wanted);
+        let wanted = of(&[x.view()], precision, &one).to_bytes();
+        assert_eq!(of(&[x.view()], precision, &two).to_bytes(), wanted);
+        assert_eq!(of(&[by_columns.view()], precision, &one).to_bytes(), wanted);
     }
 }
 
 #[test]
-fn states_are_checked() {
+fn bytes_are_checked() {
     let threads = Threads::serial();
     let x = samples(2100, 4, 2, 0.0);
+    let wrong = "state must be that of a Moments";
     for precision in [Precision::Fast, Precision::Exact] {
         let mut moments = of(&[x.view()], precision, &threads);
-        let state = moments.state();
-        let mut again = Moments::from_state(&state).unwrap();
-        assert_eq!(again.state(), state);
+        let bytes = moments.to_bytes();
+        let mut again = Moments::new(4, precision);
+        again.restore(&bytes).unwrap();
+        assert_eq!(again.to_bytes(), bytes);
+        let mut refuses = |bytes: &[u8]| again.restore(bytes).unwrap_err().to_string() == wrong;
+        assert!((0..bytes.len()).step_by(7).all(|end| refuses(&bytes[..end])));
+        assert!(refuses(&[&bytes[..], &[0]].concat()));
+        let more = |value: f64, weight: f64| {
+            let mut moments = moments.clone();
+            moments.add(Array2::from_elem((1, 4), value).view(), Some(&[weight]), &threads).unwrap();
+            moments
+        };
+        let changed = |change: fn(&mut Moments)| {
+            let mut moments = moments.clone();
+            change(&mut moments);
+            moments
+        };
+        let last = |moments: &mut Moments, change: fn(&mut Block)| {
+            change(Arc::make_mut(moments.pending.last_mut().unwrap()));
+        };
+        let mut uneven = more(1.0, 2.0);
+        last(&mut uneven, |block| block.weights = Some(vec![1.0; 2]));
+        let mut short = more(1.0, 2.0);
+        last(&mut short, |block| block.rows = 2);
+        let mut full = moments.clone();
+        full.pending.extend(vec![full.pending[0].clone(); 40]);
+        full.rows += BLOCK_ROWS as u64;
+        let spoilt = [
+            changed(|moments| moments.n = 5),
+            changed(|moments| moments.rows = 3),
+            changed(|moments| match &mut moments.sums {
+                Sums::Fast(sums) => sums.append(&sums.clone()),
+                Sums::Exact(sums) => sums.append(&sums.clone()),
+            }),
+            changed(|moments| match &mut moments.sums {
+                Sums::Fast(sums) => sums.weight = -1.0,
+                Sums::Exact(sums) => *sums = Exact::new(5),
+            }),
+            changed(|moments| match &mut moments.sums {
+                Sums::Fast(sums) => *sums = Fast::new(5),
+                Sums::Exact(sums) => *sums = Exact::new(4),
+            }),
+            more(f64::NAN, 1.0),
+            more(1.0, -1.0),
+            more(1.0, f64::INFINITY),
+            uneven,
+            short,
+            full,
+        ];
+        for (k, spoilt) in spoilt.iter().enumerate() {
+            assert!(refuses(&spoilt.to_bytes()), "{k}");
+        }
         let read = |m: &mut Moments| m.read(true, true, true, &threads).unwrap().negative;
         assert_eq!(read(&mut again), read(&mut moments));
-        let spoilt: [fn(&mut State); 7] = [
-            |s| s.features = 5,
-            |s| s.rows = 3,
-            |s| s.weight = -1.0,
-            |s| s.weights[0] = f64::NAN,
-            |s| s.triangles[0][1] = f64::INFINITY,
-            |s| s.triangles.clear(),
-            |s| s.pending.truncate(1),
-        ];
-        for (k, spoil) in spoilt.iter().enumerate() {
-            let mut state = state.clone();
-            spoil(&mut state);
-            assert!(Moments::from_state(&state).is_err(), "{k}");
-        }
     }
 }
 

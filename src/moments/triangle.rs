@@ -4,7 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::Array2;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::are_finite;
 use super::product::PANEL;
 use crate::threads::Threads;
 
@@ -19,16 +21,30 @@ const LEAST_HEIGHT: usize = 32;
 
 /// Rows of a strip and their entries from the first diagonal entry on, row by row. Rows and columns are
 /// padded with zeros to whole panels.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Strip {
     pub(super) rows: Range<usize>,
+    #[serde(serialize_with = "write_entries", deserialize_with = "read_entries")]
     pub(super) entries: Arc<Vec<f64>>,
+}
+
+fn write_entries<S: Serializer>(entries: &Arc<Vec<f64>>, to: S) -> Result<S::Ok, S::Error> {
+    entries.as_slice().serialize(to)
+}
+
+fn read_entries<'de, D: Deserializer<'de>>(from: D) -> Result<Arc<Vec<f64>>, D::Error> {
+    Vec::deserialize(from).map(Arc::new)
 }
 
 impl Strip {
     /// Returns the length of a row, for a matrix of this order.
     pub(super) fn width(&self, order: usize) -> usize {
         order.next_multiple_of(PANEL) - self.rows.start
+    }
+
+    /// Returns the number of entries.
+    fn size(&self, order: usize) -> usize {
+        self.rows.len().next_multiple_of(PANEL) * self.width(order)
     }
 }
 
@@ -51,10 +67,9 @@ pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
     strips.iter().filter(own).cloned().collect()
 }
 
-fn zero(rows: Range<usize>, order: usize) -> Strip {
+pub(super) fn zero(rows: Range<usize>, order: usize) -> Strip {
     let mut strip = Strip { rows, entries: Arc::default() };
-    let size = strip.rows.len().next_multiple_of(PANEL) * strip.width(order);
-    strip.entries = Arc::new(vec![0.0; size]);
+    strip.entries = Arc::new(vec![0.0; strip.size(order)]);
     strip
 }
 
@@ -73,41 +88,12 @@ pub(super) fn diagonal(strips: &[Strip], order: usize) -> Vec<f64> {
     strips.iter().flat_map(own).collect()
 }
 
-/// Returns the triangle row by row, without the entries below the diagonal.
-pub(super) fn packed(strips: &[Strip], order: usize) -> Vec<f64> {
-    let mut out = Vec::with_capacity(order * (order + 1) / 2);
-    for strip in strips {
-        let length = order - strip.rows.start;
-        let rows = strip.entries.chunks(strip.width(order));
-        for (i, row) in rows.take(strip.rows.len()).enumerate() {
-            out.extend_from_slice(&row[i..length]);
-        }
-    }
-    out
-}
-
-/// Returns the strips of [`packed`] rows; None if these have another length or begin or end within a strip.
-pub(super) fn unpacked(order: usize, rows: &Range<usize>, mut packed: &[f64]) -> Option<Vec<Strip>> {
-    let count = |i: usize| i * (i + 1) / 2;
-    let there = rows.start < rows.end && rows.end <= order;
-    if !there || packed.len() != count(order - rows.start) - count(order - rows.end) {
-        return None;
-    }
-    let own = |strip: &Range<usize>| rows.start <= strip.start && strip.end <= rows.end;
-    let mut strips: Vec<Strip> = ranges(order).filter(own).map(|strip| zero(strip, order)).collect();
-    if covered(&strips) != *rows {
-        return None;
-    }
-    for strip in &mut strips {
-        let (width, length) = (strip.width(order), order - strip.rows.start);
-        let rows = Arc::make_mut(&mut strip.entries).chunks_mut(width);
-        for (i, row) in rows.take(strip.rows.len()).enumerate() {
-            let (own, rest) = packed.split_at(length - i);
-            row[i..length].copy_from_slice(own);
-            packed = rest;
-        }
-    }
-    Some(strips)
+/// Returns whether these are successive strips of the triangle of this order, with finite entries.
+pub(super) fn are_strips(strips: &[Strip], order: usize) -> bool {
+    let first = covered(strips).start;
+    let all = ranges(order).filter(|rows| rows.start >= first).take(strips.len());
+    strips.iter().map(|strip| strip.rows.clone()).eq(all)
+        && strips.iter().all(|strip| strip.entries.len() == strip.size(order) && are_finite(&strip.entries))
 }
 
 /// Calls `body` for every strip, on all threads if `work` multiply-adds justify this.

@@ -12,7 +12,7 @@ use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::linalg::{add_product, dot};
 use crate::rows::{Rows, rows_of, slice_of};
-use crate::simd::arch;
+use crate::simd::{LANES, arch};
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// Rows of a product computed between two calls of `go_on`.
@@ -234,8 +234,7 @@ impl Data for DenseColumns<'_> {
     }
 
     fn squares(&self, _mean: Option<&Array1<f64>>) -> Vec<f64> {
-        /// Columns summed at once: in a single sum every addition waits for the previous one.
-        const LANES: usize = 8;
+        // In a single sum every addition waits for the previous one.
         let mut squares = vec![0.0; self.features()];
         for (block, sums) in squares.chunks_mut(LANES).enumerate() {
             let column = |lane| self.column(block * LANES + usize::min(lane, sums.len() - 1));
@@ -313,7 +312,7 @@ impl Data for DenseColumns<'_> {
             #[inline(always)]
             || {
                 for (k, column) in self.entries.chunks_exact(self.samples).enumerate() {
-                    for (targets, images) in targets.chunks_mut(LANES).zip(images.chunks(LANES)) {
+                    for (targets, images) in targets.chunks_mut(VECTORS).zip(images.chunks(VECTORS)) {
                         let products = inner_products(column, images);
                         for (target, product) in targets.iter_mut().zip(products) {
                             target[k] += product;
@@ -358,15 +357,12 @@ impl Data for DenseColumns<'_> {
 }
 
 /// Vectors whose products with a column are computed together.
-const LANES: usize = 4;
+const VECTORS: usize = 4;
 
-/// Running sums for each vector.
-const SUMS: usize = 8;
-
-/// Returns the inner products of a column with at most [`LANES`] vectors.
+/// Returns the inner products of a column with at most [`VECTORS`] vectors.
 #[inline(always)]
-fn inner_products(column: &[f64], vectors: &[Vec<f64>]) -> [f64; LANES] {
-    let mut products = [0.0; LANES];
+fn inner_products(column: &[f64], vectors: &[Vec<f64>]) -> [f64; VECTORS] {
+    let mut products = [0.0; VECTORS];
     match vectors {
         [vector] => products[0] = together(column, [vector])[0],
         [a, b, c, d] => products = together(column, [a, b, c, d]),
@@ -382,13 +378,13 @@ fn inner_products(column: &[f64], vectors: &[Vec<f64>]) -> [f64; LANES] {
 /// Returns the inner products of a column with N vectors.
 #[inline(always)]
 fn together<const N: usize>(column: &[f64], vectors: [&[f64]; N]) -> [f64; N] {
-    let mut sums = [[0.0; SUMS]; N];
-    let whole = column.len() / SUMS * SUMS;
-    for from in (0..whole).step_by(SUMS) {
-        let a = &column[from..from + SUMS];
+    let mut sums = [[0.0; LANES]; N];
+    let whole = column.len() / LANES * LANES;
+    for from in (0..whole).step_by(LANES) {
+        let a = &column[from..from + LANES];
         for (sums, vector) in sums.iter_mut().zip(vectors) {
-            let b = &vector[from..from + SUMS];
-            for k in 0..SUMS {
+            let b = &vector[from..from + LANES];
+            for k in 0..LANES {
                 sums[k] += a[k] * b[k];
             }
         }

@@ -29,13 +29,16 @@ pub use gram::GramQuadratic;
 pub use quadratic::Quadratic;
 pub use sparse::SparseColumns;
 pub use spectrum::Spectrum;
-pub(crate) use spectrum::{bounds_work, lanczos_bounds, metric_bounds};
+pub(crate) use spectrum::{LANCZOS_STEPS, bounds_work, lanczos_bounds, metric_bounds};
 use tracker::ImageTracker;
 pub use tracker::{BlockModel, Moved, Tracker};
 pub use work::default_work;
 pub(crate) use work::{
     DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work, sparse_product_work, step_work,
 };
+
+/// Rounding of a value of f or F, relative to its magnitude, in units of the [precision](Objective::precision) of f.
+pub(crate) const ROUNDING: f64 = 64.0;
 
 /// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);

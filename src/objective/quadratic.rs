@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut1, CowArray, Ix2, s};
 use super::{GoOn, LARGEST, QuadraticForm, SparseVector, Spectrum, check_coefficients, check_data, largest};
 use crate::error::{Error, Result};
 use crate::linalg::{add_product, multiple_of_identity};
-use crate::rows::Rows;
+use crate::rows::{PIECE, Rows};
 use crate::threads::{CHUNK_ROWS, Threads};
 
 /// `½⟨X, C X D⟩ + ⟨linear, X⟩`.
@@ -139,8 +139,6 @@ fn check_symmetric(name: &'static str, a: ArrayView2<'_, f64>) -> Result<()> {
 
 /// Returns whether `a` is exactly symmetric, comparing square pieces that fit into the cache.
 fn is_symmetric(a: ArrayView2<'_, f64>) -> bool {
-    /// Rows and columns of a piece that fits into the cache.
-    const PIECE: usize = 64;
     let n = a.nrows();
     let piece = |at: usize| at..n.min(at + PIECE);
     (0..n).step_by(PIECE).all(|i| {

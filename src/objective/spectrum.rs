@@ -9,7 +9,7 @@ use crate::linalg::krylov::Krylov;
 use crate::linalg::symmetric_eigen;
 
 /// Most Lanczos steps for bounds on a spectrum.
-const STEPS: usize = 40;
+pub(crate) const LANCZOS_STEPS: usize = 40;
 
 /// Largest work of the Lanczos steps beyond those for the spread, in multiply-adds.
 const WORK: f64 = 5e9;
@@ -27,7 +27,7 @@ pub(crate) fn bounds_work(form: &dyn QuadraticForm) -> f64 {
 
 /// Returns the number of Lanczos steps for bounds on the spectrum of C.
 pub(super) fn bounds_steps(form: &dyn QuadraticForm) -> usize {
-    ((WORK / gradient_work(form, 1)) as usize).clamp(SPREAD_STEPS, STEPS)
+    ((WORK / gradient_work(form, 1)) as usize).clamp(SPREAD_STEPS, LANCZOS_STEPS)
 }
 
 /// Cache of the spectrum of the C of a [`QuadraticForm`](super::QuadraticForm), computed on first use.

@@ -6,8 +6,7 @@
 
 use pulp::Simd;
 
-/// Array lengths are padded to multiples of this number.
-pub(crate) const LANES: usize = 8;
+use crate::simd::LANES;
 
 /// Largest number of breakpoints that are sorted by rank; of more, the standard sort is faster.
 const RANK_SORT: usize = 64;

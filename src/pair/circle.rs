@@ -46,7 +46,7 @@ impl Minima {
 
 /// Newton steps after which a root is taken as it is. Convergence is quadratic and monotone; 4 to
 /// 7 steps are usual, and only a nearly double local minimum (a flat one) takes more.
-const MAX_NEWTON: usize = 60;
+pub(crate) const MAX_NEWTON: usize = 60;
 
 /// Relative change of the multiplier at which Newton's method has converged.
 const NEWTON_STOP: f64 = 4.0 * f64::EPSILON;

@@ -20,7 +20,8 @@ mod hyperbola;
 use pulp::Simd;
 
 pub use boost::{BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS};
-pub(crate) use breakpoints::{Arc, Arcs, Breakpoints, LANES};
+pub(crate) use breakpoints::{Arc, Arcs, Breakpoints};
+pub(crate) use circle::MAX_NEWTON;
 pub use circle::Trig;
 pub use curve::Piece;
 pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola, SAME_ANGLE};
@@ -238,7 +239,7 @@ pub struct CirclePair<'a> {
 }
 
 /// Divisor of the row length of a [`CirclePair`], so that rows are whole vectors.
-pub const ROW_MULTIPLE: usize = breakpoints::LANES;
+pub const ROW_MULTIPLE: usize = crate::simd::LANES;
 
 /// The best candidate so far, at first the identity with value zero.
 ///

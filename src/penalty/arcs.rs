@@ -15,7 +15,7 @@
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_ANGLE, SAME_BREAKPOINT, Scratch, Sizes, Trig};
+use crate::pair::{Arc, Arcs, Best, CirclePair, MAX_NEWTON, SAME_ANGLE, SAME_BREAKPOINT, Scratch, Sizes, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
@@ -348,9 +348,6 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     }
     found
 }
-
-/// Largest number of Newton and bisection steps in [`newton`].
-const MAX_NEWTON: usize = 60;
 
 /// Returns the zero of the slope on an arc where the function is convex and the slope changes sign, by
 /// Newton's method from the secant point, with bisection wherever a step would leave the bracket.

@@ -1,43 +1,9 @@
-//! The forms of a penalty that have pair solvers of their own.
+//! What a form of a penalty provides.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::{NullaryFnOnce, Simd};
 
-use super::l0::L0;
-use super::l1::L1;
-use super::none::NoPenalty;
-use super::nonnegative::NonNegative;
-use super::piecewise_quadratic::PiecewiseQuadratic;
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch};
-
-/// A penalty in one of its forms.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum AnyForm {
-    /// h = 0.
-    None(NoPenalty),
-    /// λ‖X‖₀.
-    L0(L0),
-    /// Σ w_ij |X_ij|.
-    L1(L1),
-    /// X ≥ 0.
-    NonNegative(NonNegative),
-    /// All others.
-    Pieces(PiecewiseQuadratic),
-}
-
-/// Evaluates `$body`, which is compiled for every form, with `$form` bound to the form of `$penalty`.
-macro_rules! each_form {
-    ($penalty:expr, $form:ident => $body:expr) => {
-        match &$penalty.0 {
-            $crate::penalty::AnyForm::None($form) => $body,
-            $crate::penalty::AnyForm::L0($form) => $body,
-            $crate::penalty::AnyForm::L1($form) => $body,
-            $crate::penalty::AnyForm::NonNegative($form) => $body,
-            $crate::penalty::AnyForm::Pieces($form) => $body,
-        }
-    };
-}
-pub(crate) use each_form;
 
 /// A form of a [`Penalty`](super::Penalty): pair solvers, and values for loops over entries or pairs.
 pub(crate) trait Form {

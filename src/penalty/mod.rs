@@ -27,14 +27,43 @@ use pulp::{Simd, WithSimd};
 use crate::error::{Error, LARGEST, Result, SMALLEST};
 use crate::pair::{Best, BestBoost, CirclePair, HyperbolaPair, Piece, ROW_MULTIPLE, Scratch};
 
+pub(crate) use form::Form;
 use form::solve_form;
-pub(crate) use form::{AnyForm, Form, each_form};
 use l0::L0;
 use l1::L1;
 pub use l1::Weights;
 use none::NoPenalty;
 use nonnegative::NonNegative;
 use piecewise_quadratic::PiecewiseQuadratic;
+
+/// A penalty in one of its forms.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum AnyForm {
+    /// h = 0.
+    None(NoPenalty),
+    /// λ‖X‖₀.
+    L0(L0),
+    /// Σ w_ij |X_ij|.
+    L1(L1),
+    /// X ≥ 0.
+    NonNegative(NonNegative),
+    /// All others.
+    Pieces(PiecewiseQuadratic),
+}
+
+/// Evaluates `$body`, which is compiled for every form, with `$form` bound to the form of `$penalty`.
+macro_rules! each_form {
+    ($penalty:expr, $form:ident => $body:expr) => {
+        match &$penalty.0 {
+            $crate::penalty::AnyForm::None($form) => $body,
+            $crate::penalty::AnyForm::L0($form) => $body,
+            $crate::penalty::AnyForm::L1($form) => $body,
+            $crate::penalty::AnyForm::NonNegative($form) => $body,
+            $crate::penalty::AnyForm::Pieces($form) => $body,
+        }
+    };
+}
+pub(crate) use each_form;
 
 /// Work of a pair without penalty, with ℓ0 of one weight or with X ≥ 0, in units of the work with ℓ1.
 const SIMPLE_WORK: f64 = 0.5;

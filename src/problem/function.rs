@@ -10,7 +10,7 @@ use super::Problem;
 use crate::error::{Error, Result};
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals, start_constraint};
-use crate::objective::{LARGEST, SMALLEST, largest};
+use crate::objective::{LARGEST, ROUNDING, SMALLEST, largest};
 use crate::rows::slice_of;
 use crate::threads::Threads;
 
@@ -21,9 +21,6 @@ const CRITICAL: f64 = 1e-6;
 /// the larger of them. They differ by O(‖Y − X‖³) and by the noise of the values, so that a right gradient agrees for
 /// some angle if the noise is a few per cent of the changes of f.
 const AGREES: f64 = 0.05;
-
-/// Rounding of f, in units of its precision, up to which differences count as agreement.
-const ROUNDING: f64 = 64.0;
 
 /// Directions along which a gradient is checked.
 const DIRECTIONS: u64 = 6;

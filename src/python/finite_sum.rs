@@ -4,8 +4,9 @@ use ndarray::Array2;
 use pyo3::prelude::*;
 
 use super::answer::More;
+use super::arguments::{choice, side as side_of};
 use super::guard::released;
-use super::input::{Run, choice, side as side_of};
+use super::input::Run;
 use super::instance::Instance;
 use super::watch::Watch;
 use crate::finite_sum::{CurvatureRule, FiniteSumOptions, minimize_finite_sum};

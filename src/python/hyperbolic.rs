@@ -1,27 +1,18 @@
 //! Starts and decompositions of J-orthogonal matrices.
 
 use ndarray::{Array2, Array3};
-use numpy::{IntoPyArray, PyArray2, PyArray3, PyReadonlyArray1};
+use numpy::{IntoPyArray, PyArray2, PyArray3};
 use pyo3::prelude::*;
 
+use super::arguments::{Matrix, MatrixOut, Signs, VectorOut, signature_of};
 use super::guard::{guarded, released};
-use super::input::{Matrix, MatrixOut, VectorOut};
-use crate::{Result, Signature, manifold, start};
-
-pub(super) fn signature_of(signs: &PyReadonlyArray1<'_, i8>) -> Result<Signature> {
-    Signature::new(&signs.as_array().to_vec())
-}
-
-/// Returns the signature, by default that of the Stiefel manifold for n rows.
-pub(super) fn signature_or_stiefel(signs: Option<&PyReadonlyArray1<'_, i8>>, n: usize) -> Result<Signature> {
-    signs.map_or_else(|| Ok(Signature::stiefel(n)), signature_of)
-}
+use crate::{manifold, start};
 
 /// Returns a random J-orthogonal matrix with rapidities scale·N(0, 1).
 #[pyfunction]
 pub(super) fn random_j_orthogonal<'py>(
     py: Python<'py>,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     scale: f64,
     seed: u64,
 ) -> PyResult<MatrixOut<'py>> {
@@ -32,10 +23,7 @@ pub(super) fn random_j_orthogonal<'py>(
 
 /// Returns a square start with its distance from XᵀJX = J repaired; refuses a start that is too far from it.
 #[pyfunction]
-pub(super) fn j_orthogonal_start<'py>(
-    x0: Matrix<'py>,
-    signature: PyReadonlyArray1<'py, i8>,
-) -> PyResult<MatrixOut<'py>> {
+pub(super) fn j_orthogonal_start<'py>(x0: Matrix<'py>, signature: Signs<'py>) -> PyResult<MatrixOut<'py>> {
     let (py, signature) = (x0.py(), signature_of(&signature)?);
     let x0 = x0.as_array().to_owned();
     let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))?;
@@ -46,11 +34,7 @@ type CsFactors<'py> = (MatrixOut<'py>, MatrixOut<'py>, VectorOut<'py>, VectorOut
 
 /// Returns the hyperbolic CS decomposition of a J-orthogonal matrix.
 #[pyfunction]
-pub(super) fn hyperbolic_cs<'py>(
-    py: Python<'py>,
-    x: Matrix<'py>,
-    signature: PyReadonlyArray1<'py, i8>,
-) -> PyResult<CsFactors<'py>> {
+pub(super) fn hyperbolic_cs<'py>(py: Python<'py>, x: Matrix<'py>, signature: Signs<'py>) -> PyResult<CsFactors<'py>> {
     let signature = signature_of(&signature)?;
     let cs = guarded(|| start::hyperbolic_cs(x.as_array(), &signature))?;
     Ok((

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use ndarray::{Array1, ArrayView1};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods, ToPyArray};
+use numpy::{PyReadonlyArray1, PyUntypedArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::arguments::{Matrix, Signs, Vector, choice, side};
 use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
 use super::smooth::{Function, FunctionSum, Trouble};
@@ -20,12 +21,6 @@ use crate::penalty::{Penalty, Weights};
 use crate::solver::{Options, Side, Update};
 use crate::working_set::{Rule, View, WorkingSet};
 use crate::{Cardinality, Error, Limit as Restriction, Result, RowSparsity, Sparsity, Threads};
-
-/// Arrays of Python as arguments, and as results.
-pub(super) type Matrix<'py> = PyReadonlyArray2<'py, f64>;
-pub(super) type Vector<'py> = PyReadonlyArray1<'py, f64>;
-pub(super) type MatrixOut<'py> = Bound<'py, PyArray2<f64>>;
-pub(super) type VectorOut<'py> = Bound<'py, PyArray1<f64>>;
 
 /// f of a problem: `orthobcd.Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
 /// structural probe.
@@ -399,7 +394,7 @@ impl Restrained {
 pub(super) struct AnyProblem<'py> {
     pub(super) smooth: AnySmooth<'py>,
     penalty: Restrained,
-    pub(super) signature: Option<PyReadonlyArray1<'py, i8>>,
+    pub(super) signature: Option<Signs<'py>>,
     pub(super) shape: (usize, usize),
     /// Required det X, if there is one.
     #[pyo3(default)]
@@ -573,19 +568,4 @@ impl SolverOptions {
             ..run.options()
         })
     }
-}
-
-/// Returns the choice of that name.
-pub(super) fn choice<T: Copy>(argument: &'static str, name: &str, choices: &[(&str, T)]) -> Result<T> {
-    let found = choices.iter().find(|(known, _)| *known == name);
-    found.map(|&(_, value)| value).ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|&(known, _)| known).collect();
-        Error::invalid(argument, format!("must be one of {}; got {name:?}", names.join(", ")))
-    })
-}
-
-/// Returns the side named by `name`.
-pub(super) fn side(name: &str) -> Result<Side> {
-    let choices = [("rows", Side::Rows), ("columns", Side::Columns), ("both", Side::Both)];
-    choice("side", name, &choices)
 }

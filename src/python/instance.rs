@@ -5,10 +5,10 @@ use std::sync::Arc;
 use ndarray::{Array2, ArrayView2};
 use pyo3::prelude::*;
 
+use super::arguments::{Matrix, signature_of};
 use super::checkpoint::Lent;
 use super::guard::{guarded, released};
-use super::hyperbolic::signature_or_stiefel;
-use super::input::{AnyProblem, Matrix, Run};
+use super::input::{AnyProblem, Run};
 use super::memory::reserve;
 use super::smooth::Trouble;
 use super::watch::Watch;
@@ -51,8 +51,12 @@ impl<'a> Instance<'a> {
             None => guarded(|| problem.smooth.build(&trouble))?,
         };
         let (penalty, limit) = problem.restrained()?;
+        let signature = match &problem.signature {
+            Some(signs) => signature_of(signs)?,
+            None => Signature::stiefel(smooth.rows()),
+        };
         Ok(Self {
-            signature: signature_or_stiefel(problem.signature.as_ref(), smooth.rows())?,
+            signature,
             smooth,
             sum,
             trouble,

@@ -1,6 +1,7 @@
 //! Interface of Python and the core: reads arguments, releases the GIL, polls signals and maps errors.
 
 mod answer;
+mod arguments;
 mod bound;
 mod checkpoint;
 mod finite_sum;

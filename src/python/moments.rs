@@ -1,15 +1,17 @@
 //! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
 
 use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
-use numpy::{IntoPyArray, PyReadonlyArray, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::arguments::{MatrixOut, Vector, VectorOut, choice};
 use super::guard::{guarded, released};
-use super::input::{Index, MatrixOut, Vector, VectorOut, choice};
+use super::input::Index;
 use super::memory::reserve_numbers;
 use super::watch::signals;
-use crate::moments::{BLOCK_ROWS, Moments, Precision, State};
+use crate::moments::{BLOCK_ROWS, Moments, Precision};
+use crate::rows::PIECE;
 use crate::{Error, Result, Threads};
 
 /// Number type of data.
@@ -97,8 +99,6 @@ type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
 
 /// Returns a matrix of any layout row by row; it is read in square pieces that fit the cache.
 fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
-    /// Rows and columns of a piece that fits into the cache.
-    const PIECE: usize = 64;
     let (m, n) = a.dim();
     if n == 1 || a.strides()[1] == 1 {
         let mut out = Vec::with_capacity(m * n);
@@ -375,45 +375,14 @@ impl PyMoments {
         let own = slf.borrow();
         let (n, precision) = (own.n_features(), own.precision());
         reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || matrix_of(n))?;
-        let state = own.0.state();
-        let arrays = |arrays: Vec<Vec<f64>>| -> Vec<VectorOut<'py>> {
-            arrays.into_iter().map(|a| a.into_pyarray(slf.py())).collect()
-        };
-        let [pending, weights]: [VectorOut<'py>; 2] = [state.pending, state.weights].map(|a| a.into_pyarray(slf.py()));
-        Ok((
-            slf.get_type().into_any(),
-            (n, precision),
-            (
-                state.rows,
-                state.weight,
-                arrays(state.vectors),
-                (state.triangle_rows.start, state.triangle_rows.end),
-                arrays(state.triangles),
-                pending,
-                weights,
-            ),
-        ))
+        Ok((slf.get_type().into_any(), (n, precision), own.0.to_bytes().into_pyarray(slf.py())))
     }
 
     fn __setstate__(&mut self, state: &Bound<'_, PyAny>) -> PyResult<()> {
-        type Parts<'py> = (u64, f64, Vec<Vector<'py>>, (usize, usize), Vec<Vector<'py>>, Vector<'py>, Vector<'py>);
         let bad = |_| PyValueError::new_err("state must be that of a Moments");
-        let parts: Parts<'_> = state.extract().map_err(bad)?;
-        let (rows, weight, vectors, (start, end), triangles, pending, weights) = parts;
-        let vector = |a: Vector<'_>| a.as_array().to_vec();
-        let state = State {
-            features: self.0.features(),
-            precision: self.0.precision(),
-            rows,
-            weight,
-            vectors: vectors.into_iter().map(vector).collect(),
-            triangle_rows: start..end,
-            triangles: triangles.into_iter().map(vector).collect(),
-            pending: vector(pending),
-            weights: vector(weights),
-        };
-        self.0 = Moments::from_state(&state)?;
-        Ok(())
+        let state: PyReadonlyArray1<'_, u8> = state.extract().map_err(bad)?;
+        let bytes = state.as_array();
+        Ok(self.0.restore(bytes.as_standard_layout().as_slice().unwrap_or_default())?)
     }
 }
 
@@ -421,11 +390,7 @@ type Buffered<'py> = (MatrixOut<'py>, Option<VectorOut<'py>>);
 
 type Moved<'py> = (VectorOut<'py>, MatrixOut<'py>, Option<VectorOut<'py>>);
 
-type Reduced<'py> = (
-    Bound<'py, PyAny>,
-    (usize, &'static str),
-    (u64, f64, Vec<VectorOut<'py>>, (usize, usize), Vec<VectorOut<'py>>, VectorOut<'py>, VectorOut<'py>),
-);
+type Reduced<'py> = (Bound<'py, PyAny>, (usize, &'static str), Bound<'py, PyArray1<u8>>);
 
 impl PyMoments {
     fn add_rows(

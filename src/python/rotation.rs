@@ -5,7 +5,7 @@ use std::time::Instant;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-use super::input::{Matrix, MatrixOut, VectorOut, choice};
+use super::arguments::{Matrix, MatrixOut, VectorOut, choice};
 use super::watch::interruptible;
 use crate::{Criterion, Threads, rotate_loadings as rotate};
 

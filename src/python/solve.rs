@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
 use super::answer::{More, Search};
+use super::arguments::{Matrix, MatrixOut};
 use super::bound::proof;
 use super::finite_sum::SumOptions;
-use super::input::{AnyProblem, Matrix, MatrixOut, Run, SolverOptions};
+use super::input::{AnyProblem, Run, SolverOptions};
 use super::instance::{Instance, StartPoint};
 use super::watch::{Watch, interruptible};
 use crate::certificate::{Prover, certify_while};

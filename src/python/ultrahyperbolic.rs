@@ -1,12 +1,11 @@
 //! The pseudo-hyperboloid, the structural probe and UltraE.
 
 use ndarray::{Array1, Array2, Array3, Axis};
-use numpy::{IntoPyArray, PyArray3, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray3, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use super::arguments::{Matrix, MatrixOut, Signs, VectorOut, choice, signature_of};
 use super::guard::{guarded, released};
-use super::hyperbolic::signature_of;
-use super::input::{Matrix, MatrixOut, VectorOut, choice};
 use super::memory::reserve_numbers;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
@@ -22,7 +21,7 @@ pub(super) struct PyPseudohyperboloid(Pseudohyperboloid);
 #[pymethods]
 impl PyPseudohyperboloid {
     #[new]
-    fn new(signature: PyReadonlyArray1<'_, i8>, radius: f64) -> PyResult<Self> {
+    fn new(signature: Signs<'_>, radius: f64) -> PyResult<Self> {
         Ok(Self(Pseudohyperboloid::new(&signature_of(&signature)?, radius)?))
     }
 
@@ -81,7 +80,7 @@ impl PyStructuralProbe {
     fn new(
         d: Matrix<'_>,
         targets: Option<Matrix<'_>>,
-        signature: PyReadonlyArray1<'_, i8>,
+        signature: Signs<'_>,
         radius: f64,
         literal: bool,
         scale: f64,
@@ -229,7 +228,7 @@ pub(super) fn ultra_e_init<'py>(
     py: Python<'py>,
     n_entities: usize,
     n_relations: usize,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     options: ModelOptions,
     scale: f64,
     angle: f64,
@@ -252,7 +251,7 @@ pub(super) fn ultra_e_epoch<'py>(
     py: Python<'py>,
     state: StateIn<'py>,
     triples: PyReadonlyArray2<'py, i64>,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     options: ModelOptions,
     epoch: u64,
     n_threads: Option<usize>,
@@ -280,7 +279,7 @@ pub(super) fn ultra_e_gradient<'py>(
     triples: PyReadonlyArray2<'py, i64>,
     drawn: Vec<usize>,
     training: PyReadonlyArray2<'py, i64>,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     options: ModelOptions,
 ) -> PyResult<Gradient<'py>> {
     let signature = signature_of(&signature)?;
@@ -309,7 +308,7 @@ pub(super) fn ultra_e_scores<'py>(
     py: Python<'py>,
     state: StateIn<'py>,
     triples: PyReadonlyArray2<'py, i64>,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     options: ModelOptions,
     n_threads: Option<usize>,
 ) -> PyResult<VectorOut<'py>> {
@@ -329,7 +328,7 @@ pub(super) fn ultra_e_ranks<'py>(
     state: StateIn<'py>,
     triples: PyReadonlyArray2<'py, i64>,
     known: PyReadonlyArray2<'py, i64>,
-    signature: PyReadonlyArray1<'py, i8>,
+    signature: Signs<'py>,
     options: ModelOptions,
     n_threads: Option<usize>,
 ) -> PyResult<MatrixOut<'py>> {

@@ -7,7 +7,7 @@
 use ndarray::Array2;
 
 use super::ledger::Ledger;
-use super::measure::{RESOLVED, Secants, critical, evaluation_work, manifold, rounding, tangent_part};
+use super::measure::{FIRST, RESOLVED, Secants, critical, evaluation_work, manifold, rounding, tangent_part};
 use super::mover::Step;
 use super::point::Point;
 use crate::linalg::square;
@@ -16,9 +16,6 @@ use crate::riemann::gradient::GradientDescent;
 
 /// Shares by which a failed step length is reduced.
 const SHORTER: (f64, f64) = (0.05, 0.5);
-
-/// The first step moves X by this share of its norm.
-const FIRST: f64 = 0.02;
 
 /// After this number of successive steps whose decrease could be rounding, without a smaller gradient, the
 /// descent stalls; it also stalls if a step length is reduced until its decrease could be rounding.

@@ -9,14 +9,14 @@ use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
 use crate::objective;
 
+/// A first step moves X by about this share of its norm.
+pub(super) const FIRST: f64 = 0.02;
+
 /// X counts as critical if ‖G − JXΛ‖ is at most this times √tol, relative to ‖G‖: 1e-6 with the default tolerance.
 const CRITICAL: f64 = 0.1;
 
 /// Part of the largest ‖G‖ met that takes the place of ‖G‖ if it is larger.
 const SHARE: f64 = 1e-3;
-
-/// Rounding of F relative to the magnitude of F, in units of the precision of f.
-const ROUNDING: f64 = 64.0;
 
 /// Rounding of F relative to the constant of a quadratic form, in the same units: the constant is subtracted
 /// after a product with C.
@@ -39,7 +39,7 @@ pub(super) fn evaluation_work(point: &Point<'_>) -> f64 {
 
 /// Returns the difference of two values of F that counts as rounding.
 pub(super) fn rounding(point: &Point<'_>, ledger: &Ledger) -> f64 {
-    let size = ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
+    let size = objective::ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
     point.problem.smooth.precision() * size
 }
 

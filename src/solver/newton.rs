@@ -13,6 +13,7 @@ use super::ledger::Ledger;
 use super::measure::{evaluation_work, manifold, rounding, tangent_part};
 use super::mover::Step;
 use super::point::Point;
+use crate::block::FAIR_SHARE;
 use crate::linalg::square;
 use crate::manifold::normals;
 use crate::riemann::gradient::LONGEST;
@@ -33,9 +34,6 @@ const FORCING: f64 = 0.1;
 
 /// Least accuracy of the model, as a share of the norm at which X counts as critical.
 const ENOUGH: f64 = 0.3;
-
-/// A step is accepted if F falls by this share of the model's decrease.
-const ACCEPTED: f64 = 0.1;
 
 /// Number of successive rejected steps after which the Hessian is no longer used.
 const REJECTIONS: u32 = 10;
@@ -136,7 +134,7 @@ impl Newton {
             // If rounding hides the decrease, the gradient has to shrink.
             ratio = (noise - change) / (noise + predicted);
             let shrinks = || square(&tangent_part(point, &x, &gradient)) < at.steps.norm2;
-            if ratio > ACCEPTED && (change <= 0.0 || change <= noise && shrinks()) {
+            if ratio > FAIR_SHARE && (change <= 0.0 || change <= noise && shrinks()) {
                 accepted = Some((x, value, gradient));
             }
         }

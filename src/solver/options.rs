@@ -6,7 +6,7 @@ use crate::block::Curvature;
 use crate::error::{Error, Result};
 use crate::limits::TaskWork;
 use crate::objective::Objective;
-use crate::options::setters;
+use crate::options::options;
 use crate::working_set::{self, MAX_CYCLE, WorkingSet};
 
 /// Default number of rows of a tile; see `docs/performance.md` for the measurement.
@@ -45,124 +45,82 @@ pub enum Side {
     Both,
 }
 
-/// Options of a solve: [`Options::default`], changed by the `with_*` methods.
-///
-/// ```
-/// use orthobcd::{Options, Side};
-///
-/// let options = Options::default().with_side(Side::Both).with_max_time(1.0);
-/// assert_eq!((options.side, options.max_time), (Side::Both, Some(1.0)));
-/// ```
-///
-/// | field | default | meaning |
-/// |---|---|---|
-/// | `working_set` | tiled | rule that chooses rows; a sweep is n(n−1)/2 visits to pairs, or for cyclic sets of k > 2 rows a cycle |
-/// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled; and for the Jacobi update, k + 1 if k is odd |
-/// | `tile` | [`DEFAULT_TILE`] | rows per tile, one more if that is odd |
-/// | `update` | Gauss–Seidel | or Jacobi, without a rule |
-/// | `curvature` | exact | or the scalar bound |
-/// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until a sweep has converged |
-/// | `side` | rows | sides that move |
-/// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
-/// | `verify` | true | verify all pairs before the solve has converged |
-/// | `max_time` | none | seconds |
-/// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
-/// | `max_work` | none | counted work, the same on every machine |
-/// | `effort` | 1 | patience of a search |
-/// | `scored_pairs` | min(n − 1, 20) | partners of a random row that a greedy rule scores; n(n−1)/2 or more: all pairs |
-/// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
-/// | `target` | none | stop when F reaches it |
-/// | `seed` | 0 | seed of all random choices |
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Options {
-    /// The rule that chooses rows.
-    pub working_set: WorkingSet,
-    /// Rows per block.
-    pub block_size: usize,
-    /// Rows per tile.
-    pub tile: usize,
-    /// Gauss–Seidel or Jacobi.
-    pub update: Update,
-    /// Exact or scalar curvature.
-    pub curvature: Curvature,
-    /// Proximal weight α, relative to [`spread`](crate::QuadraticForm::spread): every accepted move lowers F
-    /// by at least `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep has converged and the term is
-    /// dropped.
-    pub proximal: f64,
-    /// Partners of a random row that a greedy rule scores; all pairs from n(n−1)/2 on.
-    pub scored_pairs: Option<usize>,
-    /// The sides that move.
-    pub side: Side,
-    /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound an objective that is
-    /// unbounded below is lowered until ‖X‖ leaves its [bounds](super::DIVERGENCE).
-    pub rapidity_bound: Option<f64>,
-    /// True if all pairs are verified before a solve counts as converged. Without verification,
-    /// [`Status::Converged`](super::Status::Converged) means that a sweep lowered F by at most the tolerance:
-    /// enough for an intermediate point.
-    pub verify: bool,
-    /// Time limit in seconds.
-    pub max_time: Option<f64>,
-    /// Limit on sweeps.
-    pub max_sweeps: Option<u64>,
-    /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second). Unlike
-    /// a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a sweep.
-    pub max_work: Option<u64>,
-    /// Patience of a search: multiple of the work after which a search without limits ends by itself. Limits end
-    /// the same search earlier. With ∞, which needs a limit on time or work, the search goes on until a limit or
-    /// a known optimum ends it. A single descent has no patience.
-    pub effort: f64,
-    /// Decrease that counts as zero, relative to the [magnitude](crate::Problem::magnitude) of F.
-    pub tol: f64,
-    /// Objective at which the solve stops.
-    pub target: Option<f64>,
-    /// Seed of all random choices.
-    pub seed: u64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            working_set: WorkingSet::default(),
-            block_size: 2,
-            tile: DEFAULT_TILE,
-            update: Update::default(),
-            curvature: Curvature::default(),
-            proximal: 1e-5,
-            scored_pairs: None,
-            side: Side::Rows,
-            rapidity_bound: None,
-            verify: true,
-            max_time: None,
-            max_sweeps: None,
-            max_work: None,
-            effort: 1.0,
-            tol: 1e-10,
-            target: None,
-            seed: 0,
-        }
+options! {
+    /// Options of a solve: [`Options::default`], changed by the `with_*` methods.
+    ///
+    /// ```
+    /// use orthobcd::{Options, Side};
+    ///
+    /// let options = Options::default().with_side(Side::Both).with_max_time(1.0);
+    /// assert_eq!((options.side, options.max_time), (Side::Both, Some(1.0)));
+    /// ```
+    ///
+    /// | field | default | meaning |
+    /// |---|---|---|
+    /// | `working_set` | tiled | rule that chooses rows; a sweep is n(n−1)/2 visits to pairs, or for cyclic sets of k > 2 rows a cycle |
+    /// | `block_size` | 2 | rows per block, k ≥ 2, for the rules other than tiled; and for the Jacobi update, k + 1 if k is odd |
+    /// | `tile` | [`DEFAULT_TILE`] | rows per tile, one more if that is odd |
+    /// | `update` | Gauss–Seidel | or Jacobi, without a rule |
+    /// | `curvature` | exact | or the scalar bound |
+    /// | `proximal` | 1e-5 | proximal weight α ≥ 0, relative to the [curvature](crate::QuadraticForm::spread) of f, until a sweep has converged |
+    /// | `side` | rows | sides that move |
+    /// | `rapidity_bound` | none | largest |μ| of one move of opposite signs |
+    /// | `verify` | true | verify all pairs before the solve has converged |
+    /// | `max_time` | none | seconds |
+    /// | `max_sweeps` | none | sweeps of n(n−1)/2 pairs |
+    /// | `max_work` | none | counted work, the same on every machine |
+    /// | `effort` | 1 | patience of a search |
+    /// | `scored_pairs` | min(n − 1, 20) | partners of a random row that a greedy rule scores; n(n−1)/2 or more: all pairs |
+    /// | `tol` | 1e-10 | decrease, relative to the [magnitude](crate::Problem::magnitude) of F, that counts as zero, see [`Status::Converged`](super::Status::Converged) |
+    /// | `target` | none | stop when F reaches it |
+    /// | `seed` | 0 | seed of all random choices |
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    #[non_exhaustive]
+    pub struct Options {
+        /// The rule that chooses rows.
+        working_set: [WorkingSet] = WorkingSet::default(), with_working_set;
+        /// Rows per block.
+        block_size: [usize] = 2, with_block_size;
+        /// Rows per tile.
+        tile: [usize] = DEFAULT_TILE, with_tile;
+        /// Gauss–Seidel or Jacobi.
+        update: [Update] = Update::default(), with_update;
+        /// Exact or scalar curvature.
+        curvature: [Curvature] = Curvature::default(), with_curvature;
+        /// Proximal weight α, relative to [`spread`](crate::QuadraticForm::spread): every accepted move lowers F
+        /// by at least `α κ/2 ‖V − I‖²` (OBCD paper, Theorem 4.2), until a sweep has converged and the term is
+        /// dropped.
+        proximal: [f64] = 1e-5, with_proximal;
+        /// Partners of a random row that a greedy rule scores; all pairs from n(n−1)/2 on.
+        scored_pairs: [Option<usize>] = None, with_scored_pairs;
+        /// The sides that move.
+        side: [Side] = Side::Rows, with_side;
+        /// Largest |μ| of one move of two rows or columns of opposite sign. With such a bound an objective that is
+        /// unbounded below is lowered until ‖X‖ leaves its [bounds](super::DIVERGENCE).
+        rapidity_bound: [Option<f64>] = None, with_rapidity_bound;
+        /// True if all pairs are verified before a solve counts as converged. Without verification,
+        /// [`Status::Converged`](super::Status::Converged) means that a sweep lowered F by at most the tolerance:
+        /// enough for an intermediate point.
+        verify: [bool] = true, with_verify;
+        /// Time limit in seconds.
+        max_time: [Option<f64>] = None, with_max_time;
+        /// Limit on sweeps.
+        max_sweeps: [Option<u64>] = None, with_max_sweeps;
+        /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second). Unlike
+        /// a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a sweep.
+        max_work: [Option<u64>] = None, with_max_work;
+        /// Patience of a search: multiple of the work after which a search without limits ends by itself. Limits end
+        /// the same search earlier. With ∞, which needs a limit on time or work, the search goes on until a limit or
+        /// a known optimum ends it. A single descent has no patience.
+        effort: [f64] = 1.0, with_effort;
+        /// Decrease that counts as zero, relative to the [magnitude](crate::Problem::magnitude) of F.
+        tol: [f64] = 1e-10, with_tol;
+        /// Objective at which the solve stops.
+        target: [Option<f64>] = None, with_target;
+        /// Seed of all random choices.
+        seed: [u64] = 0, with_seed;
     }
 }
-
-setters!(Options {
-    with_working_set(working_set: WorkingSet);
-    with_block_size(block_size: usize);
-    with_tile(tile: usize);
-    with_update(update: Update);
-    with_curvature(curvature: Curvature);
-    with_proximal(proximal: f64);
-    with_scored_pairs(scored_pairs: impl Into<Option<usize>>);
-    with_side(side: Side);
-    with_rapidity_bound(rapidity_bound: impl Into<Option<f64>>);
-    with_verify(verify: bool);
-    with_max_time(max_time: impl Into<Option<f64>>);
-    with_max_sweeps(max_sweeps: impl Into<Option<u64>>);
-    with_max_work(max_work: impl Into<Option<u64>>);
-    with_effort(effort: f64);
-    with_tol(tol: f64);
-    with_target(target: impl Into<Option<f64>>);
-    with_seed(seed: u64);
-});
 
 impl Options {
     /// Limits the work and the time to those that a task has left.

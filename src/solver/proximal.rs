@@ -6,16 +6,13 @@
 //! gain little.
 
 use super::ledger::Ledger;
-use super::measure::{Secants, evaluation_work, manifold, rounding};
+use super::measure::{FIRST, Secants, evaluation_work, manifold, rounding};
 use super::mover::{Mover, Step};
 use super::point::Point;
 use crate::linalg::{product, square};
 use crate::manifold::{normals, signs_of};
 use crate::riemann::proximal::{Bounds, ProximalDescent, TrialOutcome};
 use crate::riemann::{Tangent, tangent_work};
-
-/// The first step moves X by about this share of its norm.
-const FIRST: f64 = 0.02;
 
 /// The descent has converged if ‖D‖²/t, or the decrease of successive steps, is at most this share of the
 /// tolerance.

@@ -15,6 +15,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::manifold;
+pub use crate::manifold::START_TOLERANCE;
 use crate::signature::Signature;
 
 pub(crate) use assignment::assignment;
@@ -136,10 +137,6 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
         }
     }
 }
-
-/// Distance ‖X₀ᵀX₀ − I‖_F, relative to √r, up to which a given start counts as feasible; the difference is
-/// then corrected, and zeros stay zero.
-pub const START_TOLERANCE: f64 = manifold::START_TOLERANCE;
 
 /// Checks a given start and corrects it to rounding.
 ///

@@ -7,6 +7,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::geometry::DISTANCE_EPSILON;
+use crate::internal::simd::LANES;
 
 /// Exponent below which an exponential counts as zero.
 const LEAST_EXPONENT: f64 = -708.0;
@@ -262,9 +263,6 @@ fn sigmoids(scores: &mut [f64], weights: &[f64], c: f64) -> f64 {
     }
     c * sums.iter().sum::<f64>()
 }
-
-/// Number of partial results that are folded side by side.
-const LANES: usize = 8;
 
 /// Folds all numbers in eight lanes, as the compiler may not reorder a single one.
 #[inline(always)]

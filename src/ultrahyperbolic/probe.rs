@@ -22,15 +22,12 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::finite_sum::FiniteSum;
-use crate::internal::{Rows, rows_of, slice_of, tournament};
+use crate::internal::{CHUNK_ROWS, Rows, rows_of, slice_of, tournament};
 use crate::objective::check_data;
 use crate::{Error, Result, Threads};
 
 /// Rows per block.
 pub(super) const BLOCK: usize = 128;
-
-/// Rows per parallel piece of a product.
-const CHUNK_ROWS: usize = 256;
 
 /// Largest number of entries of stored Euclidean targets; more are computed again each time.
 const STORED_TARGETS: usize = 1 << 24;

@@ -14,7 +14,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::block::PairOptions;
-use crate::internal::{Majoriser, Matchings, SlopePairs, cayley, tournament};
+use crate::internal::{Majoriser, Matchings, RAPIDITY_BOUND, SlopePairs, cayley, tournament};
 use crate::penalty::Penalty;
 use crate::{Error, Result, Signature, Threads, project_dense};
 
@@ -45,9 +45,6 @@ pub enum RelationUpdate {
         matchings: usize,
     },
 }
-
-/// Largest |μ| of one move.
-const RAPIDITY_BOUND: f64 = 1.0;
 
 /// Matrix of one relation, and the memory of its update.
 #[derive(Debug, Clone, PartialEq)]

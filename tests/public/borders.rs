@@ -44,6 +44,24 @@ fn files() -> BTreeMap<String, String> {
     found
 }
 
+/// Returns the text of a file with the paths that begin at modules above the file written from the crate on.
+fn from_the_crate(name: &str, text: &str) -> String {
+    let mut parts = text.split("super::");
+    let mut written = parts.next().unwrap().to_owned();
+    let mut module = name;
+    for part in parts {
+        module = module.rsplit_once('/').map_or("", |(above, _)| above);
+        if part.is_empty() {
+            continue;
+        }
+        written += &["crate", module].join("/").trim_end_matches('/').replace('/', "::");
+        written += "::";
+        written += part;
+        module = name;
+    }
+    written
+}
+
 /// Returns the paths after `crate::` of a text, with groups in braces taken apart.
 fn paths(code: &str) -> BTreeSet<String> {
     fn expand(prefix: &str, rest: &str, found: &mut BTreeSet<String>) -> usize {
@@ -97,25 +115,31 @@ fn places() -> BTreeMap<String, usize> {
     found
 }
 
-/// Returns the modules of the names that a list exports.
-fn exported(list: &str) -> BTreeMap<String, String> {
-    let text = code(&root().join("src").join(list).with_extension("rs"));
+/// Returns the modules of the names that a file exports.
+fn exported(file: &str, text: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for part in text.split(';').filter_map(|part| part.trim().strip_prefix("pub")) {
         let Some((_, list)) = part.split_once("use ") else {
             continue;
         };
+        let inside = if LISTS.contains(&file) || list.starts_with("crate::") { "" } else { file };
         for path in paths(&format!("crate::{}", list.trim_start_matches("crate::"))) {
             let (module, name) = path.rsplit_once("::").unwrap_or((&path, &path));
-            found.insert(name.to_owned(), module.replace("::", "/"));
+            let module = [inside, &module.replace("::", "/")].join("/");
+            found.insert(name.to_owned(), module.trim_start_matches('/').to_owned());
         }
     }
     found
 }
 
+/// Returns the modules of the names that a list exports.
+fn listed(list: &str) -> BTreeMap<String, String> {
+    exported(list, &code(&root().join("src").join(list).with_extension("rs")))
+}
+
 /// Returns the module that a path belongs to.
 fn module_of(path: &str) -> String {
-    static HOMES: LazyLock<[BTreeMap<String, String>; 2]> = LazyLock::new(|| LISTS.map(exported));
+    static HOMES: LazyLock<[BTreeMap<String, String>; 2]> = LazyLock::new(|| LISTS.map(listed));
     let (homes, path) = match path.strip_prefix("internal::") {
         Some(name) => (&HOMES[1], name),
         None => (&HOMES[0], path),
@@ -191,7 +215,7 @@ fn nothing_imports_an_application() {
 
 #[test]
 fn applications_use_public_names() {
-    let (files, exported) = (files(), exported("lib"));
+    let (files, exported) = (files(), listed("lib"));
     let library = code(&root().join("src/lib.rs"));
     let mut wrong = Vec::new();
     for (name, text) in &files {
@@ -211,4 +235,37 @@ fn applications_use_public_names() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the file that declares the name at the end of a path.
+fn declared(path: &str, files: &BTreeMap<String, String>) -> Option<String> {
+    let module = module_of(path);
+    let file = within(&module, files.keys().map(String::as_str))?;
+    let name = module[file.len()..].trim_start_matches('/').split('/').next().unwrap();
+    match exported(file, &from_the_crate(file, &files[file])).get(name) {
+        Some(home) if home != file && home != &module => declared(&format!("{home}/{name}").replace('/', "::"), files),
+        _ => Some(file.to_owned()),
+    }
+}
+
+/// A file may use the file of a module above it, whose names its files share.
+#[test]
+fn no_imports_run_in_a_circle() {
+    let files = files();
+    let is_below = |file: &str, other: &str| file.starts_with(&format!("{other}/"));
+    let uses = files.iter().map(|(file, text)| {
+        let named = paths(&from_the_crate(file, text)).into_iter().filter_map(|path| declared(&path, &files));
+        let parts = files.keys().filter(|other| is_below(other, file)).cloned();
+        let others = named.chain(parts).filter(|other| other != file && !is_below(file, other));
+        (file.clone(), others.collect())
+    });
+    let mut uses: BTreeMap<String, BTreeSet<String>> = uses.collect();
+    loop {
+        let left: BTreeSet<String> = uses.keys().cloned().collect();
+        uses.retain(|_, used| !used.is_disjoint(&left));
+        if uses.len() == left.len() {
+            break;
+        }
+    }
+    assert!(uses.is_empty(), "{uses:#?}");
 }

@@ -99,7 +99,7 @@ const ROOT_STEPS: usize = 80;
 const STEPS: usize = 10;
 
 /// ADMM steps between two evaluations of the bound.
-const LOOK: usize = 10;
+pub(super) const LOOK: usize = 10;
 
 /// Number of supports from which truncated power steps begin.
 const POLISHED: usize = 4;

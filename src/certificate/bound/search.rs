@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ndarray::Array2;
 
-use super::maximum::{Allowed, Effort, sparse_maximum};
+use super::maximum::{Allowed, Effort, LOOK, sparse_maximum};
 use super::node::Reach;
 use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
@@ -18,9 +18,6 @@ use crate::threads::Threads;
 
 /// Largest n at which the matrix C is formed.
 pub(crate) const FORMED_ROWS: usize = 2048;
-
-/// ADMM steps between two evaluations of the bound.
-const EVALUATED: usize = 10;
 
 /// Largest number of ADMM steps.
 const STEPS: usize = 1000;
@@ -200,7 +197,7 @@ impl<'a> Search<'a> {
             admm.step(c);
             self.work += STEP * cube;
             let converged = admm.has_converged(c, CONVERGED);
-            if admm.steps().is_multiple_of(EVALUATED) || converged {
+            if admm.steps().is_multiple_of(LOOK) || converged {
                 let value = own(admm.bound(c));
                 self.work += EIGEN * cube;
                 if value > best {
