@@ -37,7 +37,6 @@ const ANGLE: f64 = 1.110_720_8;
 ///
 /// The caller marks the entries that vanish there, see [`mark_vanishing`]. With `JUMPS` (half turns only) the
 /// penalty is lower by the drop of its slot where an entry vanishes, which `sizes` decides, and by `start.k` at θ = 0.
-/// One function, because its running sums and bounds have to stay in registers.
 #[inline(always)]
 pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS: bool>(
     simd: S,
@@ -75,109 +74,124 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
         scratch.breakpoints.lay_drops(2.0, |slot, distance| sizes.reaches(slot, distance / SAME_ANGLE), start.k);
     }
     let mut arcs = scratch.breakpoints.arcs();
-    let last = arcs.count - 1;
-    let padded = arcs.a.len();
-
     let mut best = Best::IDENTITY;
     for (f, reflect) in [(Some(pair.rotation), false), (reflection, true)] {
         let Some(f) = f else { continue };
         offer_points::<S, QUARTER, BENT, JUMPS>(simd, (&f, reflect), base, &mut arcs, &mut best);
     }
 
-    for (f, values, reflect) in [(Some(pair.rotation), &*arcs.rotation, false), (reflection, &*arcs.reflection, true)] {
+    for (f, reflect) in [(Some(pair.rotation), false), (reflection, true)] {
         let Some(f) = f else { continue };
-        let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
-        let reach = (f.a * f.a + f.b * f.b).sqrt();
-        // Lower bound on every arc, over all copies: the chord less the largest curvature. The first
-        // harmonic is at least h less the smooth amplitude; a sinusoid that is positive at both
-        // ends of an arc is positive, hence concave, in between.
-        {
-            let view = |array| S::as_simd_f64s(array).0;
-            let (c0, c1) = (view(&arcs.c[..padded]), view(&arcs.c[1..=padded]));
-            let (s0, s1) = (view(&arcs.s[..padded]), view(&arcs.s[1..=padded]));
-            let (v0, v1) = (view(&values[..padded]), view(&values[1..=padded]));
-            let (a, b) = (view(arcs.a), view(arcs.b));
-            let [bp, bq, _] = arcs.bent.map(view);
-            let (out, _) = S::as_mut_simd_f64s(arcs.bound);
-            let zero = simd.splat_f64s(0.0);
-            let factor = simd.splat_f64s(CHORD);
-            let (reach, second) = (simd.splat_f64s(reach), simd.splat_f64s(second));
-            for (m, out) in out.iter_mut().enumerate() {
-                let (dc, ds) = (simd.sub_f64s(c1[m], c0[m]), simd.sub_f64s(s1[m], s0[m]));
-                let chord = simd.mul_add_e_f64s(dc, dc, simd.mul_f64s(ds, ds));
-                let (a, b) = (a[m], b[m]);
-                let h0 = simd.mul_add_e_f64s(a, c0[m], simd.mul_f64s(b, s0[m]));
-                let h1 = simd.mul_add_e_f64s(a, c1[m], simd.mul_f64s(b, s1[m]));
-                let lowest = simd.sub_f64s(simd.min_f64s(h0, h1), reach);
-                let amplitude = simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
-                let first = simd.select_f64s(simd.less_than_f64s(lowest, zero), amplitude, simd.neg_f64s(lowest));
-                let mut curvature = simd.add_f64s(first, second);
-                if BENT {
-                    // −4 times the least value on the arc, from those at its ends.
-                    let square = simd.mul_add_e_f64s(bp[m], bp[m], simd.mul_f64s(bq[m], bq[m]));
-                    let four = simd.splat_f64s(4.0);
-                    let below = simd.mul_f64s(simd.mul_f64s(four, factor), chord);
-                    let lowest = simd.sub_f64s(
-                        simd.min_f64s(
-                            second_harmonic(simd, (bp[m], bq[m]), (c0[m], s0[m])),
-                            second_harmonic(simd, (bp[m], bq[m]), (c1[m], s1[m])),
-                        ),
-                        simd.mul_f64s(below, simd.sqrt_f64s(square)),
-                    );
-                    curvature = simd.sub_f64s(curvature, simd.mul_f64s(four, lowest));
-                }
-                let curvature = simd.max_f64s(zero, curvature);
-                let below = simd.mul_f64s(simd.mul_f64s(factor, chord), curvature);
-                *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
-            }
-        }
-        for &m in arcs.excluded {
-            arcs.bound[m] = f64::INFINITY;
-        }
-        let mut least = simd.splat_f64s(f64::INFINITY);
-        for &bound in S::as_simd_f64s(&*arcs.bound).0 {
-            least = simd.min_f64s(least, bound);
-        }
-        let least = simd.reduce_min_f64s(least);
+        let least = bound_arcs::<S, BENT>(simd, &f, reflect, &mut arcs);
         if least >= best.value {
             continue;
         }
-        // The arc of the lowest bound first: its minimum excludes most of the others.
-        let first = arcs.bound[..last].iter().position(|&v| v == least).unwrap_or(0);
-        for m in std::iter::once(first).chain(0..last) {
-            if arcs.bound[m] >= best.value {
+        offer_minima::<QUARTER, BENT>((&f, reflect), base, least, &arcs, &mut best);
+    }
+    best
+}
+
+/// Writes a lower bound of a branch on every arc, over all copies of the period, and returns the least one: the lower
+/// end less the largest curvature.
+///
+/// The first harmonic is at least h less the smooth amplitude; a sinusoid that is positive at both ends of an arc is
+/// positive, hence concave, in between.
+#[inline(always)]
+fn bound_arcs<S: Simd, const BENT: bool>(simd: S, f: &Trig, reflect: bool, arcs: &mut Arcs<'_>) -> f64 {
+    let padded = arcs.a.len();
+    let values = if reflect { &*arcs.reflection } else { &*arcs.rotation };
+    let view = |array| S::as_simd_f64s(array).0;
+    let (c0, c1) = (view(&arcs.c[..padded]), view(&arcs.c[1..=padded]));
+    let (s0, s1) = (view(&arcs.s[..padded]), view(&arcs.s[1..=padded]));
+    let (v0, v1) = (view(&values[..padded]), view(&values[1..=padded]));
+    let (a, b) = (view(arcs.a), view(arcs.b));
+    let [bp, bq, _] = arcs.bent.map(view);
+    let (out, _) = S::as_mut_simd_f64s(arcs.bound);
+    let (zero, four) = (simd.splat_f64s(0.0), simd.splat_f64s(4.0));
+    let factor = simd.splat_f64s(CHORD);
+    let reach = simd.splat_f64s((f.a * f.a + f.b * f.b).sqrt());
+    let second = simd.splat_f64s(4.0 * (f.p * f.p + f.q * f.q).sqrt());
+    for (m, out) in out.iter_mut().enumerate() {
+        let (dc, ds) = (simd.sub_f64s(c1[m], c0[m]), simd.sub_f64s(s1[m], s0[m]));
+        let chord = simd.mul_add_e_f64s(dc, dc, simd.mul_f64s(ds, ds));
+        let (a, b) = (a[m], b[m]);
+        let h0 = simd.mul_add_e_f64s(a, c0[m], simd.mul_f64s(b, s0[m]));
+        let h1 = simd.mul_add_e_f64s(a, c1[m], simd.mul_f64s(b, s1[m]));
+        let lowest = simd.sub_f64s(simd.min_f64s(h0, h1), reach);
+        let amplitude = simd.add_f64s(simd.add_f64s(simd.abs_f64s(a), simd.abs_f64s(b)), reach);
+        let first = simd.select_f64s(simd.less_than_f64s(lowest, zero), amplitude, simd.neg_f64s(lowest));
+        let mut curvature = simd.add_f64s(first, second);
+        if BENT {
+            // −4 times the least value on the arc, from those at its ends.
+            let square = simd.mul_add_e_f64s(bp[m], bp[m], simd.mul_f64s(bq[m], bq[m]));
+            let below = simd.mul_f64s(simd.mul_f64s(four, factor), chord);
+            let ends = (
+                second_harmonic(simd, (bp[m], bq[m]), (c0[m], s0[m])),
+                second_harmonic(simd, (bp[m], bq[m]), (c1[m], s1[m])),
+            );
+            let lowest = simd.sub_f64s(simd.min_f64s(ends.0, ends.1), simd.mul_f64s(below, simd.sqrt_f64s(square)));
+            curvature = simd.sub_f64s(curvature, simd.mul_f64s(four, lowest));
+        }
+        let curvature = simd.max_f64s(zero, curvature);
+        let below = simd.mul_f64s(simd.mul_f64s(factor, chord), curvature);
+        *out = simd.sub_f64s(simd.min_f64s(v0[m], v1[m]), below);
+    }
+    for &m in arcs.excluded {
+        arcs.bound[m] = f64::INFINITY;
+    }
+    let mut least = simd.splat_f64s(f64::INFINITY);
+    for &bound in S::as_simd_f64s(&*arcs.bound).0 {
+        least = simd.min_f64s(least, bound);
+    }
+    simd.reduce_min_f64s(least)
+}
+
+/// Offers the minima of a branch inside the arcs whose bounds, of which `least` is the least, are below the best value.
+#[inline(always)]
+fn offer_minima<const QUARTER: bool, const BENT: bool>(
+    (f, reflect): (&Trig, bool),
+    base: f64,
+    least: f64,
+    arcs: &Arcs<'_>,
+    best: &mut Best,
+) {
+    let last = arcs.count - 1;
+    let values = if reflect { &*arcs.reflection } else { &*arcs.rotation };
+    let second = 4.0 * (f.p * f.p + f.q * f.q).sqrt();
+    // The arc of the lowest bound first: its minimum excludes most of the others.
+    let first = arcs.bound[..last].iter().position(|&v| v == least).unwrap_or(0);
+    for m in std::iter::once(first).chain(0..last) {
+        if arcs.bound[m] >= best.value {
+            continue;
+        }
+        let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
+        // Bound on the depth of the arc below its ends in any copy; each copy is then tested with it.
+        let dip = values[m].min(values[m + 1]) - arcs.bound[m];
+        let [p, q, k] = match BENT {
+            true => arcs.bent.map(|array| array[m]),
+            false => [0.0; 3],
+        };
+        let h = Trig { a: arcs.a[m], b: arcs.b[m], p, q };
+        let rest = k - base;
+        let left = quadrants::<BENT>(f, &h, rest, ends[0]);
+        let right = quadrants::<BENT>(f, &h, rest, ends[1]);
+        for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
+            if left[quadrant].min(right[quadrant]) - dip >= best.value {
                 continue;
             }
-            let ends = [(arcs.c[m], arcs.s[m]), (arcs.c[m + 1], arcs.s[m + 1])];
-            // Bound on the depth of the arc below its ends in any copy; each copy is then tested with it.
-            let dip = values[m].min(values[m + 1]) - arcs.bound[m];
-            let [p, q, k] = match BENT {
-                true => arcs.bent.map(|array| array[m]),
-                false => [0.0; 3],
-            };
-            let h = Trig { a: arcs.a[m], b: arcs.b[m], p, q };
-            let rest = k - base;
-            let left = quadrants::<BENT>(&f, &h, rest, ends[0]);
-            let right = quadrants::<BENT>(&f, &h, rest, ends[1]);
-            for quadrant in (0..4).step_by(if QUARTER { 1 } else { 2 }) {
-                if left[quadrant].min(right[quadrant]) - dip >= best.value {
-                    continue;
-                }
-                let f = f.quadrant(quadrant);
-                let mut arc = Trig { a: f.a + h.a, b: f.b + h.b, ..f };
-                let mut second = second;
-                if BENT {
-                    (arc.p, arc.q) = (arc.p + h.p, arc.q + h.q);
-                    second = 4.0 * (arc.p * arc.p + arc.q * arc.q).sqrt();
-                }
-                if let Some((cv, sv)) = inside(&arc, ends, second, best.value - rest) {
-                    let (cq, sq) = turned(cv, sv, quadrant);
-                    best.offer(arc.value(cv, sv) + rest, cq, sq, reflect, None);
-                }
+            let f = f.quadrant(quadrant);
+            let mut arc = Trig { a: f.a + h.a, b: f.b + h.b, ..f };
+            let mut second = second;
+            if BENT {
+                (arc.p, arc.q) = (arc.p + h.p, arc.q + h.q);
+                second = 4.0 * (arc.p * arc.p + arc.q * arc.q).sqrt();
+            }
+            if let Some((cv, sv)) = inside(&arc, ends, second, best.value - rest) {
+                let (cq, sq) = turned(cv, sv, quadrant);
+                best.offer(arc.value(cv, sv) + rest, cq, sq, reflect, None);
             }
         }
     }
-    best
 }
 
 /// Offers the point with the lowest value on a branch, over all copies of the period, and keeps the values of all points.

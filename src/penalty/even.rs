@@ -117,6 +117,30 @@ impl Even {
     }
 }
 
+/// Returns (cos θ, sin θ) where α cosθ + β sinθ, (α, β) = (u, w), falls through a level and where it rises; of use where
+/// it `crosses` the level.
+#[inline(always)]
+fn ends<S: Simd>(
+    simd: S,
+    (u, w): (S::f64s, S::f64s),
+    length: S::f64s,
+    (level, crosses): (S::f64s, S::m64s),
+) -> [(S::f64s, S::f64s); 2] {
+    let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
+    let inverse = simd.div_f64s(one, simd.select_f64s(crosses, length, one));
+    let (cosine, sine) = (simd.mul_f64s(u, inverse), simd.mul_f64s(w, inverse));
+    // cos δ and sin δ.
+    let near = simd.mul_f64s(level, inverse);
+    let gap = simd.mul_f64s(simd.sub_f64s(length, level), simd.add_f64s(length, level));
+    let far = simd.mul_f64s(simd.sqrt_f64s(simd.max_f64s(gap, zero)), inverse);
+    let (cosine_near, sine_far) = (simd.mul_f64s(cosine, near), simd.mul_f64s(sine, far));
+    let (sine_near, cosine_far) = (simd.mul_f64s(sine, near), simd.mul_f64s(cosine, far));
+    [
+        (simd.sub_f64s(cosine_near, sine_far), simd.add_f64s(sine_near, cosine_far)),
+        (simd.add_f64s(cosine_near, sine_far), simd.sub_f64s(sine_near, cosine_far)),
+    ]
+}
+
 /// Sets the breakpoints where entries cross ±knot, in the slots of `points` from the given one on: first all
 /// falling, then all rising crossings. Adds the pieces of the entries beyond the knot at θ = 0 to `start`.
 /// One function: both crossings of a column share its quantities.
@@ -144,16 +168,7 @@ fn crossings<S: Simd>(
         let square = simd.mul_add_e_f64s(u, u, simd.mul_f64s(w, w));
         let length = simd.sqrt_f64s(square);
         let crosses = simd.less_than_f64s(level, length);
-        let inverse = simd.div_f64s(one, simd.select_f64s(crosses, length, one));
-        let (cosine, sine) = (simd.mul_f64s(u, inverse), simd.mul_f64s(w, inverse));
-        // cos δ and sin δ.
-        let near = simd.mul_f64s(level, inverse);
-        let gap = simd.mul_f64s(simd.sub_f64s(length, level), simd.add_f64s(length, level));
-        let far = simd.mul_f64s(simd.sqrt_f64s(simd.max_f64s(gap, zero)), inverse);
-        let (cosine_near, sine_far) = (simd.mul_f64s(cosine, near), simd.mul_f64s(sine, far));
-        let (sine_near, cosine_far) = (simd.mul_f64s(sine, near), simd.mul_f64s(cosine, far));
-        let (down_c, down_s) = (simd.sub_f64s(cosine_near, sine_far), simd.add_f64s(sine_near, cosine_far));
-        let (up_c, up_s) = (simd.add_f64s(cosine_near, sine_far), simd.sub_f64s(sine_near, cosine_far));
+        let [(down_c, down_s), (up_c, up_s)] = ends(simd, (u, w), length, (level, crosses));
         // Beyond the period they are a quarter turn back, or on: it is the other entry that crosses there.
         let late = simd.less_than_f64s(down_c, zero);
         let early = simd.less_than_f64s(up_s, zero);

@@ -6,6 +6,8 @@
 //! Candidates: every minimum inside an arc, and every breakpoint with the entries that cross there exactly on
 //! their levels, where h may jump. O(lr log lr) per pair for l levels.
 
+use std::ops::Range;
+
 use super::Form;
 use crate::pair::{
     Best, BestBoost, CirclePair, Crossing, Crossings, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola,
@@ -56,8 +58,36 @@ fn meetings<'a>(
     })
 }
 
+/// Returns `value` with the entries that meet levels on these, infinite if any of the `blocked` entries in infinite pieces
+/// does not.
+fn on_levels(penalty: &impl Form, entries: &[Moving], met: &[Crossing], (mut value, mut blocked): (f64, usize)) -> f64 {
+    for (entry, level, at) in meetings(penalty, entries, met) {
+        let [a, b, c] = piece(penalty, entry);
+        if a.is_finite() {
+            value -= a + level * (b + 0.5 * c * level);
+        } else {
+            blocked -= 1;
+        }
+        value += at;
+    }
+    if blocked == 0 { value } else { f64::INFINITY }
+}
+
+/// Collects the crossings of a `group` at one breakpoint, and those of the small columns around it: these reach further
+/// than the breakpoints that count as equal, up to `widest`, and around the circle.
+fn gather<C: Curve>(points: &[Crossing], group: Range<usize>, widest: f64, met: &mut Vec<Crossing>) {
+    let Range { start, end } = group;
+    let at = points[start].at;
+    let within = |c: &&Crossing| C::distance(at, c.at) <= widest;
+    let after = points[end..].iter().chain(&points[..start]).take_while(within);
+    let before = points[..start].iter().rev().chain(points[end..].iter().rev()).take_while(within);
+    met.clear();
+    met.extend(&points[group]);
+    met.extend(after.chain(before).filter(|c| C::distance(at, c.at) <= c.reach));
+}
+
 /// Returns the least value below `best` on the curve within `range`, and its point. With `ends`, both ends
-/// are candidates. Reads the sorted crossings of `scratch`. One function: the arcs share running sums.
+/// are candidates. Reads the sorted crossings of `scratch`.
 fn sweep<C: Curve>(
     penalty: &impl Form,
     mut curve: C,
@@ -114,25 +144,10 @@ fn sweep<C: Curve>(
         }
         let group = &points[start..next];
         if at >= range.0 {
-            // Entries of small columns reach further than the breakpoints that count as equal, and around the circle.
-            let within = |c: &&Crossing| C::distance(at, c.at) <= widest;
-            let after = points[next..].iter().chain(&points[..start]).take_while(within);
-            let before = points[..start].iter().rev().chain(points[next..].iter().rev()).take_while(within);
-            met.clear();
-            met.extend(group);
-            met.extend(after.chain(before).filter(|c| C::distance(at, c.at) <= c.reach));
+            gather::<C>(points, start..next, widest, met);
             let point = C::point(at);
-            let (mut value, mut blocked) = (curve.value(point), blocked);
-            for (entry, level, at) in meetings(penalty, entries, met) {
-                let [a, b, c] = piece(penalty, entry);
-                if a.is_finite() {
-                    value -= a + level * (b + 0.5 * c * level);
-                } else {
-                    blocked -= 1;
-                }
-                value += at;
-            }
-            if blocked == 0 && value < best {
+            let value = on_levels(penalty, entries, met, (curve.value(point), blocked));
+            if value < best {
                 best = value;
                 found = Some((value, point));
                 vanishing.clear();
