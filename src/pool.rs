@@ -28,7 +28,7 @@ pub(crate) fn run<T: Send>(
 }
 
 /// Runs the tasks that have no result yet, as [`run`]. `watch` also gets the index of a result, and whether the clock
-/// had time left when its task ended, so that nothing cut the task short.
+/// had time left when its task ended, so that nothing cut the task short. It gets no result after a stop.
 pub(crate) fn complete<T: Send>(
     mut results: Vec<Option<T>>,
     workers: usize,
@@ -40,7 +40,7 @@ pub(crate) fn complete<T: Send>(
     let arrived: Vec<_> = results.iter().map(|_| Mutex::new(None)).collect();
     let task = |index: usize| *locked(&arrived[index]) = Some(body(index));
     let mut wholes = vec![true; results.len()];
-    let mut next = 0;
+    let (mut next, mut stopped) = (0, false);
     let mut poll = |ended: Option<(usize, bool)>| {
         let mut control = watch(None);
         if let Some((index, whole)) = ended {
@@ -49,10 +49,12 @@ pub(crate) fn complete<T: Send>(
         }
         while let Some(Some(value)) = results.get(next)
             && control == Control::Continue
+            && !stopped
         {
             control = watch(Some((next, value, wholes[next])));
             next += 1;
         }
+        stopped |= control == Control::Stop;
         control
     };
     work(&missing, workers, clock, &task, &mut poll);
@@ -111,4 +113,28 @@ fn work(
 /// Returns a seed that is unrelated to those of neighbouring arguments.
 pub(crate) fn decorrelated(seed: u64, index: u64) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(index.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// A result stops the tasks; one that came before it and one that comes after it are not handed on.
+    #[test]
+    fn no_result_follows_a_stop() {
+        for workers in 1..=3 {
+            let clock = Clock::new(Instant::now(), None);
+            let mut seen = Vec::new();
+            let body = |k: usize| std::thread::sleep(Duration::from_millis([40, 0, 80][k]));
+            complete(vec![None; 3], workers, &clock, body, |arrival| match arrival {
+                Some((index, ..)) => {
+                    seen.push(index);
+                    Control::Stop
+                }
+                None => Control::Continue,
+            });
+            assert_eq!(seen, [0], "{workers}");
+        }
+    }
 }
