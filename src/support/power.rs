@@ -388,7 +388,7 @@ impl Powers<'_> {
 
     /// Returns a point with disjoint supports, one column after the other from leading directions; later
     /// passes begin each column also at its present values. Columns that the task has no work for get one row each.
-    /// None if there is no such point.
+    /// None if there are no such rows.
     pub(crate) fn point(&self, directions: &Directions<'_>, (passes, count): (usize, usize)) -> Option<SparsePoint> {
         let rules = &self.model.rules;
         let r = rules.included.len();
@@ -414,7 +414,7 @@ impl Powers<'_> {
                     Some(part) if is_new || self.cost(&part) < self.cost(&parts[t]) => {
                         parts[t] = part;
                     }
-                    None if is_new => return None,
+                    None if is_new => parts[t] = self.single(t, &parts)?,
                     _ => {}
                 }
                 if self.work.expired() && is_new {
@@ -430,5 +430,49 @@ impl Powers<'_> {
             }
         }
         Some(SparsePoint { parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::limits::Clock;
+    use crate::objective::{Objective, Quadratic};
+    use crate::problem::Sparsity;
+
+    /// However little work there is, every column gets rows of its own, and more work gives no higher F.
+    #[test]
+    fn columns_without_work_get_a_row_each() {
+        let (m, n, r) = (12, 90, 7);
+        let a = start::random(n, m, 2).reversed_axes();
+        let form = Quadratic::from_data(a.view()).unwrap();
+        let clock = Clock::new(Instant::now(), None);
+        let free = TaskWork::new(&clock, f64::INFINITY);
+        let axes = Axes::leading(&form, r, &Threads::serial(), &free).unwrap();
+        let directions = axes.directions(&form, &free).unwrap();
+        for nonnegative in [false, true] {
+            let sparsity = Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(nonnegative);
+            let rules = Rules::new(&sparsity, n, r).unwrap();
+            let model = ColumnModel::new(&form, rules, vec![1.0; r], axes.spectrum, &free).unwrap();
+            let mut before = f64::INFINITY;
+            for end in [0.0, 1e5, 3e5, 1e6, f64::INFINITY] {
+                let work = TaskWork::ending(&clock, f64::INFINITY, end);
+                let powers = Powers { model: &model, work: &work, price: 0.01 };
+                let point = powers.point(&directions, STAGES[0]).unwrap();
+                let mut rows: Vec<usize> = point.parts.iter().flat_map(|part| part.rows.clone()).collect();
+                let count = rows.len();
+                rows.sort_unstable();
+                rows.dedup();
+                assert!(rows.len() == count && point.parts.iter().all(|part| !part.rows.is_empty()));
+                let x = point.dense(n);
+                let value = form.value(x.view(), &Threads::serial()) + 0.01 * count as f64;
+                let known: f64 = point.parts.iter().map(|part| powers.cost(part)).sum();
+                assert!((value - known).abs() <= 1e-9 * value.abs(), "{end}: {value} {known}");
+                assert!(value <= before, "{end}: {value} {before}");
+                before = value;
+            }
+        }
     }
 }
