@@ -229,13 +229,15 @@ fn report(incumbent: &mut Incumbent<'_>, candidate: &Candidate, (name, work): (&
 pub(super) fn descend(incumbent: &mut Incumbent<'_>, unit: f64, most: f64, verify: bool, threads: &Threads) {
     let problem = incumbent.problem;
     let (n, r) = incumbent.best.x.dim();
-    let pairs = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
+    let sweep = (n * (n - 1) / 2).max(1);
+    let pairs = sweep as f64 * solution_work(problem.penalty, r);
     let (mut slice, mut spent) = (SLICE * unit, 0.0);
     while incumbent.status.is_none() && !incumbent.clock.expired() && spent < most {
         let own = &incumbent.auto.options;
         let options = Options {
             max_time: incumbent.clock.left(),
             max_work: Some(slice.min(most - spent).min(incumbent.end()) as u64),
+            max_sweeps: own.max_sweeps.map(|most| most.saturating_sub(incumbent.iterations / sweep as u64)),
             verify: verify && pairs <= VERIFIED * most,
             side: match problem.signature.is_definite() {
                 true => own.side,
