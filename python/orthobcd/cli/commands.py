@@ -18,10 +18,11 @@ from .._internal.extras import need
 from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, open_source, read_npy, reason_of
 from .._internal.terminal import complain, say
-from ..io import FileNote, UnreadableFile, read_matrix
+from ..io import FileNote, UnreadableFile
 from ..io.components import component_arrays, read_components
 from ..io.errors import MissingValues
-from ..io.selection import WrongColumns, indices_of
+from ..io.matrices import read_named
+from ..io.selection import Named, Selection, WrongColumns, indices_of
 from ..io.streams import STREAMED, Stream, stream_of
 from .outputs import READING, Outputs, check_output
 from .terminal import INTERRUPTED, OK, WrongArgument, in_options
@@ -35,7 +36,7 @@ def fit(options: argparse.Namespace) -> int:
     outputs = Outputs(options, [options.data])
     stream = _streamed(options)
     if stream is None:
-        data, names = read_data(options)
+        data, names, _ = read_data(options)
         m, n = data.shape
     else:
         data, names, (m, n) = stream, stream.names, stream.shape
@@ -193,7 +194,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
 
     inputs = [options.data] if options.signature is None else [options.data, options.signature]
     outputs = Outputs(options, inputs)
-    data, names = read_data(options)
+    data, names, _ = read_data(options)
     m, n = data.shape
     if options.signature is not None:
         try:
@@ -257,7 +258,7 @@ def certify(options: argparse.Namespace) -> int:
     if options.data == options.components == STDIN:
         raise WrongArgument("COMPONENTS must not be - if DATA is")
     outputs = Outputs(options, [options.data, options.components])
-    data, names = read_data(options)
+    data, names, _ = read_data(options)
     x = read_components(options.components).T
     m, n = data.shape
     if x.shape[0] != n:
@@ -342,17 +343,14 @@ def _say_certificate(certificate: Any, labels: Sequence[str]) -> None:
         say(f"gap                  {certificate.gap:.3e}")
 
 
-def read_data(options: argparse.Namespace, min_rows: int = 2) -> tuple[Any, list[str]]:
-    """Reads the data with `read_matrix`; prints its notes to the standard error."""
+def read_data(options: argparse.Namespace, min_rows: int = 2) -> Named:
+    """Reads the data as `read_matrix` does; prints its notes to the standard error."""
+    given = {name: getattr(options, name) for name in READING}
+    selection = Selection(**given, missing=options.missing is not None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
         try:
-            data, names = read_matrix(
-                options.data,
-                min_rows=min_rows,
-                missing=options.missing is not None,
-                **{name: getattr(options, name) for name in READING},
-            )
+            found = read_named(options.data, selection, min_rows)
         except MissingValues as error:
             raise UnreadableFile(f"{error}; --missing em takes them into account") from error
         except UnreadableFile:
@@ -361,4 +359,4 @@ def read_data(options: argparse.Namespace, min_rows: int = 2) -> tuple[Any, list
             raise WrongArgument(in_options(error, options)) from error
     for warning in caught:
         complain(f"note: {warning.message}")
-    return data, names
+    return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import os
 import shutil
@@ -78,23 +80,28 @@ class Outputs:
         ending = "" if path is None else path.suffix.lower()
         self._write("out", lambda part: put_components(part, ending, arrays))
 
-    def scores(self, scores: Any) -> None:
+    def scores(self, scores: Any, samples: Sequence[str]) -> None:
         """Writes coordinates to the file of --out: .npy, or .csv with the components as header.
 
-        Without --out the table goes to the standard output, and messages to the standard error.
+        Names of the samples are the first column of the .csv, without a name, as
+        ``DataFrame.to_csv`` writes an index. Without --out the table goes to the standard output,
+        and messages to the standard error.
         """
-        lines = [",".join(component_names(scores.shape[1]))]
-        lines += [",".join(map(repr, row)) for row in scores.tolist()]
+        rows: list[list[Any]] = [component_names(scores.shape[1]), *scores.tolist()]
+        if samples:
+            rows = [[name, *row] for name, row in zip(["", *samples], rows, strict=True)]
+        table = io.StringIO()
+        csv.writer(table, lineterminator="\n").writerows(rows)
 
         def put(part: Path) -> None:
             if part.suffix.lower() == ".npy":
                 np.save(part, scores)
             else:
-                part.write_bytes("\n".join([*lines, ""]).encode())
+                part.write_bytes(table.getvalue().encode())
 
         self._write("out", put)
         if self._path("out") is None:
-            say("\n".join(lines))
+            say(table.getvalue().removesuffix("\n"))
             self._tell = complain
 
     def report(self, shape: tuple[int, int], contents: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ def transform(options: argparse.Namespace) -> int:
     else:
         given = getattr(saved, "feature_names_in_", None)
         features, settings = feature_names(given, saved.n_features_in_), saved.get_params()
-    data, names = read_data(options, min_rows=1)
+    data, names, samples = read_data(options, min_rows=1)
     order = _order(options, features, names, data.shape[1])
     with warnings.catch_warnings():
         # The columns are in the order of the names of the fit.
@@ -40,7 +40,7 @@ def transform(options: argparse.Namespace) -> int:
             scores = saved.transform(data if order is None else data[:, order])
         except ValueError as error:
             raise WrongArgument(f"{options.data}: {in_options(error, options)}") from error
-    outputs.scores(scores)
+    outputs.scores(scores, samples)
     report = {
         "components": options.components,
         "feature_names": features,

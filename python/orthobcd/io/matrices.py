@@ -25,8 +25,8 @@ from .._internal.reading import (
     read_npy,
 )
 from .errors import FileNote, MissingValues, UnreadableFile, refusing
-from .selection import Columns, Decision, Selection
-from .streams import numeric_columns
+from .selection import Columns, Decision, Named, Selection
+from .streams import index_columns, numeric_columns
 from .tables import read_table
 
 KINDS = (
@@ -41,9 +41,6 @@ LOOKED_AT = 20
 
 MATRIX_KEYS = ("X", "A", "data")
 """Possible names of the data in a .npz file of several matrices."""
-
-Named: TypeAlias = tuple[Any, list[str]]
-"""A matrix and the names of its columns, which may be empty."""
 
 
 def read_matrix(
@@ -86,7 +83,7 @@ def read_matrix(
         fall above numbers of another scale, while the lines below do not; or if they alone are
         quoted.
     index : {"auto", True, False}, default "auto"
-        Whether the first column of a text table is the index of the rows, which is left out.
+        Whether the first column of a text table is the index of the rows, which is no feature.
         "auto": a first column without a name in the header is, as ``DataFrame.to_csv`` writes it,
         and so is one of words or quoted numbers if the header has one name fewer than the lines
         below, as R's ``write.table`` writes it.
@@ -114,7 +111,7 @@ def read_matrix(
     Warns
     -----
     FileNote
-        If an index column of a table is left out, or a line of numbers is used as header; says
+        If a column of a table is taken for the index, or a line of numbers for the header; says
         which option decides otherwise.
 
     Examples
@@ -128,6 +125,11 @@ def read_matrix(
     ((2, 2), ['height', 'width'])
     """
     selection = Selection(columns, drop, decimal, missing, header, index, comment)
+    return read_named(path, selection, min_rows)[:2]
+
+
+def read_named(path: str | os.PathLike[str], selection: Selection, min_rows: int = 2) -> Named:
+    """Reads a matrix as `read_matrix` does, with the names of the samples if there is an index."""
     selection.check()
     name = os.fspath(path)
     if os.path.isdir(name):
@@ -137,11 +139,11 @@ def read_matrix(
         warnings.simplefilter("always")
         with open_source(name) as source:
             reader, kind = _reader_of(source)
-            data, names = reader(source, selection)
+            found = reader(source, selection)
     for warning in caught:
         if isinstance(warning.message, FileNote):
-            warnings.warn(warning.message, stacklevel=2)
-    return _checked(name, data, min_rows, missing), names
+            warnings.warn(warning.message, stacklevel=3)
+    return found._replace(data=_checked(name, found.data, min_rows, selection.missing))
 
 
 def _checked(name: str, data: Any, min_rows: int, missing: bool) -> Any:
@@ -178,13 +180,13 @@ def _reader_of(source: Source) -> tuple[Reader, str]:
 
 
 def _read_npy(source: Source, selection: Selection) -> Named:
-    return selection.of(read_npy(source), [])
+    return selection.of(read_npy(source))
 
 
 def _read_npz(source: Source, selection: Selection) -> Named:
     with open_npz(source) as archive:
         if "indptr" in archive or "row" in archive:
-            return selection.of(_read_sparse(source), [])
+            return selection.of(_read_sparse(source))
         known = [key for key in MATRIX_KEYS if key in archive]
         found = [array for key in known if (array := archive[key]).ndim == 2][:1]
         if not found:
@@ -194,7 +196,7 @@ def _read_npz(source: Source, selection: Selection) -> Named:
                 f"{source.path}: need one matrix, or one called X, A or data; "
                 f"it has {', '.join(archive)}"
             )
-        return selection.of(found[0], [])
+        return selection.of(found[0])
 
 
 def _numeric(archive: Any) -> Iterator[Any]:
@@ -221,18 +223,20 @@ def _read_parquet(source: Source, selection: Selection) -> Named:
         values[:, k] = table.column(name).to_numpy()
         if table.column(name).null_count and not selection.missing:
             raise MissingValues(f"{source.path}: column {name!r} has missing values")
-    return values, names
+    index = index_columns(file)
+    samples = map(str, file.read(columns=index).column(0).to_pylist()) if len(index) == 1 else ()
+    return Named(values, names, list(samples))
 
 
 def _read_matrix_market(source: Source, selection: Selection) -> Named:
     plain = source.is_named and not source.is_packed
     # SciPy's reader gets no stream: it ends the process if it cannot seek backwards.
     data = scipy.io.mmread(source.path if plain else io.BytesIO(source.stream.read()))
-    return selection.of(data.tocsr() if is_sparse(data) else np.asarray(data), [])
+    return selection.of(data.tocsr() if is_sparse(data) else np.asarray(data))
 
 
 def _read_svmlight(source: Source, selection: Selection) -> Named:
-    return selection.of(load_svmlight_file(source.stream)[0], [])
+    return selection.of(load_svmlight_file(source.stream)[0])
 
 
 def _read_any(source: Source, selection: Selection) -> Named:

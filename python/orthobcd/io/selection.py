@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,14 @@ Columns: TypeAlias = Sequence[int | str]
 
 Decision: TypeAlias = Literal["auto"] | bool
 """Whether a file has something; "auto" decides by its contents."""
+
+
+class Named(NamedTuple):
+    """A matrix, and the names of its columns and of its rows as far as the file has them."""
+
+    data: Any
+    features: list[str]
+    samples: Sequence[str] = ()
 
 
 class WrongColumns(ValueError):
@@ -70,14 +78,10 @@ class Selection:
             return [k for k in range(count) if k not in left_out]
         return None
 
-    def of(self, data: Any, names: list[str]) -> tuple[Any, list[str]]:
-        """Selects columns of a matrix and its names, which may be empty."""
-        if data.ndim != 2:
-            return data, names
-        kept = self.selected(names, data.shape[1])
-        if kept is None:
-            return data, names
-        return data[:, kept], [names[k] for k in kept] if names else []
+    def of(self, data: Any) -> Named:
+        """Selects columns of a matrix without names."""
+        kept = self.selected([], data.shape[1]) if data.ndim == 2 else None
+        return Named(data if kept is None else data[:, kept], [])
 
 
 def indices_of(what: str, wanted: Columns, names: Sequence[str], count: int) -> list[int]:

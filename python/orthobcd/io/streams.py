@@ -93,12 +93,16 @@ def _parquet_stream(path: str, selection: Selection) -> Stream:
     return Stream(blocks, (int(file.metadata.num_rows), len(names)), names)
 
 
+def index_columns(file: Any) -> list[str]:
+    """Names of the columns that pandas writes for an index other than 0, 1, 2, …"""
+    return [name for name in file.schema_arrow.names if name.startswith("__index_level_")]
+
+
 def numeric_columns(path: str, file: Any, selection: Selection) -> list[str]:
     """Names of the selected columns of a parquet file."""
     names = list(file.schema_arrow.names)
-    for name in [name for name in names if name.startswith("__index_level_")]:
-        # Pandas writes such a column for an index other than 0, 1, 2, …
-        note(f"{path}: its column {name} is an index and left out")
+    for name in index_columns(file):
+        note(f"{path}: its column {name} is the index of the rows")
         names.remove(name)
     kept = selection.selected(names, len(names))
     names = names if kept is None else [names[k] for k in kept]

@@ -19,7 +19,7 @@ import numpy as np
 from .._internal.checks import FloatArray
 from .._internal.reading import Source
 from .errors import MissingValues, UnreadableFile, note
-from .selection import Selection
+from .selection import Named, Selection
 
 MISSING = {
     *("", "NA", "N/A", "na", "n/a", "<NA>", "#N/A", "#NA", "#N/A N/A", "NaN", "nan", "NAN", "-NaN"),
@@ -58,8 +58,8 @@ INDEX = "index=True or False (--index, --no-index) decides"
 """Ends of notes about what was taken for a header or an index."""
 
 
-def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[str]]:
-    """Reads the numbers of a table, NaN for missing values, and the names in its header."""
+def read_table(source: Source, selection: Selection) -> Named:
+    """Reads the numbers of a table, NaN for missing values, and the names in header and index."""
     path = source.path
     text = io.TextIOWrapper(source.stream, encoding="utf-8-sig")
     names, separator, lines = _layout(path, text, selection)
@@ -79,7 +79,7 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
         )
     elif selection.index == "auto" and names and re.match(r"$|Unnamed:", names[0]):
         index = True
-        note(f"{path}: its unnamed first column is the index of the rows and left out; {INDEX}")
+        note(f"{path}: its unnamed first column is the index of the rows; {INDEX}")
     begin = int(index)
     names, width = names[begin:], width - begin
     kept = selection.selected(names, width)
@@ -93,7 +93,7 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
         end = "" if k else hint
         raise UnreadableFile(f"{path}: column {label!r} is not numeric: {cell!r}{end}")
 
-    values = np.zeros((0, len(chosen)))
+    values, samples = np.zeros((0, len(chosen))), list[str]()
     if first is not None:
         columns = [k + begin for k in chosen]
         readers: Readers = {
@@ -102,7 +102,10 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
         others: Readers = dict.fromkeys({*range(width + begin)} - {*columns}, lambda cell: 0.0)
         # Most tables hold numbers alone, which NumPy reads without the functions.
         tries = [others, others | readers] if selection.decimal == "." else [others | readers]
-        values = _values([first, *lines], separator, tries).take(columns, axis=1)
+        data = [first, *lines]
+        values = _values(data, separator, tries).take(columns, axis=1)
+        if index:
+            samples = _first_cells(data, separator)
     gaps = np.isnan(values)
     if not selection.missing and gaps.any():
         k = int(gaps.any(axis=0).argmax())
@@ -110,7 +113,7 @@ def read_table(source: Source, selection: Selection) -> tuple[FloatArray, list[s
             f"{path}: column {labels[k]!r} has {int(gaps[:, k].sum())} missing values, the "
             f"first in sample {int(gaps[:, k].argmax())}, counted from 0"
         )
-    return values, labels if names else []
+    return Named(values, labels if names else [], samples)
 
 
 def value_of(cell: str, decimal: str = ".") -> float | None:
@@ -141,6 +144,15 @@ def _values(lines: list[str], separator: str, tries: list[Readers]) -> FloatArra
         except ValueError as error:
             wrong = error
     raise wrong.__cause__ or ValueError(str(wrong).partition(";")[0])
+
+
+def _first_cells(lines: list[str], separator: str) -> list[str]:
+    """The first cell of each line."""
+    mark = None if separator == " " else separator
+    cells = np.loadtxt(
+        lines, comments=None, delimiter=mark, usecols=0, dtype=object, ndmin=1, quotechar='"'
+    )
+    return [cell.strip() for cell in cells]
 
 
 # Layout ------------------------------------------------------------------------------------------

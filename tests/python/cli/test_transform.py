@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import numpy as np
@@ -14,7 +15,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd import cli
-from orthobcd.io import SavedComponents, UnreadableFile, load_components
+from orthobcd.io import FileNote, SavedComponents, UnreadableFile, load_components, read_matrix
 from orthobcd.io import write_components as write
 
 pytestmark = pytest.mark.usefixtures("short_searches")
@@ -131,6 +132,44 @@ def test_scores_of_data_with_gaps(here, command, options, capsys):
     assert "gaps.csv: X must have no missing value" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_scores_have_the_names_of_the_samples(here, ending, capsys):
+    """The index of the data is that of the scores, in a file and on the standard output."""
+    assert cli.main([*FIT]) == 0
+    samples = ["patient 1", 'a, "b"', "007", *map(str, range(6))]
+    new = pandas.DataFrame(NEW, index=samples, columns=NAMES)
+    new.to_csv("new.csv") if ending == ".csv" else new.to_parquet("new.parquet")
+    assert cli.main(["transform", f"new{ending}", "c.npz", "--out", "s.csv"]) == 0
+    scores = pandas.read_csv("s.csv", index_col=0, float_precision="round_trip")
+    assert list(scores.index) == samples
+    assert list(scores.columns) == ["component 0", "component 1"]
+    np.testing.assert_array_equal(scores, ob.SparsePCA.load("c.npz").transform(new))
+    capsys.readouterr()
+    assert cli.main(["transform", f"new{ending}", "c.npz"]) == 0
+    assert capsys.readouterr().out == (here / "s.csv").read_text()
+    assert cli.main(["transform", f"new{ending}", "c.npz", "--out", "s.npy"]) == 0
+    np.testing.assert_array_equal(np.load("s.npy"), scores)
+    # Scores are data with an index.
+    with pytest.warns(FileNote, match=r"s.csv: its unnamed first column is the index"):
+        np.testing.assert_array_equal(read_matrix("s.csv")[0], scores)
+
+
+@pytest.mark.parametrize("options", [["--index"], ["--index", "--no-header"], ["--columns", "a,b"]])
+def test_a_first_column_of_names(here, options):
+    header = [] if "--no-header" in options else ["patient,a,b,c,d,e,f,g"]
+    rows = [f"no {k}," + ",".join(map(repr, row)) for k, row in enumerate(NEW.tolist())]
+    (here / "new.csv").write_text("\n".join([*header, *rows]))
+    write("c.npz", np.eye(1, 7), list("abcdefg"), mean=np.zeros(7))
+    code = cli.main(["transform", "new.csv", "c.npz", "--out", "s.csv", *options])
+    if options[0] == "--columns":
+        assert code == 2
+        return
+    assert code == 0
+    lines = (here / "s.csv").read_text().splitlines()
+    assert lines[0] == ",component 0"
+    assert lines[3] == f"no 2,{float(NEW[2, 0])!r}"
+
+
 def test_messages_leave_the_scores_on_the_standard_output_alone(here, capsys):
     assert cli.main([*FIT]) == 0
     new = pandas.DataFrame(NEW, columns=NAMES)
@@ -138,7 +177,7 @@ def test_messages_leave_the_scores_on_the_standard_output_alone(here, capsys):
     capsys.readouterr()
     assert cli.main(["transform", "new.csv", "c.npz", "--report", "r.json"]) == 0
     out, err = capsys.readouterr()
-    table = np.loadtxt(out.splitlines(), delimiter=",", skiprows=1)
+    table = pandas.read_csv(io.StringIO(out), index_col=0, float_precision="round_trip")
     np.testing.assert_array_equal(table, ob.SparsePCA.load("c.npz").transform(new))
     assert "note: new.csv" in err
     assert "wrote r.json" in err

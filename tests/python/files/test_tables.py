@@ -115,7 +115,7 @@ def test_both_an_index_and_numbers_as_names(tmp_path):
 def test_an_unnamed_first_column_is_an_index(cells, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f",a,b\n{cells[0]},1,2\n{cells[1]},3,4\n")
-    data, names = read(path, "left out; index=True or False")
+    data, names = read(path, "index of the rows; index=True or False")
     np.testing.assert_array_equal(data, [[1.0, 2.0], [3.0, 4.0]])
     assert names == ["a", "b"]
     if "a" not in cells:
