@@ -433,6 +433,7 @@ def test_csdm_embeds_a_graph(factors: str) -> None:
     model = fitted()
     losses = model.history_["loss"]
     assert losses[-1] < 0.7 * losses[0]
+    assert (model.history_["seconds"] > 0.0).all()
     for matrix in model.relations_:
         assert TraceProblem(np.eye(8), signature).infeasibility(matrix) < 1e-11
         assert np.abs(matrix - np.eye(8)).max() > 1e-3
