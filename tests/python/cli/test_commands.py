@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import csv
 import functools
+import gzip
+import io
 import json
+import re
+import shlex
 import subprocess
 import sys
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
@@ -16,7 +21,7 @@ import orthobcd as ob
 from orthobcd import cli
 from orthobcd import io as files
 
-from ..conftest import SAFE_PATH, orthobcd, random_sparse
+from ..conftest import ROOT, SAFE_PATH, orthobcd, random_sparse
 
 pytestmark = pytest.mark.timeout(600)  # of processes and whole pages, on a busy machine too
 NAMES = [f"gene {j}" for j in range(8)]
@@ -172,6 +177,30 @@ def test_help_has_examples(command, capsys):
     if command != ["demo"]:
         assert "examples:" in out
         assert "exit codes:" in out
+
+
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CALL = re.compile(r"^(?:zcat (\S+) \| )?orthobcd (.*)$", re.MULTILINE)
+
+
+@pytest.mark.usefixtures("short_searches")
+@pytest.mark.parametrize("page", ["README.md", "docs/command-line.md"])
+def test_the_calls_of_a_page_run(page, tmp_path, monkeypatch, capsys):
+    """One after the other, in a folder with the files that they read."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(rng.standard_normal((40, 25)), columns=[f"g{j}" for j in range(25)])
+    for name in ("data.csv", "genes.csv", "new.csv"):
+        table.to_csv(name, index=False)
+    table.assign(patient="p").to_csv("genes.csv.gz", index=False)
+    np.save("images.npy", rng.uniform(size=(20, 784)))
+    calls = CALL.findall("".join(SHELL.findall((ROOT / page).read_text(encoding="utf-8"))))
+    assert len(calls) >= 2
+    for packed, arguments in calls:
+        if packed:
+            content = gzip.decompress((tmp_path / packed).read_bytes())
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert cli.main(shlex.split(arguments)) == 0, capsys.readouterr().err
 
 
 def test_the_script_and_the_module_are_the_same(tmp_path):

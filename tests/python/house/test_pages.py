@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import enum
+import gzip
 import importlib
 import importlib.util
 import inspect
@@ -62,6 +63,21 @@ def test_pages(page, tmp_path, monkeypatch):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(block, f"{page} block {index}", "exec"), names)
         check_printed(out.getvalue(), shown)
+
+
+def test_the_long_blocks_run_on_a_small_graph(tmp_path, monkeypatch):
+    """Those of knowledge graphs, which take minutes on the graphs that they name."""
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs/knowledge-graphs.md").read_text(encoding="utf-8")
+    long = re.findall(r"^```\{code-block\} python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(long) == 2
+    for block in long:
+        for name in re.findall(r'"(\w+\.tsv\.gz)"', block):
+            lines = [f"{k}\tr{k % 2}\t{(k + 1) % 300}\n" for k in range(300)]
+            Path(name).write_bytes(gzip.compress("".join(lines).encode()))
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            exec(compile(block, "knowledge-graphs.md", "exec"), {"ob": orthobcd})
+        assert "all " in out.getvalue()
 
 
 USERS = ["index", "guide", "benchmarks", *re.findall(r"^[\w-]+$", GUIDE, re.MULTILINE)]
