@@ -72,9 +72,10 @@ def test_the_long_blocks_run_on_a_small_graph(tmp_path, monkeypatch):
     long = re.findall(r"^```\{code-block\} python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     assert len(long) == 2
     for block in long:
-        for name in re.findall(r'"(\w+\.tsv\.gz)"', block):
+        (graph,) = re.findall(r'f"(\w+)_{part}\.tsv\.gz"', block)
+        for part in ("train", "valid", "test"):
             lines = [f"{k}\tr{k % 2}\t{(k + 1) % 300}\n" for k in range(300)]
-            Path(name).write_bytes(gzip.compress("".join(lines).encode()))
+            Path(f"{graph}_{part}.tsv.gz").write_bytes(gzip.compress("".join(lines).encode()))
         with contextlib.redirect_stdout(io.StringIO()) as out:
             exec(compile(block, "knowledge-graphs.md", "exec"), {"ob": orthobcd})
         assert "all " in out.getvalue()
