@@ -322,6 +322,23 @@ fn improve(
     best.x
 }
 
+/// Returns a start: of a quadratic form by [rays](support::rays), first from the rotated axes, then from random rotations of
+/// the axes.
+fn begun(task: &Task<'_>) -> Option<Array2<f64>> {
+    let (oracle, basis) = (task.oracle, &task.known.basis);
+    let (n, r) = basis.rotated.dim();
+    let first = task.run == 0;
+    match oracle.form.filter(|form| form.is_trace_form()) {
+        Some(form) if first => support::rays(form, basis.rotated.view(), oracle.shift(), oracle.work),
+        Some(form) => {
+            let turned = basis.spectral.dot(&start::random(r, r, task.seed));
+            support::rays(form, turned.view(), oracle.shift(), oracle.work)
+        }
+        None if first => Some(start::round_to_partition(basis.rotated.view())),
+        None => Some(start::partition(n, r, task.seed)),
+    }
+}
+
 /// Alternation of columns and owners of a partition, with perturbations; without X ≥ 0, a random partition.
 pub(super) struct Partition;
 
@@ -345,8 +362,7 @@ impl Heuristic for Partition {
         }
         let x = match task.from {
             Some(best) => best.clone(),
-            None if task.run > 0 => start::partition(n, r, task.seed),
-            None => start::round_to_partition(task.known.basis.rotated.view()),
+            None => begun(task)?,
         };
         let covariance = task.known.covariance.as_ref();
         Some(improve(task.oracle, covariance, &x, task.seed, task.limit))

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use ndarray::Array2;
 
 use super::candidate::Candidate;
-use super::first::first_point;
+use super::first::{RAYS, first_point};
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::tasks::Tasks;
@@ -26,7 +26,7 @@ use crate::objective::{QuadraticForm, step_work};
 use crate::report::Run;
 use crate::solver::{Control, Options, Quiet, Side, Status, eigenvalues_of, minimize, solution_work};
 use crate::start;
-use crate::support::Axes;
+use crate::support::{Axes, ENOUGH};
 use crate::threads::Threads;
 
 /// Name that reports give to eigenvectors; the heuristic `spectral` computes the same point approximately.
@@ -162,9 +162,22 @@ pub(super) fn take_first_point<'a>(
     if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
         return None;
     }
-    let (own, most, axes) = (profile(problem), FIRST_POINT * unit, OnceLock::new());
-    let made = |work: &TaskWork<'_>| work.part(most, |work| first_point(problem, (form, &own, &axes), threads, work));
-    take_one(incumbent, made, false);
+    let (own, axes) = (profile(problem), OnceLock::new());
+    let (mut from, end) = (None, incumbent.spent + FIRST_POINT * unit);
+    loop {
+        let (before, left) = (incumbent.best.objective, end - incumbent.spent);
+        let sources = (form, &own, &axes);
+        let made =
+            |work: &TaskWork<'_>| work.part(left, |work| first_point(problem, sources, from.as_ref(), threads, work));
+        let found = take_one(incumbent, made, false);
+        let best = &incumbent.best;
+        // Rays go on from the point that they led to.
+        let fell = best.name == RAYS && before - best.objective > ENOUGH * best.objective.abs();
+        if !found || !fell || incumbent.status.is_some() || clock.expired() {
+            break;
+        }
+        from = Some(best.x.clone());
+    }
     axes.into_inner().flatten()
 }
 

@@ -3,49 +3,42 @@
 
 use std::sync::OnceLock;
 
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, s};
 
 use crate::heuristic::{Kind, Profile};
 use crate::limits::TaskWork;
-use crate::objective::{QuadraticForm, gradient_work};
+use crate::objective::QuadraticForm;
 use crate::problem::{Cardinality, Problem, Sparsity};
 use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 
-/// Returns the name of the method and its point; the axes are kept. None if there is none for the problem, or the task
-/// expired.
+/// Name that reports give to points by rays.
+pub(super) const RAYS: &str = "rays";
+
+/// Returns the name of the method and its point, for X ≥ 0 from another `point` if there is one; the axes are kept. None if
+/// there is none for the problem, or the task expired.
 pub(super) fn first_point<'a>(
     problem: &Problem<'_>,
     (form, profile, axes): (&'a dyn QuadraticForm, &Profile, &OnceLock<Option<Axes<'a>>>),
+    point: Option<&Array2<f64>>,
     threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<(&'static str, Array2<f64>)> {
     if profile.mixed || profile.rotations || !form.is_trace_form() {
         return None;
     }
-    let leading = || Axes::leading(form, problem.components, threads, work);
+    let rough = profile.kind == Kind::Nonnegative;
+    let leading = || Axes::leading(form, (problem.components, rough), threads, work);
     let axes = || axes.get_or_init(leading).as_ref();
     match profile.kind {
         Kind::Count => Some(("powers", powers(problem, (form, axes()?), work)?)),
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
-            let r = problem.components;
-            let axes = axes()?.vectors.slice(s![.., ..r]).to_owned();
-            work.spend(gradient_work(form, r));
-            let image = form.apply_while(axes.view(), threads, &|| !work.expired())?;
-            Some(("rays", rays(form, outward(image), work)?))
+            let axes = axes()?;
+            let from = point.map_or(axes.vectors.slice(s![.., ..problem.components]), |x| x.view());
+            Some((RAYS, rays(form, from, axes.spectrum.1.max(0.0), work)?))
         }
         _ => None,
     }
-}
-
-/// Returns the columns of −C V, for leading axes V, with the signs of their heavier parts.
-fn outward(mut y: Array2<f64>) -> Array2<f64> {
-    for mut column in y.axis_iter_mut(Axis(1)) {
-        let heavier: f64 = column.iter().map(|v| v * v.abs()).sum();
-        let norm = column.dot(&column).sqrt().max(f64::MIN_POSITIVE);
-        column *= heavier.signum() / norm.sqrt();
-    }
-    y
 }
 
 /// Returns a point of truncated power iterations with the penalty of a nonzero.

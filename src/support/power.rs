@@ -45,7 +45,7 @@ const AXES: f64 = 10.0;
 const AXES_WORK: f64 = 3e8;
 
 /// Most steps of a run.
-const STEPS: usize = 30;
+const STEPS: usize = 60;
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
@@ -181,10 +181,11 @@ pub(crate) struct Axes<'a> {
 }
 
 impl<'a> Axes<'a> {
-    /// Returns at least r axes, [`DIRECTIONS`] of them if that is cheap; None if the task expired.
+    /// Returns at least r axes, [`DIRECTIONS`] of them if that is cheap; if `rough`, those of the fewest products with C unless
+    /// they are exact. None if the task expired.
     pub(crate) fn leading(
         form: &'a dyn QuadraticForm,
-        r: usize,
+        (r, rough): (usize, bool),
         threads: &Threads,
         work: &TaskWork<'_>,
     ) -> Option<Self> {
@@ -194,12 +195,13 @@ impl<'a> Axes<'a> {
         if let Some((vectors, spectrum)) = (exact.as_ref()).and_then(|exact| exact.axes(r..many, work)) {
             return Some(Self { vectors, spectrum, exact });
         }
-        let count = match AXES * gradient_work(form, many) <= AXES_WORK {
-            true => many,
-            false => r,
+        let (count, most) = match AXES * gradient_work(form, many) <= AXES_WORK {
+            _ if rough => (r, 0.0),
+            true => (many, AXES_WORK),
+            false => (r, AXES_WORK),
         };
         let go_on = || !work.expired();
-        let (vectors, spectrum, spent) = start::spectral_within(form, count, AXES_WORK, threads, &go_on)?;
+        let (vectors, spectrum, spent) = start::spectral_within(form, count, most, threads, &go_on)?;
         work.spend(spent);
         Some(Self { vectors, spectrum, exact })
     }
@@ -295,6 +297,8 @@ impl Powers<'_> {
                         continue;
                     }
                     model.drop_negligible(&mut part, t);
+                } else if !model.rules.nonnegative {
+                    model.climb(&mut part, t, self.work);
                 }
                 if !is_exact || self.cost(&part) < run.cost - least {
                     run.part = part;
@@ -409,7 +413,10 @@ impl Powers<'_> {
                     let gradient = self.model.gradient(&parts[t], t, self.work);
                     from.push(self.ascent(t, &parts[t], gradient));
                 }
-                let found = self.column(t, share(rules, t), &free, from);
+                // A column leaves a row for each one that has none yet.
+                let later = parts.iter().skip(t + 1).filter(|part| part.rows.is_empty()).count();
+                let open = free.iter().filter(|free| **free).count().saturating_sub(later);
+                let found = self.column(t, share(rules, t).min(open), &free, from);
                 match found {
                     Some(part) if is_new || self.cost(&part) < self.cost(&parts[t]) => {
                         parts[t] = part;
@@ -450,7 +457,7 @@ mod tests {
         let form = Quadratic::from_data(a.view()).unwrap();
         let clock = Clock::new(Instant::now(), None);
         let free = TaskWork::new(&clock, f64::INFINITY);
-        let axes = Axes::leading(&form, r, &Threads::serial(), &free).unwrap();
+        let axes = Axes::leading(&form, (r, false), &Threads::serial(), &free).unwrap();
         let directions = axes.directions(&form, &free).unwrap();
         for nonnegative in [false, true] {
             let sparsity = Sparsity::new(Cardinality::Total(n * r)).with_nonnegative(nonnegative);

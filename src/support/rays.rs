@@ -1,68 +1,82 @@
 //! Nonnegative columns from a few products: rows belong to rays.
 //!
-//! For X ≥ 0 the supports are disjoint, so each row has one column. With y_t = −∇f of column t, divided by the
-//! norm of A x_t, a row belongs to the column with the largest y_it > 0, and x_t becomes these y_it, normalised.
-//! The image A x_t / ‖A x_t‖ is a ray in sample space; rows with a large inner product with it move it on.
+//! For X ≥ 0 the supports are disjoint, so each row has one column. With P = cI − C = AᵀA, a column x_t has the ray
+//! A x_t / ‖A x_t‖ in sample space, and y_t = P x_t / ‖A x_t‖ are the inner products of the rows with it. A row belongs to
+//! the column with the largest y_it > 0, and x_t becomes these y_it, normalised.
 
-use ndarray::{Array2, Axis};
+use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
+use crate::start;
 use crate::threads::Threads;
 
-/// Largest number of products.
-const PRODUCTS: usize = 100;
+/// Largest number of products; more begin from the point that these led to.
+const PRODUCTS: usize = 12;
 
-/// Relative decrease of f at which the products end.
-const ENOUGH: f64 = 1e-4;
+/// Relative decrease of f in two products at which they end.
+pub(crate) const ENOUGH: f64 = 1e-6;
 
-/// Returns the best X ≥ 0 with orthonormal columns of some products from Y (n×r), for f = ½ tr(XᵀCX) with C
-/// negative semidefinite; None if there is none.
-pub(crate) fn rays(form: &dyn QuadraticForm, mut y: Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
+/// Returns the best X ≥ 0 with orthonormal columns of some products from V (n×r), for f = ½ tr(XᵀCX); `shift` is a c with
+/// P positive semidefinite. None if the task expired before the first one.
+pub(crate) fn rays(
+    form: &dyn QuadraticForm,
+    v: ArrayView2<'_, f64>,
+    shift: f64,
+    work: &TaskWork<'_>,
+) -> Option<Array2<f64>> {
     let (serial, go_on) = (Threads::serial(), || !work.expired());
+    let mut x = outward(v);
     let mut best: Option<(f64, Array2<f64>)> = None;
     let mut before = 0.0;
-    for product in 0..PRODUCTS {
-        let Some(x) = owned(&y) else {
+    for product in 0..=PRODUCTS {
+        work.spend(gradient_work(form, x.ncols()));
+        let Some(mut y) = form.apply_while(x.view(), &serial, &go_on) else {
             break;
         };
-        work.spend(gradient_work(form, y.ncols()));
-        let Some(image) = form.apply_while(x.view(), &serial, &go_on) else {
-            break;
-        };
-        let squares: Vec<f64> = (x.columns().into_iter().zip(image.columns())).map(|(x, y)| -x.dot(&y)).collect();
-        let value = -0.5 * squares.iter().sum::<f64>();
-        if best.as_ref().is_none_or(|best| value < best.0) {
-            best = Some((value, x));
+        y = &x * shift - y;
+        let squares: Vec<f64> = x.columns().into_iter().zip(y.columns()).map(|(x, y)| x.dot(&y)).collect();
+        for (mut y, square) in y.columns_mut().into_iter().zip(&squares) {
+            y *= if *square > 0.0 { 1.0 / square.sqrt() } else { 0.0 };
         }
-        if product % 2 == 1 {
+        if product == 0 {
+            x = owned(&y);
+            continue;
+        }
+        let value = -0.5 * squares.iter().sum::<f64>();
+        let found = std::mem::replace(&mut x, owned(&y));
+        if best.as_ref().is_none_or(|best| value < best.0) {
+            best = Some((value, found));
+        }
+        if product % 2 == 0 {
             if !(before - value > ENOUGH * value.abs()) {
                 break;
             }
             before = value;
         }
-        y = image;
-        for (mut y, square) in y.columns_mut().into_iter().zip(squares) {
-            y *= -1.0 / square.sqrt().max(f64::MIN_POSITIVE);
-        }
     }
     best.map(|best| best.1)
 }
 
-/// Returns X in which each row belongs to the column of its largest positive y; None if a column has no row.
-fn owned(y: &Array2<f64>) -> Option<Array2<f64>> {
+/// Returns columns with the signs of their heavier parts.
+fn outward(v: ArrayView2<'_, f64>) -> Array2<f64> {
+    let mut x = v.to_owned();
+    for mut column in x.axis_iter_mut(Axis(1)) {
+        let heavier: f64 = column.iter().map(|v| v * v.abs()).sum();
+        column *= heavier.signum();
+    }
+    x
+}
+
+/// Returns X in which each row belongs to the column of its largest positive y. A column without rows takes the one of
+/// its largest y from a column with others.
+fn owned(y: &Array2<f64>) -> Array2<f64> {
     let mut x = Array2::zeros(y.dim());
     for (row, mut target) in y.outer_iter().zip(x.outer_iter_mut()) {
         let (owner, largest) =
             (row.iter().enumerate()).fold((0, 0.0), |best, (t, &v)| if v > best.1 { (t, v) } else { best });
         target[owner] = largest;
     }
-    for mut column in x.axis_iter_mut(Axis(1)) {
-        let norm = column.dot(&column).sqrt();
-        if !(norm > 0.0) {
-            return None;
-        }
-        column /= norm;
-    }
-    Some(x)
+    start::complete_partition(&mut x, |i, t| y[[i, t]]);
+    x
 }

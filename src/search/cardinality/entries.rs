@@ -193,7 +193,7 @@ impl<'a> EntrySets<'a> {
     ) -> Option<Self> {
         let (n, r) = (form.order(), selection.len());
         let go_on = || !work.expired();
-        let axes = Axes::leading(form, r, threads, work)?;
+        let axes = Axes::leading(form, (r, false), threads, work)?;
         work.spend(varimax_work(n, r));
         let most = (4 * rules.cardinality.total() + 20).min(n);
         let model = ColumnModel::new(form, rules, weights, axes.spectrum, work)?;

@@ -63,7 +63,7 @@ pub(super) fn minimized(
     let truncated = |y: &Array2<f64>| Some(on_rows(about, y));
     let prepared = |work: &TaskWork<'_>| {
         let go_on = || !work.expired();
-        let axes = Axes::leading(form, r, threads, work)?;
+        let axes = Axes::leading(form, (r, false), threads, work)?;
         let (basis, (low, high)) = (axes.vectors, axes.spectrum);
         Some(RowSets {
             scale: (0.5 * (high - low)).max(f64::MIN_POSITIVE),
