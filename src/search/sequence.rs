@@ -156,13 +156,14 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others begin in a
     /// later epoch.
     fn first_length(&self) -> f64 {
-        let arms = self.candidates(0, f64::INFINITY);
-        let needs = arms.iter().map(|arm| arm.need(&self.rounds));
+        let needs = self.candidates(0, f64::INFINITY);
+        let needs = needs.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.profile;
         // The seconds of an evaluation of a function are not known: its first results come early.
         let long = profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
         let ample = if long { AMPLE } else { 1.0 };
-        let need = ample * needs.fold(f64::INFINITY, f64::min) * arms.len() as f64 / POLICY.raw;
+        let slice = ample * needs.fold(f64::INFINITY, f64::min);
+        let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
         (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
     }
 
@@ -326,7 +327,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Returns the arms of the new starts of an epoch that has `work` for these.
     fn arms_within(&self, epoch: u32, work: f64) -> Vec<Arm> {
-        let mut arms = self.candidates(epoch, POLICY.raw * work / FEW as f64);
+        let mut arms = self.candidates(epoch, POLICY.raw * work);
         if self.rounds.profile.mixed {
             let left = self.mixed_starts() - 1.0 - self.jobs as f64;
             let most = match self.rounds.options.effort > 1.0 {
@@ -356,8 +357,7 @@ impl<'s, 'a> Search<'s, 'a> {
         let given = self.given(epoch);
         let offset = usize::from(given.is_some());
         let share = if each { 1.0 } else { POLICY.raw };
-        let places = arms.len().max(FEW.min(arms::starting(&self.rounds).len()));
-        let slice = share * work / (offset + places).max(1) as f64;
+        let slice = share * work / (offset + arms.len()).max(1) as f64;
         let mut jobs: Vec<Job> = Vec::new();
         if given.is_some() {
             let polished = each || self.rounds.makers.is_some();
