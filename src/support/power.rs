@@ -446,7 +446,7 @@ mod tests {
 
     use super::*;
     use crate::limits::Clock;
-    use crate::objective::{Objective, Quadratic};
+    use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic};
     use crate::problem::Sparsity;
 
     /// However little work there is, every column gets rows of its own, and more work gives no higher F.
@@ -479,6 +479,34 @@ mod tests {
                 assert!((value - known).abs() <= 1e-9 * value.abs(), "{end}: {value} {known}");
                 assert!(value <= before, "{end}: {value} {before}");
                 before = value;
+            }
+        }
+    }
+
+    /// A penalty so small that the first column would take all rows leaves one for each column. Where Aᵀ is at hand, long
+    /// columns are the best ones on their rows.
+    #[test]
+    fn long_columns_leave_rows_and_are_solved_on_theirs() {
+        for (m, n, r) in [(7, 9, 5), (12, 40, 7), (20, 400, 3), (15, 900, 6)] {
+            let a = start::random(n, m, 3).reversed_axes();
+            let form = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
+            let clock = Clock::new(Instant::now(), None);
+            let work = TaskWork::new(&clock, f64::INFINITY);
+            let axes = Axes::leading(&form, (r, false), &Threads::serial(), &work).unwrap();
+            let directions = axes.directions(&form, &work).unwrap();
+            let rules = Rules::new(&Sparsity::new(Cardinality::Total(n * r)), n, r).unwrap();
+            let model = ColumnModel::new(&form, rules, vec![1.0; r], axes.spectrum, &work).unwrap();
+            for price in [1e-12, 1e-5] {
+                let powers = Powers { model: &model, work: &work, price };
+                let point = powers.point(&directions, STAGES[0]).unwrap();
+                let x = point.dense(n);
+                let gram = x.t().dot(&x) - Array2::<f64>::eye(r);
+                assert!(gram.iter().all(|v| v.abs() < 1e-12), "{n} {r}");
+                for (t, part) in point.parts.iter().enumerate() {
+                    let mut best = part.clone();
+                    model.solo(&mut best, t, &work).unwrap();
+                    assert!(part.value <= best.value * (1.0 - 1e-6), "{n} {r} {t}: {} {}", part.value, best.value);
+                }
             }
         }
     }

@@ -80,3 +80,36 @@ fn owned(y: &Array2<f64>) -> Array2<f64> {
     start::complete_partition(&mut x, |i, t| y[[i, t]]);
     x
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::limits::Clock;
+    use crate::objective::{Objective, Quadratic};
+
+    /// Whatever the form and the start are, also with as many columns as rows: the point is feasible, and one from it is no
+    /// higher.
+    #[test]
+    fn points_are_feasible_and_begin_where_others_ended() {
+        let clock = Clock::new(Instant::now(), None);
+        let work = TaskWork::new(&clock, f64::INFINITY);
+        for (seed, (m, n, r)) in (0..).zip([(3, 1, 1), (4, 5, 5), (2, 9, 7), (30, 40, 3), (8, 60, 20), (6, 200, 12)]) {
+            let a = start::random(n.max(m), m.min(n), seed).reversed_axes();
+            let a = a.slice(ndarray::s![.., ..n]).to_owned();
+            for shift in [0.0, 0.3] {
+                let c = -a.t().dot(&a) + Array2::<f64>::eye(n) * shift;
+                let form = Quadratic::new((&c + &c.t()) * 0.5, None, None).unwrap();
+                let value = |x: &Array2<f64>| form.value(x.view(), &Threads::serial());
+                let from = start::random(n, r, seed + 50);
+                let x = rays(&form, from.view(), shift, &work).unwrap();
+                assert!(x.iter().all(|&v| v >= 0.0));
+                let gram = x.t().dot(&x) - Array2::<f64>::eye(r);
+                assert!(gram.iter().all(|v| v.abs() < 1e-12), "{m} {n} {r}");
+                let next = rays(&form, x.view(), shift, &work).unwrap();
+                assert!(value(&next) <= value(&x) + 1e-9 * value(&x).abs().max(1.0), "{m} {n} {r} {shift}");
+            }
+        }
+    }
+}
