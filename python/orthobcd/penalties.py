@@ -179,7 +179,7 @@ class CappedL1(_Parametric):
     Parameters
     ----------
     lam : float
-        Slope at zero; nonnegative, at most 1e120.
+        Slope at zero; nonnegative, at most 1e120, as is ``lam·threshold``.
     threshold : float
         Magnitude above which the penalty is constant; positive, at most 1e120.
 
@@ -212,7 +212,7 @@ class MCP(_Parametric):
     Parameters
     ----------
     lam : float
-        Slope at zero; positive, at most 1e120.
+        Slope at zero; positive, at most 1e120, as is the largest value ``½·gamma·lam²``.
     gamma : float
         Inverse of the concavity; positive, at most 1e120.
 
@@ -247,7 +247,7 @@ class SCAD(_Parametric):
     Parameters
     ----------
     lam : float
-        Slope at zero; positive, at most 1e120.
+        Slope at zero; positive, at most 1e120, as is the largest value ``½·(a + 1)·lam²``.
     a : float, default 3.7
         The penalty is constant beyond ``a·lam``; above 2, at most 1e120.
 

@@ -144,37 +144,37 @@ impl Penalty {
     /// Capped ℓ1, φ(x) = λ min(|x|, τ), τ = `threshold` > 0 (T. Zhang, JMLR 11, 2010).
     ///
     /// # Errors
-    /// If λ is negative, the threshold is not positive, or either is too large.
+    /// If λ is negative, the threshold is not positive, or a number of the penalty is too large.
     pub fn capped_l1(lambda: f64, threshold: f64) -> Result<Self> {
         check_weight(lambda)?;
         above("threshold", threshold, 0.0)?;
         let cap = [lambda * threshold, 0.0, 0.0];
-        Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap])
+        Self::symmetric(&[threshold], &[[0.0, lambda, 0.0], cap], ("threshold", threshold))
     }
 
     /// Creates the minimax concave penalty, φ(x) = λ|x| − x²/(2γ) for |x| ≤ γλ and ½γλ² beyond, γ = `gamma` >
     /// 0 (C.-H. Zhang, Ann. Statist. 38, 2010, eq. 2.1).
     ///
     /// # Errors
-    /// If λ is not positive or γ is not, or either is too large.
+    /// If λ is not positive or γ is not, or a number of the penalty is too large.
     pub fn mcp(lambda: f64, gamma: f64) -> Result<Self> {
         above("lam", lambda, 0.0)?;
         above("gamma", gamma, 0.0)?;
         let cap = [0.5 * gamma * lambda * lambda, 0.0, 0.0];
-        Self::symmetric(&[gamma * lambda], &[[0.0, lambda, -1.0 / gamma], cap])
+        Self::symmetric(&[gamma * lambda], &[[0.0, lambda, -1.0 / gamma], cap], ("gamma", gamma))
     }
 
     /// Smoothly clipped absolute deviation: φ(x) = λ|x| for |x| ≤ λ, (2aλ|x| − x² − λ²)/(2(a − 1)) for
     /// λ < |x| ≤ aλ, and ½(a + 1)λ² beyond, a > 2 (Fan and Li, J. Amer. Statist. Assoc. 96, 2001, eq. 2.7).
     ///
     /// # Errors
-    /// If λ is not positive, a is not above 2, or either is too large.
+    /// If λ is not positive, a is not above 2, or a number of the penalty is too large.
     pub fn scad(lambda: f64, a: f64) -> Result<Self> {
         above("lam", lambda, 0.0)?;
         above("a", a, 2.0)?;
         let bend = [-0.5 * lambda * lambda / (a - 1.0), a * lambda / (a - 1.0), -1.0 / (a - 1.0)];
         let cap = [0.5 * (a + 1.0) * lambda * lambda, 0.0, 0.0];
-        Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap])
+        Self::symmetric(&[lambda, a * lambda], &[[0.0, lambda, 0.0], bend, cap], ("a", a))
     }
 
     /// Creates the constraint `lower` ≤ x ≤ `upper`, φ = 0 there, +∞ elsewhere; either bound may be infinite.
@@ -185,8 +185,14 @@ impl Penalty {
         PiecewiseQuadratic::interval(lower, upper).map(Self::recognised)
     }
 
-    /// Creates a symmetric penalty from its pieces for x > 0: before, between and after the knots.
-    fn symmetric(knots: &[f64], right: &[Piece]) -> Result<Self> {
+    /// Creates a symmetric penalty from its pieces for x > 0: before, between and after the knots. They come from a weight
+    /// and a parameter.
+    fn symmetric(knots: &[f64], right: &[Piece], (name, value): (&str, f64)) -> Result<Self> {
+        let numbers = knots.iter().chain(right.iter().flatten());
+        if numbers.fold(0.0f64, |most, v| most.max(v.abs())) > LARGEST {
+            let rule = format!("must give a penalty with numbers up to {LARGEST:e}, also with {name} = {value:e}");
+            return Err(Error::invalid("lam", rule));
+        }
         let mirrored = |&[a, b, c]: &Piece| [a, -b, c];
         let left = knots.iter().rev().map(|v| -v);
         Self::pieces(
