@@ -69,7 +69,7 @@ impl Profile {
     /// Returns whether optima are dense and close together, so that one long run brings more than several short runs and
     /// improvements.
     pub(crate) fn is_slow(&self) -> bool {
-        self.kind == Kind::Sparse && self.is_dense()
+        self.is_sparse() && self.is_dense()
     }
 
     /// Returns whether an iteration is so expensive that one long run with all threads beats two runs followed
