@@ -12,12 +12,12 @@ use std::sync::OnceLock;
 use ndarray::Array2;
 
 use super::candidate::Candidate;
-use super::first::{RAYS, first_point};
+use super::first::first_point;
 use super::incumbent::Incumbent;
 use super::options::Auto;
 use super::tasks::Tasks;
 use crate::certificate::known_minimiser;
-use crate::heuristic::{Profile, profile};
+use crate::heuristic::{Kind, Profile, profile};
 use crate::limits::TaskWork;
 use crate::linalg::square;
 use crate::manifold::drift;
@@ -89,7 +89,7 @@ pub(super) fn answer(incumbent: &mut Incumbent<'_>, form: &dyn QuadraticForm, un
         work.spend(spent);
         Some((if smooth { SPECTRAL } else { ASSIGNMENT }, x))
     };
-    let found = take_one(incumbent, known, true);
+    let found = take_one(incumbent, known, true).is_some();
     if incumbent.status.is_some() {
         return true;
     }
@@ -162,41 +162,48 @@ pub(super) fn take_first_point<'a>(
     if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
         return None;
     }
-    let (own, axes) = (profile(problem), OnceLock::new());
-    let (mut from, end) = (None, incumbent.spent + FIRST_POINT * unit);
-    loop {
-        let (before, left) = (incumbent.best.objective, end - incumbent.spent);
-        let sources = (form, &own, &axes);
-        let made =
-            |work: &TaskWork<'_>| work.part(left, |work| first_point(problem, sources, from.as_ref(), threads, work));
-        let found = take_one(incumbent, made, false);
-        let best = &incumbent.best;
+    let (own, axes, end) = (profile(problem), OnceLock::new(), incumbent.spent + FIRST_POINT * unit);
+    for turned in [false, true] {
+        let (mut from, mut before) = (None, f64::INFINITY);
         // Rays go on from the point that they led to.
-        let fell = best.name == RAYS && before - best.objective > ENOUGH * best.objective.abs();
-        if !found || !fell || incumbent.status.is_some() || clock.expired() {
-            break;
+        while from.is_none() || own.kind == Kind::Nonnegative {
+            let (left, sources) = (end - incumbent.spent, (form, &own, &axes));
+            let made = |work: &TaskWork<'_>| {
+                work.part(left, |work| first_point(problem, sources, (turned, from.as_ref()), threads, work))
+            };
+            let Some((x, value)) = take_one(incumbent, made, false) else {
+                break;
+            };
+            if incumbent.status.is_some() || clock.expired() || !(before - value > ENOUGH * value.abs()) {
+                break;
+            }
+            (from, before) = (Some(x), value);
         }
-        from = Some(best.x.clone());
     }
     axes.into_inner().flatten()
 }
 
 /// Makes a feasible point on a worker thread and reports it, unless a limit cuts it; `exact`: the point is optimal. Returns
-/// whether there is one.
+/// the point and F.
 fn take_one(
     incumbent: &mut Incumbent<'_>,
     made: impl Fn(&TaskWork<'_>) -> Option<(&'static str, Array2<f64>)> + Sync,
     exact: bool,
-) -> bool {
+) -> Option<(Array2<f64>, f64)> {
+    let mut value = f64::NAN;
     let found = Tasks::new(1, 1).run(
         incumbent,
         |_, work| made(work),
         |incumbent, _, (found, work)| match found {
-            Some((name, x)) => take(incumbent, x.clone(), (name, *work), exact),
+            Some((name, x)) => {
+                let candidate = valued(incumbent, x.clone(), name, exact);
+                value = candidate.objective;
+                report(incumbent, &candidate, (name, *work))
+            }
             None => Control::Continue,
         },
     );
-    found.into_iter().any(|found| found.is_some())
+    found.into_iter().flatten().next().map(|(_, x)| (x, value))
 }
 
 /// Minimises a nonquadratic f from the first point.
@@ -213,15 +220,13 @@ fn is_chosen(auto: &Auto) -> bool {
     auto.makers.is_some()
 }
 
-/// Reports a feasible point and its work; `exact`: the point is optimal.
-fn take(incumbent: &mut Incumbent<'_>, x: Array2<f64>, (name, work): (&str, f64), exact: bool) -> Control {
+/// Returns a feasible point with its values; `exact`: the point is optimal.
+fn valued(incumbent: &Incumbent<'_>, x: Array2<f64>, name: &str, exact: bool) -> Candidate {
     let problem = incumbent.problem;
     let smooth = problem.smooth.value(x.view(), &Threads::serial());
     let penalty = problem.penalty.value(x.view());
     let feasibility = drift(x.view(), problem.signature, incumbent.k.view());
-    let mut candidate = Candidate::valued(x, (smooth, penalty, feasibility), name.to_owned());
-    candidate.stationary = exact;
-    report(incumbent, &candidate, (name, work))
+    Candidate { stationary: exact, ..Candidate::valued(x, (smooth, penalty, feasibility), name.to_owned()) }
 }
 
 /// Reports a point.

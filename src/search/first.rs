@@ -7,20 +7,18 @@ use ndarray::{Array2, s};
 
 use crate::heuristic::{Kind, Profile};
 use crate::limits::TaskWork;
+use crate::manifold::{varimax_while, varimax_work};
 use crate::objective::QuadraticForm;
 use crate::problem::{Cardinality, Problem, Sparsity};
 use crate::support::{Axes, ColumnModel, Powers, Rules, STAGES, rays};
 use crate::threads::Threads;
 
-/// Name that reports give to points by rays.
-pub(super) const RAYS: &str = "rays";
-
-/// Returns the name of the method and its point, for X ≥ 0 from another `point` if there is one; the axes are kept. None if
-/// there is none for the problem, or the task expired.
+/// Returns the name of the method and its point; the axes are kept. For X ≥ 0 it begins at another `point` if there is one,
+/// or at the axes, `turned` by varimax. None if there is none for the problem, or the task expired.
 pub(super) fn first_point<'a>(
     problem: &Problem<'_>,
     (form, profile, axes): (&'a dyn QuadraticForm, &Profile, &OnceLock<Option<Axes<'a>>>),
-    point: Option<&Array2<f64>>,
+    (turned, point): (bool, Option<&Array2<f64>>),
     threads: &Threads,
     work: &TaskWork<'_>,
 ) -> Option<(&'static str, Array2<f64>)> {
@@ -31,11 +29,19 @@ pub(super) fn first_point<'a>(
     let leading = || Axes::leading(form, (problem.components, rough), threads, work);
     let axes = || axes.get_or_init(leading).as_ref();
     match profile.kind {
-        Kind::Count => Some(("powers", powers(problem, (form, axes()?), work)?)),
+        Kind::Count if !turned => Some(("powers", powers(problem, (form, axes()?), work)?)),
         Kind::Nonnegative if !problem.penalty.sparsifies() => {
             let axes = axes()?;
-            let from = point.map_or(axes.vectors.slice(s![.., ..problem.components]), |x| x.view());
-            Some((RAYS, rays(form, from, axes.spectrum.1.max(0.0), work)?))
+            let leading = axes.vectors.slice(s![.., ..problem.components]);
+            let from = match point {
+                Some(point) => point.clone(),
+                None if turned => {
+                    work.spend(varimax_work(form.order(), problem.components));
+                    varimax_while(leading, &|| !work.expired())
+                }
+                None => leading.to_owned(),
+            };
+            Some(("rays", rays(form, from.view(), axes.spectrum.1.max(0.0), work)?))
         }
         _ => None,
     }
