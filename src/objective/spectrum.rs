@@ -12,7 +12,7 @@ use crate::linalg::symmetric_eigen;
 pub(crate) const LANCZOS_STEPS: usize = 40;
 
 /// Largest work of the Lanczos steps beyond those for the spread, in multiply-adds.
-const WORK: f64 = 5e9;
+const WORK: f64 = 1e9;
 
 /// Largest n at which the spectrum of a matrix of any sign is computed exactly.
 const EXACT: usize = 256;
