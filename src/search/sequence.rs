@@ -292,7 +292,8 @@ impl<'s, 'a> Search<'s, 'a> {
     /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds);
-        if self.rounds.profile.is_slow() {
+        // All makers that the caller chose run.
+        if self.rounds.profile.is_slow() && self.rounds.makers.is_none() {
             // With few iterations success is less likely.
             let rank = |arm: &Arm| {
                 let ample = slice / (AMPLE * arm.need(&self.rounds));

@@ -183,8 +183,16 @@ fn named_makers_run_alone() {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         counted(200_000_000).with_makers(names)
     };
-    for makers in [&["varimax", "path"][..], &["forward"], &["supports", "splitting"]] {
-        let answer = solve(&smooth, &Penalty::l0(0.05), 3, &named(makers), 2);
+    let count = [Penalty::l0(0.05), Penalty::l0(1e-4)];
+    let any = [Penalty::l0(0.05), Penalty::l0(1e-4), Penalty::l1(1e-3)];
+    let cases = [
+        (&["varimax", "path"][..], &any[..]),
+        (&["splitting", "varimax", "smoothed"], &any),
+        (&["forward"], &count[..1]),
+        (&["supports", "splitting"], &count),
+    ];
+    for (makers, penalty) in cases.into_iter().flat_map(|(makers, all)| all.iter().map(move |one| (makers, one))) {
+        let answer = solve(&smooth, penalty, 3, &named(makers), 2);
         let own = |run: &&orthobcd::search::Run| run.heuristic != "polish";
         let runs: Vec<_> = answer.runs.iter().filter(own).collect();
         assert!(runs.iter().all(|run| makers.contains(&&*run.heuristic)), "{makers:?}");
