@@ -458,10 +458,7 @@ impl Walk<'_> {
             },
             target: options.target.filter(|_| own),
             verify: options.verify && last,
-            max_time: options.max_time.map(|limit| (limit - elapsed).max(0.0)),
-            max_sweeps: options.max_sweeps.map(|limit| limit.saturating_sub(self.sweeps)),
-            max_work: options.max_work.map(|limit| limit.saturating_sub(self.spent)),
-            ..options.clone()
+            ..options.left(elapsed, self.sweeps, self.spent)
         }
     }
 

@@ -254,18 +254,24 @@ impl<'a> Problem<'a> {
         manifold::j_orthogonal("x0", x0, self.signature)
     }
 
+    /// Checks that a matrix is n×r and finite; `name` is its name in errors.
+    pub(crate) fn check_matrix(&self, name: &'static str, x: ArrayView2<'_, f64>) -> Result<()> {
+        let (n, r) = (self.smooth.rows(), self.components);
+        if x.dim() != (n, r) {
+            return Err(Error::invalid(name, format!("must have shape ({n}, {r}), got {:?}", x.dim())));
+        }
+        match x.iter().all(|v| v.is_finite()) {
+            true => Ok(()),
+            false => Err(Error::invalid(name, "must be finite")),
+        }
+    }
+
     /// Checks a point to start from.
     ///
     /// # Errors
     /// If `x0` is not n×r, not finite, or outside the domain of the penalty (negative under X ≥ 0).
     pub(crate) fn check_point(&self, x0: ArrayView2<'_, f64>) -> Result<()> {
-        let (n, r) = (self.smooth.rows(), self.components);
-        if x0.dim() != (n, r) {
-            return Err(Error::invalid("x0", format!("must have shape ({n}, {r}), got {:?}", x0.dim())));
-        }
-        if x0.iter().any(|v| !v.is_finite()) {
-            return Err(Error::invalid("x0", "must be finite"));
-        }
+        self.check_matrix("x0", x0)?;
         let outside = self.penalty.infeasibility(x0);
         if outside > 0.0 {
             return Err(Error::invalid(

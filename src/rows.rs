@@ -22,21 +22,9 @@ impl Rows {
         Self(Array2::zeros(dim))
     }
 
-    /// A copy of a matrix stored in any way; in square pieces, so that neither side leaves the cache.
+    /// A copy of a matrix stored in any way.
     pub(crate) fn copied(a: ArrayView2<'_, f64>) -> Self {
-        if a.is_standard_layout() {
-            return Self(a.to_owned());
-        }
-        let mut copy = Array2::zeros(a.dim());
-        for (from, mut to) in a.axis_chunks_iter(Axis(0), PIECE).zip(copy.axis_chunks_iter_mut(Axis(0), PIECE)) {
-            let pieces = to.axis_chunks_iter_mut(Axis(1), PIECE);
-            for (from, mut to) in from.axis_chunks_iter(Axis(1), PIECE).zip(pieces) {
-                for (from, to) in from.outer_iter().zip(to.outer_iter_mut()) {
-                    to.into_iter().zip(from).for_each(|(to, &from)| *to = from);
-                }
-            }
-        }
-        Self(copy)
+        Self(Array2::from_shape_vec(a.dim(), entries_of(a, |v| v)).expect(STANDARD))
     }
 
     /// All entries, row by row.
@@ -121,6 +109,27 @@ impl IndexMut<[usize; 2]> for Rows {
 /// Rows of `columns` entries each, one after the other, as a matrix.
 pub(crate) fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
     let rows = entries.len().checked_div(columns).unwrap_or(0);
+/// Returns the entries of a matrix stored in any way, row by row and converted to doubles; it is read in square pieces that
+/// fit into the cache.
+pub(crate) fn entries_of<T: Copy>(a: ArrayView2<'_, T>, double: impl Fn(T) -> f64) -> Vec<f64> {
+    let (m, n) = a.dim();
+    if n == 1 || a.strides()[1] == 1 {
+        let mut out = Vec::with_capacity(m * n);
+        a.outer_iter().for_each(|row| out.extend(row.iter().map(|&v| double(v))));
+        return out;
+    }
+    let mut out = vec![0.0; m * n];
+    for (a, out) in a.axis_chunks_iter(Axis(0), PIECE).zip(out.chunks_mut((PIECE * n).max(1))) {
+        for first in (0..n).step_by(PIECE) {
+            let columns = first..n.min(first + PIECE);
+            for (row, out) in a.outer_iter().zip(out.chunks_mut(n)) {
+                columns.clone().for_each(|j| out[j] = double(row[j]));
+            }
+        }
+    }
+    out
+}
+
     ArrayViewMut2::from_shape((rows, columns), entries).expect(STANDARD)
 }
 

@@ -172,12 +172,7 @@ fn evaluated(
     go_on: GoOn<'_>,
 ) -> Result<(Certificate, Array2<f64>)> {
     let (n, r) = (problem.smooth.rows(), problem.components);
-    if x.dim() != (n, r) {
-        return Err(Error::invalid("x", format!("must have shape ({n}, {r}), got {:?}", x.dim())));
-    }
-    if x.iter().any(|v| !v.is_finite()) {
-        return Err(Error::invalid("x", "must be finite"));
-    }
+    problem.check_matrix("x", x)?;
     if !problem.holds(x) {
         return Err(Error::invalid("x", "must have determinant +1"));
     }

@@ -15,7 +15,7 @@ mod spectrum;
 mod tracker;
 mod work;
 
-use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2};
 
 use crate::error::{Error, Result};
 use crate::threads::Threads;
@@ -250,6 +250,15 @@ pub trait QuadraticForm: Objective {
             self.column(j, &mut column);
             row.iter_mut().zip(rows).for_each(|(v, &i)| *v = column[i]);
         }
+    /// Returns C, formed if it is not stored; None if `go_on` returns false.
+    fn whole(&self, go_on: GoOn<'_>) -> Option<CowArray<'_, f64, Ix2>> {
+        let all = || (0..self.order()).collect::<Vec<usize>>();
+        match self.dense() {
+            Some(c) => Some(c.into()),
+            None => self.principal(&all(), go_on).map(Into::into),
+        }
+    }
+
         Some(c)
     }
 

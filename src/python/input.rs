@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
-use ndarray::{Array1, ArrayView1};
+use ndarray::Array1;
 use numpy::{PyReadonlyArray1, PyUntypedArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -96,41 +96,15 @@ pub(super) enum Index<'py> {
     Wide(PyReadonlyArray1<'py, i64>),
 }
 
-/// View of an index array.
-pub(super) enum IndexView<'a> {
-    Narrow(ArrayView1<'a, i32>),
-    Wide(ArrayView1<'a, i64>),
-}
-
-impl IndexView<'_> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Narrow(a) => a.len(),
-            Self::Wide(a) => a.len(),
-        }
-    }
-
-    /// Returns the index at a position; None if it is negative.
-    pub(super) fn at(&self, position: usize) -> Option<usize> {
-        match self {
-            Self::Narrow(a) => usize::try_from(a[position]).ok(),
-            Self::Wide(a) => usize::try_from(a[position]).ok(),
-        }
-    }
-}
-
 impl Index<'_> {
-    pub(super) fn view(&self) -> IndexView<'_> {
+    /// Returns the indices of the array `argument`; an error for one that is negative or too large.
+    pub(super) fn collect<T: TryFrom<i64>>(&self, argument: &'static str) -> Result<Vec<T>> {
+        let bad = |_| Error::invalid(argument, "has an index that is out of range");
+        let index = |index: i64| T::try_from(index).map_err(bad);
         match self {
-            Self::Narrow(a) => IndexView::Narrow(a.as_array()),
-            Self::Wide(a) => IndexView::Wide(a.as_array()),
+            Self::Narrow(a) => a.as_array().iter().map(|&i| index(i.into())).collect(),
+            Self::Wide(a) => a.as_array().iter().map(|&i| index(i)).collect(),
         }
-    }
-
-    pub(super) fn collect<T: TryFrom<usize>>(&self) -> Result<Vec<T>> {
-        let (view, bad) = (self.view(), || Error::invalid("A", "has an index that is out of range"));
-        let index = |k| view.at(k).and_then(|index| T::try_from(index).ok()).ok_or_else(bad);
-        (0..view.len()).map(index).collect()
     }
 }
 
@@ -210,7 +184,7 @@ impl AnySmooth<'_> {
                 Box::new(match data {
                     AnyData::Dense(a) => GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?,
                     AnyData::Sparse { starts, indices, values, shape } => {
-                        let (starts, indices) = (starts.collect()?, indices.collect()?);
+                        let (starts, indices) = (starts.collect("A")?, indices.collect("A")?);
                         let values = values.as_array().to_vec();
                         let data = SparseColumns::new(shape.0, starts, indices, values)?;
                         GramQuadratic::new(data, *scale, mean)?

@@ -1,6 +1,6 @@
 //! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
 
-use ndarray::{ArrayView2, Axis, Ix1, Ix2, s};
+use ndarray::{Ix1, Ix2, s};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,24 +11,11 @@ use super::input::Index;
 use super::memory::reserve_numbers;
 use super::watch::signals;
 use crate::moments::{BLOCK_ROWS, Moments, Precision};
-use crate::rows::PIECE;
+use crate::rows::entries_of;
 use crate::{Error, Result, Threads};
-
-/// Number type of data.
-trait Number: numpy::Element + Copy + Sync {
-    fn double(self) -> f64;
-}
 
 macro_rules! numbers {
     ($($variant:ident($type:ty): $double:expr,)*) => {
-        $(impl Number for $type {
-            #[inline(always)]
-            fn double(self) -> f64 {
-                let double: fn($type) -> f64 = $double;
-                double(self)
-            }
-        })*
-
         /// A matrix of any type of numbers.
         #[derive(FromPyObject)]
         enum Dense<'py> {
@@ -48,7 +35,7 @@ macro_rules! numbers {
                 match self {
                     $(Self::$variant(a) => {
                         let a = a.as_array();
-                        body(&|start, to| copied(a.slice(s![start..to, ..])))
+                        body(&|start, to| entries_of(a.slice(s![start..to, ..]), $double))
                     })*
                 }
             }
@@ -72,7 +59,8 @@ macro_rules! numbers {
                 match self {
                     $(Self::$variant(a) => {
                         let a = a.as_array();
-                        body(&|i| a[i].double())
+                        let double: fn($type) -> f64 = $double;
+                        body(&|i| double(a[i]))
                     })*
                 }
             }
@@ -96,30 +84,6 @@ numbers! {
 
 /// Function that returns the rows from one index up to another, one after the other.
 type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
-
-/// Returns a matrix of any layout row by row; it is read in square pieces that fit the cache.
-fn copied<T: Number>(a: ArrayView2<'_, T>) -> Vec<f64> {
-    let (m, n) = a.dim();
-    if n == 1 || a.strides()[1] == 1 {
-        let mut out = Vec::with_capacity(m * n);
-        for row in a.outer_iter() {
-            out.extend(row.iter().map(|x| x.double()));
-        }
-        return out;
-    }
-    let mut out = vec![0.0; m * n];
-    for (a, out) in a.axis_chunks_iter(Axis(0), PIECE).zip(out.chunks_mut(PIECE * n)) {
-        for first in (0..n).step_by(PIECE) {
-            let columns = first..n.min(first + PIECE);
-            for (row, out) in a.outer_iter().zip(out.chunks_mut(n)) {
-                for j in columns.clone() {
-                    out[j] = row[j].double();
-                }
-            }
-        }
-    }
-    out
-}
 
 /// A scipy CSR or CSC matrix; the rows of a column are sorted.
 #[derive(FromPyObject)]
@@ -154,19 +118,18 @@ impl Sparse<'_> {
         let by_rows = choice("format", &self.format, &[("csr", true), ("csc", false)])?;
         let (m, n) = self.shape;
         let (major, minor) = if by_rows { (m, n) } else { (n, m) };
-        let starts = self.starts.collect::<usize>()?;
-        let indices = self.indices.view();
+        let (starts, indices) = (self.starts.collect::<usize>("X")?, self.indices.collect::<u32>("X")?);
         let count = indices.len().min(self.values.len());
         let rising = starts.windows(2).all(|pair| pair[0] <= pair[1]);
         if starts.len() != major + 1 || !rising || starts[major] > count {
             return Err(Error::invalid("X", "must have index pointers that rise"));
         }
-        let index = |at: usize| indices.at(at).filter(|&i| i < minor);
-        let stored = |k: usize| starts[k]..starts[k + 1];
-        if !(0..starts[major]).all(|at| index(at).is_some()) {
+        if indices[..starts[major]].iter().any(|&index| index as usize >= minor) {
             return Err(Error::invalid("X", "has an index that is out of range"));
         }
-        let sorted = |k: usize| stored(k).skip(1).all(|at| index(at - 1) <= index(at));
+        // The entries of a row or column, with their places.
+        let stored = |k: usize| (starts[k], &indices[starts[k]..starts[k + 1]]);
+        let sorted = |k: usize| stored(k).1.is_sorted();
         if !by_rows && !(0..n).all(sorted) {
             return Err(Error::invalid("X", "must have sorted indices in each column"));
         }
@@ -174,38 +137,23 @@ impl Sparse<'_> {
             body(&|start, to| {
                 let mut out = vec![0.0; (to - start) * n];
                 for (k, row) in (start..to).enumerate().filter(|_| by_rows) {
-                    for at in stored(row) {
-                        out[k * n + index(at).unwrap_or_default()] += value(at);
+                    let (from, columns) = stored(row);
+                    for (at, &column) in (from..).zip(columns) {
+                        out[k * n + column as usize] += value(at);
                     }
                 }
                 for column in (0..n).filter(|_| !by_rows) {
-                    let own = stored(column);
-                    let rows = own.start..own.end;
-                    let first = lower_bound(rows, |at| index(at) < Some(start));
-                    for at in first..own.end {
-                        match index(at) {
-                            Some(row) if row < to => out[(row - start) * n + column] += value(at),
-                            _ => break,
-                        }
+                    let (from, rows) = stored(column);
+                    let first = rows.partition_point(|&row| (row as usize) < start);
+                    let within = rows[first..].iter().take_while(|&&row| (row as usize) < to);
+                    for (at, &row) in (from + first..).zip(within) {
+                        out[(row as usize - start) * n + column] += value(at);
                     }
                 }
                 out
             })
         }))
     }
-}
-
-/// Returns the first index of a range at which `below` is false; `below` is true at all indices before it.
-fn lower_bound(mut range: std::ops::Range<usize>, below: impl Fn(usize) -> bool) -> usize {
-    while !range.is_empty() {
-        let middle = range.start + range.len() / 2;
-        if below(middle) {
-            range.start = middle + 1;
-        } else {
-            range.end = middle;
-        }
-    }
-    range.start
 }
 
 /// Second moments of samples that arrive in blocks of rows.

@@ -316,7 +316,7 @@ pub(super) fn ultra_e_scores<'py>(
     let triples = read_triples(&triples)?;
     let state = read_state(&state);
     let threads = Threads::new(n_threads)?;
-    let scores = interruptible(py, |go_on| model.scores_while(&state, &triples, &threads, go_on))??;
+    let scores = interruptible(py, |go_on| model.scores(&state, &triples, &threads, go_on))??;
     Ok(scores.unwrap_or_default().into_pyarray(py))
 }
 
@@ -339,7 +339,7 @@ pub(super) fn ultra_e_ranks<'py>(
     let threads = Threads::new(n_threads)?;
     let ranks = interruptible(py, |go_on| {
         let known = KnownTriples::new(&known);
-        model.ranks_while(&state, &triples, &known, &threads, go_on)
+        model.ranks(&state, &triples, &known, &threads, go_on)
     })??;
     let ranks = ranks.unwrap_or_default();
     let mut out = Array2::zeros((ranks.len(), 2));

@@ -43,12 +43,7 @@ pub(super) fn lowest(
         if !has_ended(&found) {
             break;
         }
-        let left = Options {
-            max_time: options.max_time.map(|most| (most - found.seconds).max(0.0)),
-            max_work: (options.max_work).map(|most| most.saturating_sub(found.work as u64)),
-            max_sweeps: (options.max_sweeps).map(|most| most.saturating_sub(found.sweeps)),
-            ..options.clone()
-        };
+        let left = options.left(found.seconds, found.sweeps, found.work as u64);
         let other = descend(x, &left, &mut Silent(monitor))?;
         join(&mut found, other, monitor);
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ndarray::Array2;
 
 use super::outcome::{Record, Solution, Status};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::manifold::{drift, start_constraint};
 use crate::problem::Problem;
 use crate::threads::Threads;
@@ -29,16 +29,9 @@ use crate::threads::Threads;
 /// ```
 pub fn evaluate(problem: &Problem<'_>, x: Array2<f64>, threads: &Threads) -> Result<Solution> {
     let started = Instant::now();
-    let (n, r) = (problem.smooth.rows(), problem.components);
-    if x.dim() != (n, r) {
-        let message = format!("must have shape ({n}, {r}), got {:?}", x.dim());
-        return Err(Error::invalid("x", message));
-    }
-    if x.iter().any(|v| !v.is_finite()) {
-        return Err(Error::invalid("x", "must be finite"));
-    }
+    problem.check_matrix("x", x.view())?;
     let k = match problem.signature.is_definite() {
-        true => Array2::eye(r),
+        true => Array2::eye(problem.components),
         false => start_constraint(x.view(), problem.signature),
     };
     let smooth_value = problem.smooth.value(x.view(), threads);

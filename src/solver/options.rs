@@ -124,6 +124,16 @@ options! {
 
 impl Options {
     /// Limits the work and the time to those that a task has left.
+    /// Returns the options with the limits that are left after these seconds, sweeps and work.
+    pub(crate) fn left(&self, seconds: f64, sweeps: u64, work: u64) -> Self {
+        Self {
+            max_time: self.max_time.map(|limit| (limit - seconds).max(0.0)),
+            max_sweeps: self.max_sweeps.map(|limit| limit.saturating_sub(sweeps)),
+            max_work: self.max_work.map(|limit| limit.saturating_sub(work)),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
         Self { max_time: work.clock.left(), max_work: Some(work.left() as u64), ..self }
     }

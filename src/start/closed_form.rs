@@ -179,16 +179,8 @@ fn eigenvectors(
         }
     }
     let all = whole?;
-    let rows: Vec<usize> = (0..n).collect();
-    let formed;
-    let c = match form.dense() {
-        Some(c) => c,
-        None => {
-            formed = form.principal(&rows, go_on)?;
-            formed.view()
-        }
-    };
-    let (_, vectors) = extreme_eigen(c, (low, high));
+    let c = form.whole(go_on)?;
+    let (_, vectors) = extreme_eigen(c.view(), (low, high));
     let finite = go_on() && vectors.iter().all(|v| v.is_finite());
     finite.then(|| (polar(&vectors), all))
 }

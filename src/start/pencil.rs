@@ -32,16 +32,7 @@ pub(crate) fn pencil_minimiser(
     if cost > work {
         return None;
     }
-    let rows: Vec<usize> = (0..n).collect();
-    let formed;
-    let c = match form.dense() {
-        Some(c) => c,
-        None => {
-            formed = form.principal(&rows, go_on)?;
-            formed.view()
-        }
-    };
-    let lower = Cholesky::new(c)?.factor();
+    let lower = Cholesky::new(form.whole(go_on)?.view())?.factor();
     let images = signed(lower.view(), signature);
     let pencil = constraint(lower.view(), signature);
     let (values, vectors) = symmetric_eigen(pencil.view());

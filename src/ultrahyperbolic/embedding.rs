@@ -230,20 +230,11 @@ impl UltraE {
         (matrix.dot(&head) * signs, matrix.t().dot(&(&tail * &signs)))
     }
 
-    /// Returns the scores of triples.
+    /// Returns the scores of triples, or None if `go_on` ends the computation.
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
-    pub fn scores(&self, state: &Embedding, triples: &[Triple], threads: &Threads) -> Result<Vec<f64>> {
-        let scores = self.scores_while(state, triples, threads, &|| true)?;
-        Ok(scores.unwrap_or_default())
-    }
-
-    /// Returns [`scores`](Self::scores), or None if `go_on` ends the computation.
-    ///
-    /// # Errors
-    /// As [`scores`](Self::scores).
-    pub fn scores_while(
+    pub fn scores(
         &self,
         state: &Embedding,
         triples: &[Triple],
@@ -264,26 +255,12 @@ impl UltraE {
     }
 
     /// Returns the ranks (of the head, of the tail) of every triple among all entities in that place, without
-    /// the other known ones; equal scores count half (mean rank). The best rank is 1.
+    /// the other known ones; equal scores count half (mean rank). The best rank is 1. None if `go_on` ends the
+    /// computation.
     ///
     /// # Errors
     /// If the state or the triples do not fit the model.
     pub fn ranks(
-        &self,
-        state: &Embedding,
-        triples: &[Triple],
-        known: &KnownTriples,
-        threads: &Threads,
-    ) -> Result<Vec<[f64; 2]>> {
-        let ranks = self.ranks_while(state, triples, known, threads, &|| true)?;
-        Ok(ranks.unwrap_or_default())
-    }
-
-    /// Returns [`ranks`](Self::ranks), or None if `go_on` ends the computation.
-    ///
-    /// # Errors
-    /// As [`ranks`](Self::ranks).
-    pub fn ranks_while(
         &self,
         state: &Embedding,
         triples: &[Triple],

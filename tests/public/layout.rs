@@ -164,7 +164,7 @@ fn embeddings() {
                 let loss = model.epoch(&mut state, &triples, epoch, &threads, &mut Unwatched);
                 numbers.extend(loss.unwrap());
             }
-            numbers.extend(model.scores(&state, &triples, &threads).unwrap());
+            numbers.extend(model.scores(&state, &triples, &threads, &|| true).unwrap().unwrap());
             numbers.extend(state.relations.iter().flat_map(|r| r.matrix.clone()));
             numbers.extend(state.entities);
             numbers

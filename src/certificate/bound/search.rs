@@ -135,7 +135,9 @@ impl<'a> Search<'a> {
         if self.over {
             return;
         }
-        let formed = self.c.take().or_else(|| self.matrix(limits).map(|m| -m));
+        let form = self.form;
+        let formed = || form.whole(&|| !limits.clock.expired()).map(|m| m.mapv(|v| -v));
+        let formed = self.c.take().or_else(formed);
         let Some(c) = formed else { return };
         if !self.relaxed {
             self.relax(&c, limits);
@@ -144,15 +146,6 @@ impl<'a> Search<'a> {
             self.branch(&c, limits);
         }
         self.c = Some(c);
-    }
-
-    /// Returns M, or None if the clock expires first.
-    fn matrix(&self, limits: &SearchLimits<'_>) -> Option<Array2<f64>> {
-        let rows: Vec<usize> = (0..self.form.order()).collect();
-        match self.form.dense() {
-            Some(m) => Some(m.to_owned()),
-            None => self.form.principal(&rows, &|| !limits.clock.expired()),
-        }
     }
 
     /// Returns whether the search has reached its goal or a limit.
