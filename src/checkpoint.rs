@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::limits::PAUSE_SHARE;
 use crate::problem::Problem;
 use crate::start;
 use crate::threads::Threads;
@@ -30,9 +31,6 @@ const MAGIC: &[u8] = b"orthobcd checkpoint 2\n";
 
 /// Version of the package; the sequence of tasks of another version may differ.
 const PACKAGE: &str = env!("CARGO_PKG_VERSION");
-
-/// The pause after writing is at least this multiple of the duration of writing.
-const WRITING_SHARE: u32 = 20;
 
 /// Relative difference of values of f at one point that counts as rounding.
 const ROUNDING: f64 = 1e-10;
@@ -242,7 +240,7 @@ impl Checkpoint {
 
     /// Returns whether it is time to write.
     pub(crate) fn is_due(&self) -> bool {
-        self.written.elapsed() >= self.every.max(self.cost * WRITING_SHARE)
+        self.written.elapsed() >= self.every.max(self.cost * PAUSE_SHARE)
     }
 
     /// Writes the file with the best point of the solve.
@@ -364,9 +362,8 @@ fn part(path: &Path) -> PathBuf {
 
 /// Returns a hash of bytes. A change of one bit changes the hash.
 fn hash(bytes: &[u8]) -> u64 {
-    /// Odd multiplier of the hash: 2⁶⁴ divided by the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    // The odd multiplier is 2⁶⁴ divided by the golden ratio.
+    let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     bytes.chunks(8).fold(mix(0, bytes.len() as u64), |sum, chunk| {
         let mut word = [0; 8];
         word[..chunk.len()].copy_from_slice(chunk);

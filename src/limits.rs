@@ -1,10 +1,17 @@
 //! Limits of a solve and of its tasks.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Multiply-adds of a matrix product that one core does in about a second.
-pub(crate) const RATE: f64 = 1e10;
+/// The work that one core does in about a second, in multiply-adds of a matrix product; other operations
+/// count by the time they take.
+pub const WORK_UNIT: f64 = 1e10;
+
+/// Time between polls of the monitor.
+pub(crate) const POLL: Duration = Duration::from_millis(20);
+
+/// The pause after a record, or after writing a file, is at least this multiple of its duration.
+pub(crate) const PAUSE_SHARE: u32 = 20;
 
 /// Multiple of its share at which a task is overdue.
 const OVERDUE: f64 = 2.0;

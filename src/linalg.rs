@@ -5,7 +5,7 @@ use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
 
-use crate::rows::{Rows, slice_of};
+use crate::rows::{PIECE, Rows, slice_of};
 
 mod extremes;
 pub(crate) mod krylov;
@@ -25,16 +25,13 @@ fn in_faer<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -
     }
 }
 
-/// Rows and columns of a block that is transposed at once: it fits into the cache.
-const TRANSPOSED: usize = 32;
-
 fn from_faer(a: MatRef<'_, f64>) -> Array2<f64> {
     let (rows, columns) = a.shape();
     let mut out = Rows::zeros((rows, columns));
     if a.row_stride() == 1 {
         let entries = out.entries_mut();
-        for j in (0..columns).step_by(TRANSPOSED) {
-            let block: Vec<&[f64]> = (j..columns.min(j + TRANSPOSED))
+        for j in (0..columns).step_by(PIECE) {
+            let block: Vec<&[f64]> = (j..columns.min(j + PIECE))
                 .map(|k| a.col(k).try_as_col_major().expect("columns without gaps").as_slice())
                 .collect();
             for i in 0..rows {
@@ -152,10 +149,9 @@ pub(crate) fn conjugate_gradients(
 /// `faer` decides by fixed thresholds: it would decompose a matrix of size 1e-18 to four digits, and 2ᵏA to
 /// other bits than A.
 fn at_unit_size<T>(a: ArrayView2<'_, f64>, body: impl FnOnce(MatRef<'_, f64>) -> T) -> (T, f64) {
-    /// Bits of the exponent of a double.
-    const EXPONENT: u64 = 0x7ff << 52;
     let largest = a.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-    let power = f64::from_bits(largest.to_bits() & EXPONENT);
+    // The bits of the exponent alone.
+    let power = f64::from_bits(largest.to_bits() & (0x7ff << 52));
     if power == 1.0 || !largest.is_normal() {
         return (in_faer(a, body), 1.0);
     }

@@ -5,13 +5,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
-use std::time::Duration;
 
-use crate::limits::{Clock, Control};
+use crate::limits::{Clock, Control, POLL};
 use crate::threads::locked;
-
-/// Pause between two polls of the monitor.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Runs tasks 0..count on `workers` threads and returns the results in order of index. `watch` is called
 /// every few hundredths of a second, and with every result in order of index, and may stop the clock.
@@ -117,6 +113,8 @@ pub(crate) fn decorrelated(seed: u64, index: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use std::time::Instant;
 

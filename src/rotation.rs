@@ -80,9 +80,6 @@ const HOPE: f64 = 10.0;
 /// First ε after a perturbation by an angle, relative to the angle; a larger ε would undo the perturbation.
 const FOLLOWED: f64 = 0.35;
 
-/// Entries of pairs of columns that are solved between two checks of the clock.
-const ENTRIES: usize = 1 << 19;
-
 /// Criterion h that a rotation minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Criterion {
@@ -122,12 +119,9 @@ impl Criterion {
 /// takes half of the time of a root and a division.
 #[inline(always)]
 fn inverse_root(x: f64) -> f64 {
-    /// Bits from which half of those of x are subtracted: a relative error of 3 %, which four steps square.
-    const BITS: u64 = 0x5fe6_eb50_c7b5_37a9;
-    /// Number of Newton steps.
-    const STEPS: usize = 4;
-    let mut root = f64::from_bits(BITS - (x.to_bits() >> 1));
-    for _ in 0..STEPS {
+    // Half of the bits of x, subtracted from a number, give a relative error of 3 %, which each Newton step squares.
+    let mut root = f64::from_bits(0x5fe6_eb50_c7b5_37a9 - (x.to_bits() >> 1));
+    for _ in 0..4 {
         root *= 1.5 - 0.5 * x * root * root;
     }
     root
@@ -491,7 +485,7 @@ impl Search<'_> {
         let mut value = point.value;
         'sweeps: for _ in 0..SWEEPS {
             let mut change = 0.0;
-            for part in pairs.chunks((ENTRIES / n).max(1)) {
+            for part in pairs.chunks((ColumnSweep::ENTRIES / n).max(1)) {
                 if !(self.go_on)() {
                     break 'sweeps;
                 }

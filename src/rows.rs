@@ -6,8 +6,11 @@ use std::ops::{Deref, Index, IndexMut};
 
 use ndarray::{Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis};
 
-/// Rows and columns of a piece of a matrix that fits into the cache.
+/// Rows and columns of a piece of a matrix that fits into the cache, and rows of a parallel piece of few rows.
 pub(crate) const PIECE: usize = 64;
+
+/// Rows or columns of a product that is formed in parts.
+pub(crate) const PANEL: usize = 128;
 
 /// The guarantee of the type, for the message of a panic.
 const STANDARD: &str = "a matrix in standard layout";
@@ -106,9 +109,6 @@ impl IndexMut<[usize; 2]> for Rows {
     }
 }
 
-/// Rows of `columns` entries each, one after the other, as a matrix.
-pub(crate) fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
-    let rows = entries.len().checked_div(columns).unwrap_or(0);
 /// Returns the entries of a matrix stored in any way, row by row and converted to doubles; it is read in square pieces that
 /// fit into the cache.
 pub(crate) fn entries_of<T: Copy>(a: ArrayView2<'_, T>, double: impl Fn(T) -> f64) -> Vec<f64> {
@@ -130,6 +130,9 @@ pub(crate) fn entries_of<T: Copy>(a: ArrayView2<'_, T>, double: impl Fn(T) -> f6
     out
 }
 
+/// Rows of `columns` entries each, one after the other, as a matrix.
+pub(crate) fn rows_of(entries: &mut [f64], columns: usize) -> ArrayViewMut2<'_, f64> {
+    let rows = entries.len().checked_div(columns).unwrap_or(0);
     ArrayViewMut2::from_shape((rows, columns), entries).expect(STANDARD)
 }
 

@@ -31,6 +31,9 @@ pub(crate) struct ColumnSweep<'a> {
 }
 
 impl ColumnSweep<'_> {
+    /// Entries of pairs of columns that are solved between two checks of the clock.
+    pub(crate) const ENTRIES: usize = 1 << 19;
+
     /// Makes the pass.
     pub(crate) fn run(self) -> Outcome {
         crate::simd::arch().dispatch(self)

@@ -6,11 +6,8 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::Block;
 use crate::linalg::add_product;
-use crate::rows::rows_of;
+use crate::rows::{PIECE, rows_of};
 use crate::threads::Threads;
-
-/// Rows of the gradient that one thread updates at a time.
-const CHUNK_ROWS: usize = 64;
 
 /// Share of the rows above which the product takes all columns of C, of which none is copied.
 const WHOLE_SHARE: f64 = 0.75;
@@ -64,10 +61,10 @@ impl Block {
             let product = delta.slice(s![.., ..r]).dot(&metric);
             delta.slice_mut(s![.., ..r]).assign(&product);
         }
-        let (curvature, chunk) = (&self.curvature, CHUNK_ROWS * stride);
+        let (curvature, chunk) = (&self.curvature, PIECE * stride);
         let work = b * delta.len();
         threads.for_chunks(&mut self.gradient, chunk, work, |piece, target| {
-            let (from, count) = (piece * CHUNK_ROWS, target.len() / stride);
+            let (from, count) = (piece * PIECE, target.len() / stride);
             if whole {
                 let lines = ArrayView2::from_shape((count, b), &curvature[from * b..][..count * b]);
                 return add_product(lines.expect("count rows of C"), delta.view(), target);
@@ -90,7 +87,7 @@ mod tests {
     /// G + C ΔX D for one row, some rows and all rows of a block of several pieces.
     #[test]
     fn the_gradient_follows_rows_that_are_moved() {
-        let (b, r) = (2 * CHUNK_ROWS + 3, 3);
+        let (b, r) = (2 * PIECE + 3, 3);
         let entry = |i: usize, k: usize| ((7 * i + 11 * k) % 23) as f64 / 11.0 - 1.0;
         let of = |rows, columns, at: usize| Array2::from_shape_fn((rows, columns), |(i, k)| entry(i + at, k));
         let (x, g, new, c) = (of(b, r, 0), of(b, r, 1), of(b, r, 2), of(b, b, 3));

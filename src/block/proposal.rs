@@ -1,7 +1,8 @@
 //! The end of every pair solve: entries that are known become exact, the rows feasible, and F must fall.
 
 use super::dot;
-use crate::pair::{Scratch, TIE};
+use crate::numerics::TIE;
+use crate::pair::Scratch;
 use crate::penalty::{Form, Penalty, each_form};
 use crate::simd::LANES;
 use pulp::Simd;

@@ -4,7 +4,7 @@ use ndarray::Array2;
 
 use super::{Block, Curvature, Outcome, PairOptions};
 use crate::linalg;
-use crate::pair::TIE;
+use crate::numerics::TIE;
 
 impl Block {
     /// One step for the whole block without a penalty: V minimises the linear part exactly, by a

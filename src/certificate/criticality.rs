@@ -25,9 +25,6 @@ use crate::penalty::Penalty;
 use crate::riemann::damped_newton;
 use crate::signature::Signature;
 
-/// Largest number of Newton steps; five to ten are usual.
-const NEWTON_STEPS: usize = 200;
-
 /// Largest number of halvings of a Newton step.
 const HALVINGS: usize = 40;
 
@@ -124,7 +121,7 @@ fn nearest_scaled_residual(
     };
     // This Λ is exact if h is smooth everywhere and X is orthonormal.
     let mut lambda = symmetric(&x.t().dot(&gradient));
-    let limits = (NEWTON_STEPS, HALVINGS);
+    let limits = (numerics::STEPS, HALVINGS);
     let (_, value) = damped_newton(&mut lambda, limits, evaluate, direction, || false);
     if interrupted.get() {
         return f64::NAN;

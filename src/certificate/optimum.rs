@@ -21,11 +21,9 @@ use ndarray::Array2;
 
 use crate::objective::{GoOn, QuadraticForm};
 use crate::problem::Problem;
+use crate::rows::PANEL;
 use crate::start::{assignment, closed_form, top_rows};
 use crate::threads::Threads;
-
-/// Columns of P per product in the search for its largest off-diagonal entry.
-const PANEL: usize = 128;
 
 /// Largest n at which all off-diagonal entries are searched.
 const SEARCHED_ROWS: usize = 4096;

@@ -6,6 +6,7 @@ use ndarray::{Array2, ArrayView2, s};
 
 use crate::linalg::{product, square};
 use crate::numerics;
+use crate::rows::PANEL;
 use crate::signature::Signature;
 
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
@@ -19,9 +20,6 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
     }
     symmetric_product(x, signed(x, signature).view())
 }
-
-/// Largest number of columns of a symmetric product that is computed as a whole, and width of a panel.
-const PANEL: usize = 128;
 
 /// Returns XᵀY, which must be symmetric. Of many columns only the panels on and above the diagonal are computed.
 pub(crate) fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {

@@ -10,11 +10,8 @@ use std::sync::{Arc, Mutex};
 use ndarray::{Array2, s};
 
 use super::{GoOn, QuadraticForm, SparseVector, column_work, pass_work, sparse_product_work};
-use crate::rows::Rows;
+use crate::rows::{PIECE, Rows};
 use crate::threads::{Threads, locked};
-
-/// Columns formed by one product.
-const PANEL: usize = 64;
 
 /// Largest order at which C is formed for sparse products.
 const FORMED: usize = 1024;
@@ -211,13 +208,13 @@ impl Recent {
     }
 }
 
-/// Forms C, `PANEL` columns per product.
+/// Forms C, `PIECE` columns per product.
 fn formed(form: &dyn QuadraticForm, go_on: GoOn<'_>) -> Option<Rows> {
     let n = form.order();
     let serial = Threads::serial();
     let mut c = Array2::zeros((n, n));
-    for from in (0..n).step_by(PANEL) {
-        let width = PANEL.min(n - from);
+    for from in (0..n).step_by(PIECE) {
+        let width = PIECE.min(n - from);
         let units = Array2::from_shape_fn((n, width), |(i, k)| f64::from(u8::from(i == from + k)));
         let columns = form.apply_while(units.view(), &serial, go_on)?;
         c.slice_mut(s![.., from..from + width]).assign(&columns);

@@ -11,12 +11,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use super::{GoOn, check_data, largest};
 use crate::error::{Error, Result};
 use crate::linalg::{add_product, dot};
-use crate::rows::{Rows, rows_of, slice_of};
+use crate::rows::{PIECE, Rows, rows_of, slice_of};
 use crate::simd::{LANES, arch};
 use crate::threads::{CHUNK_ROWS, Threads};
-
-/// Rows of a product computed between two calls of `go_on`.
-const PANEL: usize = 64;
 
 /// Samples that are copied for a product of some columns.
 const SAMPLES: usize = 4096;
@@ -336,18 +333,18 @@ impl Data for DenseColumns<'_> {
         Arc::new(DenseColumns { entries: entries.into(), ..*self })
     }
 
-    /// Computes `PANEL` rows, for some samples, between two calls of `go_on`.
+    /// Computes `PIECE` rows, for some samples, between two calls of `go_on`.
     fn add_inner(&self, columns: &[usize], target: &mut [f64], threads: &Threads, go_on: GoOn<'_>) -> bool {
         let (count, stopped) = (columns.len(), AtomicBool::new(false));
         for samples in self.at().axis_chunks_iter(Axis(1), SAMPLES) {
             let chosen = samples.select(Axis(0), columns);
             let work = count * chosen.len();
-            threads.for_chunks(target, PANEL * count, work, |piece, panel| {
+            threads.for_chunks(target, PIECE * count, work, |piece, panel| {
                 if !go_on() {
                     stopped.store(true, Ordering::Relaxed);
                     return;
                 }
-                let from = piece * PANEL;
+                let from = piece * PIECE;
                 let rows = chosen.slice(s![from..from + panel.len() / count, ..]);
                 add_product(rows, chosen.slice(s![from.., ..]).t(), panel);
             });

@@ -37,9 +37,6 @@ pub(crate) use work::{
     DECOMPOSITION, column_work, eigen_work, gradient_work, pass_work, passes_work, sparse_product_work, step_work,
 };
 
-/// Rounding of a value of f or F, relative to its magnitude, in units of the [precision](Objective::precision) of f.
-pub(crate) const ROUNDING: f64 = 64.0;
-
 /// Bounds of nonzero data, whose products are summed: 1e-50 … 1e50.
 pub const DATA: (f64, f64) = (1e-50, 1e50);
 
@@ -250,6 +247,9 @@ pub trait QuadraticForm: Objective {
             self.column(j, &mut column);
             row.iter_mut().zip(rows).for_each(|(v, &i)| *v = column[i]);
         }
+        Some(c)
+    }
+
     /// Returns C, formed if it is not stored; None if `go_on` returns false.
     fn whole(&self, go_on: GoOn<'_>) -> Option<CowArray<'_, f64, Ix2>> {
         let all = || (0..self.order()).collect::<Vec<usize>>();
@@ -257,9 +257,6 @@ pub trait QuadraticForm: Objective {
             Some(c) => Some(c.into()),
             None => self.principal(&all(), go_on).map(Into::into),
         }
-    }
-
-        Some(c)
     }
 
     /// Returns ½ tr(XᵀC_RR X) for R = `rows`, if its products are faster than products with a stored C_RR.

@@ -1,7 +1,7 @@
 //! Work of evaluations, iterations and searches, in multiply-adds of a product with a stored C.
 
 use super::{Objective, QuadraticForm};
-use crate::limits::RATE;
+use crate::limits::WORK_UNIT;
 
 /// Work of a multiply-add in a product with a stored C.
 const STORED: f64 = 0.4;
@@ -30,11 +30,8 @@ const FILLED: f64 = 15.0;
 /// Overhead of a step, which dominates in small problems.
 const SMALL_STEP: f64 = 1e4;
 
-/// Work of a step of a full-gradient method per entry of X.
+/// Work of a step of a full-gradient method per entry of X, besides one multiply-add per entry and column.
 const PASSES: f64 = 40.0;
-
-/// Work of a step of a full-gradient method per entry and column of X, in addition to `PASSES`.
-const PASS: f64 = 1.0;
 
 /// Work of the r×r decomposition of a step, in units of r³.
 pub(crate) const DECOMPOSITION: f64 = 60.0;
@@ -49,15 +46,15 @@ const STEPS: f64 = 30_000.0;
 /// Largest number of calls of an f that is not quadratic, of a search with an effort of 1.
 const CALLS: f64 = 5000.0;
 
-/// Work per `WORK_ROWS` rows of a search with an effort of 1, in units of `RATE`: 1 to 2 seconds of a 2 GHz core with
+/// Work per `WORK_ROWS` rows of a search with an effort of 1, in units of `WORK_UNIT`: 1 to 2 seconds of a 2 GHz core with
 /// shared memory, see `benchmarks/scripts/work.py`.
-const WORK: f64 = 2.0 * RATE;
+const WORK: f64 = 2.0 * WORK_UNIT;
 
 /// Number of rows that have the work `WORK`; fewer rows have the same work.
 const WORK_ROWS: f64 = 1000.0;
 
 /// Largest work of a search with an effort of 1.
-const MOST_WORK: f64 = 5.0 * RATE;
+const MOST_WORK: f64 = 5.0 * WORK_UNIT;
 
 /// Returns the work of a value and gradient of a general f: a product with a dense n×n matrix.
 pub(crate) fn evaluation_work(n: usize, r: usize) -> f64 {
@@ -115,7 +112,7 @@ pub(crate) fn sparse_product_work(form: &dyn QuadraticForm, nonzeros: usize) -> 
 /// Returns the work of a step besides its gradient: passes over X and a decomposition.
 pub(crate) fn passes_work(n: usize, r: usize) -> f64 {
     let columns = r as f64;
-    let passes = pass_work(n * r) * (PASSES + PASS * columns);
+    let passes = pass_work(n * r) * (PASSES + columns);
     SMALL_STEP + passes + DECOMPOSITION * columns.powi(3)
 }
 

@@ -16,6 +16,8 @@
 //! Accuracy: the value at the returned global minimum exceeds the true minimum by at most a few ε
 //! times |a| + |b| + |p| + |q| (tests hold it to 1e-14), at any scale from 1e-150 to 1e150.
 
+use crate::numerics;
+
 /// The function `a cosθ + b sinθ + p cos2θ + q sin2θ`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Trig {
@@ -47,9 +49,6 @@ impl Minima {
 /// Newton steps after which a root is taken as it is. Convergence is quadratic and monotone; 4 to
 /// 7 steps are usual, and only a nearly double local minimum (a flat one) takes more.
 pub(crate) const MAX_NEWTON: usize = 60;
-
-/// Relative change of the multiplier at which Newton's method has converged.
-const NEWTON_STOP: f64 = 4.0 * f64::EPSILON;
 
 impl Trig {
     /// Returns the value at (cosθ, sinθ) = (c, s).
@@ -170,7 +169,7 @@ impl Trig {
             let square = v_minus * v_minus + v_plus * v_plus;
             let slope = v_minus * v_minus / t + v_plus * v_plus / (t + rho2);
             let step = square * (square.sqrt() - 1.0) / slope;
-            if !(step.abs() > NEWTON_STOP * t) {
+            if !(step.abs() > numerics::ULPS * t) {
                 break;
             }
             t += step;
@@ -193,7 +192,7 @@ impl Trig {
                 return Minima { points: [global; 2], len: 1 };
             }
             let step = -phi / slope;
-            if !(step > NEWTON_STOP * tau) {
+            if !(step > numerics::ULPS * tau) {
                 break;
             }
             tau += step;

@@ -6,7 +6,7 @@
 
 use std::f64::consts::{PI, TAU};
 
-use super::{Hyp, SAME_BREAKPOINT, Trig};
+use super::{Hyp, Trig};
 use crate::numerics;
 
 /// The coefficients (a, b, c) of `a + b x + ½ c x²`.
@@ -87,7 +87,7 @@ pub(crate) trait Curve: Copy {
     /// Returns whether an entry starts above a level, and its crossings with their [steps](Crossing::step).
     fn crossings(path: Self::Path, level: f64) -> (bool, [Option<(f64, i8)>; 2]);
 
-    /// Returns the distance of two parameters; points at most [`SAME_BREAKPOINT`] apart are equal.
+    /// Returns the distance of two parameters; points at most [`numerics::TIE`] apart are equal.
     fn distance(first: f64, second: f64) -> f64;
 
     fn point(at: f64) -> Self::Point;
@@ -111,12 +111,11 @@ pub(crate) struct OnCircle {
     pub(crate) constant: f64,
 }
 
-/// Computed angles are equal up to this multiple of [`SAME_BREAKPOINT`].
+/// Computed angles are equal up to this multiple of [`numerics::TIE`].
 pub(crate) const SAME_ANGLE: f64 = 4.0;
 
 /// The range of angles, which starts just before 0 so that angles that are 0 up to rounding stay together.
-pub(crate) const ON_CIRCLE: (f64, f64) =
-    (-2.0 * SAME_ANGLE * SAME_BREAKPOINT, TAU - 2.0 * SAME_ANGLE * SAME_BREAKPOINT);
+pub(crate) const ON_CIRCLE: (f64, f64) = (-2.0 * SAME_ANGLE * numerics::TIE, TAU - 2.0 * SAME_ANGLE * numerics::TIE);
 
 /// Returns the angle in [`ON_CIRCLE`].
 fn wrapped(angle: f64) -> f64 {

@@ -24,14 +24,10 @@
 //! hold it to 1e-13). Rapidities |μ| up to [`MAX_RAPIDITY`] are searched, beyond which cosh 2μ
 //! overflows.
 
+use crate::numerics;
+
 /// Largest |μ| searched: cosh 2μ, and with it the objective, overflows beyond about 355.
 pub(crate) const MAX_RAPIDITY: f64 = 350.0;
-
-/// Largest number of Newton and bisection steps for one root.
-const MAX_STEPS: usize = 200;
-
-/// Relative step at which a root has converged.
-const ROOT_STOP: f64 = 2.0 * f64::EPSILON;
 
 /// `ψ(u) = a₊u + a₋/u + p₊u² + p₋/u²`, u > 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -256,7 +252,7 @@ fn root(sign: impl Fn(f64) -> f64, newton: impl Fn(f64) -> (f64, f64), mut lo: f
         u = (lo * hi).sqrt();
     }
     let mut previous = hi - lo;
-    for _ in 0..MAX_STEPS {
+    for _ in 0..numerics::STEPS {
         let here = sign(u);
         if here < 0.0 {
             lo = u;
@@ -272,7 +268,7 @@ fn root(sign: impl Fn(f64) -> f64, newton: impl Fn(f64) -> (f64, f64), mut lo: f
         let next = if good { newton_point } else { (lo * hi).sqrt() };
         previous = (next - u).abs();
         u = next;
-        if previous <= ROOT_STOP * u || hi / lo - 1.0 <= ROOT_STOP {
+        if previous <= numerics::ULPS * u || hi / lo - 1.0 <= numerics::ULPS {
             break;
         }
     }

@@ -28,13 +28,7 @@ pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, 
 pub(crate) use hyperbola::MAX_RAPIDITY;
 pub use hyperbola::{Hyp, full_range};
 
-/// Relative size up to which a decrease counts as rounding. A move is taken only if its decrease exceeds this
-/// times the sum of the magnitudes of the terms of the change, so V = I wins ties and the objective cannot
-/// rise.
-pub(crate) const TIE: f64 = 8.0 * f64::EPSILON;
-
-/// Two breakpoints closer than this (radians) are equal: both entries vanish there, up to their own rounding.
-pub(crate) const SAME_BREAKPOINT: f64 = 8.0 * f64::EPSILON;
+use crate::numerics;
 
 /// Sizes of the columns of two rows, which moves on the circle keep. An entry counts as zero if it is rounding beside
 /// the largest column. Where entries of several columns vanish together, the angle of a small column is as inexact as a
@@ -73,7 +67,7 @@ impl<'a> Sizes<'a> {
     /// Returns whether an entry is not zero, but rounding.
     #[inline(always)]
     pub(crate) fn is_rounding(&self, entry: f64) -> bool {
-        (entry != 0.0) & (entry.abs() <= SAME_BREAKPOINT * self.largest)
+        (entry != 0.0) & (entry.abs() <= numerics::TIE * self.largest)
     }
 
     /// Returns whether an entry still counts as zero at some distance from the breakpoint of its column; slots repeat after
@@ -81,12 +75,12 @@ impl<'a> Sizes<'a> {
     #[inline(always)]
     pub(crate) fn reaches(&self, slot: usize, distance: f64) -> bool {
         let column = slot.checked_sub(self.x.len()).unwrap_or(slot);
-        distance * self.size(column) <= SAME_BREAKPOINT * self.largest
+        distance * self.size(column) <= numerics::TIE * self.largest
     }
 
     /// Returns up to which distance [`reaches`](Self::reaches) holds.
     pub(crate) fn reach(&self, column: usize) -> f64 {
-        SAME_BREAKPOINT * self.largest / self.size(column)
+        numerics::TIE * self.largest / self.size(column)
     }
 }
 

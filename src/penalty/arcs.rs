@@ -15,22 +15,11 @@
 
 use pulp::Simd;
 
-use crate::pair::{Arc, Arcs, Best, CirclePair, MAX_NEWTON, SAME_ANGLE, SAME_BREAKPOINT, Scratch, Sizes, Trig};
+use crate::numerics;
+use crate::pair::{Arc, Arcs, Best, CirclePair, MAX_NEWTON, SAME_ANGLE, Scratch, Sizes, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
-
-/// Cosine of half a quarter turn, rounded up: at larger cosines there is a gap between periods of a quarter turn.
-const HALF_OF_QUARTER: f64 = 0.708;
-
-/// Cosine of half of half a turn, rounded up: at larger cosines there is a gap between periods of half a turn.
-const HALF_OF_HALF: f64 = 0.001;
-
-/// Rounding of F relative to its magnitude, by which the gap is narrower.
-pub(super) const ROUNDING: f64 = 64.0 * f64::EPSILON;
-
-/// Largest ratio angle/chord over arcs within a quadrant: (π/2)/√2.
-const ANGLE: f64 = 1.110_720_8;
 
 /// Returns the global minimum over the arcs of one period (a quarter turn, or half a turn), in the four or
 /// two copies of the period that make up the circle, on both branches.
@@ -58,11 +47,12 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     let cosine = |f: &Trig| {
         let second = (f.p * f.p + f.q * f.q).sqrt();
         let least = start.lowest - second - base;
-        (least - ROUNDING * (f.magnitude() + base.abs())) / (f.a * f.a + f.b * f.b).sqrt()
+        (least - numerics::VALUE * f64::EPSILON * (f.magnitude() + base.abs())) / (f.a * f.a + f.b * f.b).sqrt()
     };
     let reflection = pair.reflection.filter(|f| !(cosine(f) >= 1.0));
     let near = cosine(&pair.rotation);
-    let enough = if QUARTER { HALF_OF_QUARTER } else { HALF_OF_HALF };
+    // The cosine of half the period, π/8·2 or π/2, rounded up: at larger cosines there is a gap between periods.
+    let enough = if QUARTER { 0.708 } else { 0.001 };
     if reflection.is_none() && near > enough {
         let gap = gap::<QUARTER>(&pair.rotation, near.min(1.0));
         scratch.breakpoints.narrow::<S, BENT>(simd, gap);
@@ -285,7 +275,7 @@ pub(super) fn mark_vanishing(best: &Best, scratch: &mut Scratch, stride: usize) 
     if let Some(m) = best.breakpoint
         && scratch.breakpoints.is_breakpoint(m)
     {
-        for k in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+        for k in scratch.breakpoints.at_same_angle(m, numerics::TIE) {
             scratch.vanishing.push(k.checked_sub(stride).unwrap_or(k));
         }
     }
@@ -334,7 +324,8 @@ fn inside(arc: &Trig, ends: [(f64, f64); 2], second: f64, ceiling: f64) -> Optio
     // f(t) ≥ f(end) + |slope|·d − ½·lower·d² with f'' ≥ −lower: an end that rises steeply enough
     // into the arc is below everything inside.
     let lower = amplitude + second;
-    let needed = 0.5 * lower * ANGLE * chord.sqrt();
+    // Within a quadrant angle/chord is at most (π/2)/√2 (rounded up).
+    let needed = 0.5 * lower * 1.110_720_8 * chord.sqrt();
     let slopes = (arc.slope(c0, s0), arc.slope(c1, s1));
     if slopes.0 >= needed || -slopes.1 >= needed {
         return None;

@@ -10,7 +10,8 @@
 //!   over the sorted points, h = A u + B/u on every arc, which is again a [`Hyp`].
 //! * X ≥ 0: the feasible u of a component are one interval, [max u_k, ∞) or (0, min u_k].
 
-use crate::pair::{BestBoost, Hyp, HyperbolaPair, SAME_BREAKPOINT, Scratch};
+use crate::numerics;
+use crate::pair::{BestBoost, Hyp, HyperbolaPair, Scratch};
 
 /// Returns the global minimum of the smooth part over the four components.
 #[inline(always)]
@@ -74,7 +75,7 @@ fn sort_points(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) {
 /// Returns whether two vanishing points are equal up to rounding.
 #[inline(always)]
 fn same(u: f64, v: f64) -> bool {
-    (u - v).abs() <= SAME_BREAKPOINT * u
+    (u - v).abs() <= numerics::TIE * u
 }
 
 /// Marks the columns that vanish at the breakpoint `at` of `order`.

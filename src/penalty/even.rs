@@ -11,10 +11,7 @@ use super::arcs::search;
 use super::crossings::{crossings_of_zero, first_quadrant};
 use super::derived::at;
 use crate::numerics;
-use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, SAME_BREAKPOINT, Scratch};
-
-/// Largest relative jump at a breakpoint that counts as rounding of the pieces.
-const CONTINUOUS: f64 = 8.0 * f64::EPSILON;
+use crate::pair::{Arc, Best, Breakpoints, CirclePair, Piece, Scratch};
 
 /// A continuous penalty of |x|, minus its value at 0.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +38,7 @@ impl Even {
         let joins = |k: usize| {
             let level = breakpoints[k];
             let size = |[a, b, c]: Piece| a.abs() + (b * level).abs() + (c * level * level).abs();
-            let rounding = CONTINUOUS * (size(pieces[k]) + size(pieces[k + 1]));
+            let rounding = numerics::TIE * (size(pieces[k]) + size(pieces[k + 1]));
             let near = |side: usize| (values[k] - at(pieces[side], level)).abs() <= rounding;
             near(k) && near(k + 1)
         };
@@ -55,7 +52,7 @@ impl Even {
         });
         let knots: Vec<(f64, Piece)> = knots.collect();
         // Slopes fall at the knots, up to rounding, and do not fall below 0.
-        let falls = |&(level, [_, b, c]): &(f64, Piece)| b + c * level <= CONTINUOUS * (b.abs() + (c * level).abs());
+        let falls = |&(level, [_, b, c]): &(f64, Piece)| b + c * level <= numerics::TIE * (b.abs() + (c * level).abs());
         let [_, last_slope, last_bend] = pieces[count];
         let rises = pieces[first..].iter().all(|piece| piece[2] <= 0.0)
             && knots.iter().all(falls)
@@ -99,7 +96,7 @@ impl Even {
             && scratch.breakpoints.is_breakpoint(m)
         {
             let v = best.turn.matrix();
-            for slot in scratch.breakpoints.at_same_angle(m, SAME_BREAKPOINT) {
+            for slot in scratch.breakpoints.at_same_angle(m, numerics::TIE) {
                 let (group, column) = (slot as usize / stride, slot as usize % stride);
                 if group == 0 {
                     scratch.vanishing.push(column as u32);

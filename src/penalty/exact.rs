@@ -9,9 +9,10 @@
 use std::ops::Range;
 
 use super::Form;
+use crate::numerics;
 use crate::pair::{
     Best, BestBoost, CirclePair, Crossing, Crossings, Curve, HyperbolaPair, Moving, ON_CIRCLE, OnCircle, OnHyperbola,
-    Piece, SAME_BREAKPOINT, Scratch, Sizes,
+    Piece, Scratch, Sizes,
 };
 
 /// [`Penalty::pair_work`](super::Penalty::pair_work) per level, measured at r = 20.
@@ -139,7 +140,7 @@ fn sweep<C: Curve>(
         }
         let start = next;
         let at = points[start].at;
-        while next < points.len() && C::distance(at, points[next].at) <= SAME_BREAKPOINT {
+        while next < points.len() && C::distance(at, points[next].at) <= numerics::TIE {
             next += 1;
         }
         let group = &points[start..next];
@@ -211,7 +212,7 @@ pub(super) fn hyperbola(penalty: &impl Form, pair: &HyperbolaPair<'_>, scratch: 
             let (plus, minus) = (0.5 * (x + y), 0.5 * (x - y));
             for (row, second, sign, minus) in [(i, false, branch.signs[0], minus), (j, true, branch.signs[1], -minus)] {
                 let moving = Moving { alpha: sign * plus, beta: sign * minus, row, column, second, above: 0 };
-                scratch.crossings.push::<OnHyperbola>(moving, penalty.breakpoints(), SAME_BREAKPOINT);
+                scratch.crossings.push::<OnHyperbola>(moving, penalty.breakpoints(), numerics::TIE);
             }
         }
         scratch.crossings.sort();

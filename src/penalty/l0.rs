@@ -9,8 +9,9 @@ use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use pulp::Simd;
 
 use super::Form;
-use super::arcs::{ROUNDING, offer_points};
+use super::arcs::offer_points;
 use super::crossings::quarter_period;
+use crate::numerics;
 use crate::pair::{Arc, Arcs, Best, BestBoost, CirclePair, HyperbolaPair, Piece, Scratch, Sizes, Trig};
 
 /// h(X) = λ · (number of nonzero entries).
@@ -108,7 +109,7 @@ impl Form for L0 {
             let base = base - self.lambda * single as f64;
             // A bound at the slopes, before they are sorted.
             let mut bound = best;
-            let mut arcs = breakpoints.unsorted(self.lambda * (1.0 + ROUNDING), small);
+            let mut arcs = breakpoints.unsorted(self.lambda * (1.0 + numerics::VALUE * f64::EPSILON), small);
             offer_slopes(simd, &branches, base, &mut arcs, &mut bound);
             if bound.value < best.value {
                 breakpoints.fill_drops(self.lambda);

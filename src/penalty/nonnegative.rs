@@ -142,7 +142,7 @@ fn vanishing(pair: &CirclePair<'_>, turn: Turn) -> impl Iterator<Item = usize> {
     let columns = pair.x.iter().zip(pair.y).enumerate();
     columns.filter_map(move |(k, (&x, &y))| {
         let (u, w) = (v[0][0] * x + v[0][1] * y, v[1][0] * x + v[1][1] * y);
-        let tolerance = crate::pair::SAME_BREAKPOINT * (u.abs() + w.abs());
+        let tolerance = crate::numerics::TIE * (u.abs() + w.abs());
         let vanishes = (x != 0.0 || y != 0.0) && (u.abs() <= tolerance || w.abs() <= tolerance);
         vanishes.then_some(k)
     })

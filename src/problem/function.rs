@@ -10,7 +10,8 @@ use super::Problem;
 use crate::error::{Error, Result};
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals, start_constraint};
-use crate::objective::{LARGEST, ROUNDING, SMALLEST, largest};
+use crate::numerics;
+use crate::objective::{LARGEST, SMALLEST, largest};
 use crate::rows::slice_of;
 use crate::threads::Threads;
 
@@ -91,7 +92,7 @@ impl Problem<'_> {
             let moved = (self.smooth).value_and_gradient(y.view(), there.view_mut(), threads);
             let step = &y - x;
             let (change, said) = (moved - value, 0.5 * (inner(gradient, &step) + inner(&there, &step)));
-            let rounding = ROUNDING * self.smooth.precision() * value.abs().max(moved.abs());
+            let rounding = numerics::VALUE * self.smooth.precision() * value.abs().max(moved.abs());
             let off = (change - said).abs();
             self.smooth.has_failed() || off <= rounding || off <= AGREES * change.abs().max(said.abs())
         };

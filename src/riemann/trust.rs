@@ -6,12 +6,6 @@ use ndarray::Array2;
 
 use crate::linalg::{inner, square};
 
-/// Δ shrinks to this part of the step if the decrease is below this part of that of the model.
-const POOR: f64 = 0.25;
-
-/// Δ doubles if the decrease is above this part of that of the model.
-const GOOD: f64 = 0.75;
-
 /// η, H\[η\], the residual g + H\[η\] and the next direction.
 pub(crate) struct Truncated {
     pub(crate) step: Array2<f64>,
@@ -67,9 +61,10 @@ impl Truncated {
 
     /// Returns the radius after a step whose decrease was `ratio` times that of the model, at most `most`.
     pub(crate) fn radius(&self, radius: f64, ratio: f64, most: f64) -> f64 {
-        if !(ratio >= POOR) {
-            POOR * square(&self.step).sqrt()
-        } else if ratio > GOOD && self.bounded {
+        // Nocedal and Wright, Numerical Optimization, 2006, algorithm 4.1.
+        if !(ratio >= 0.25) {
+            0.25 * square(&self.step).sqrt()
+        } else if ratio > 0.75 && self.bounded {
             (2.0 * radius).min(most)
         } else {
             radius

@@ -13,9 +13,6 @@ use crate::penalty::Penalty;
 use crate::signature::Signature;
 use crate::threads::Threads;
 
-/// Entries of pairs of columns that are solved between two checks of the clock.
-const COLUMN_ENTRIES: usize = 1 << 19;
-
 /// The mover of columns by pairs.
 pub(super) struct ColumnPairs {
     penalty: Penalty,
@@ -150,7 +147,7 @@ impl Mover for ColumnPairs {
             sweep.block.set_growth_limit(point.domain.growth_limit(&point.x));
             sweep
         });
-        let count = (COLUMN_ENTRIES / point.x.nrows()).max(1);
+        let count = (ColumnSweep::ENTRIES / point.x.nrows()).max(1);
         let outcome = sweep.advance(count, &self.penalty, self.proximal, self.frozen);
         let work = outcome.visited as f64 * pair_work(point);
         ledger.visit(outcome.visited, work);

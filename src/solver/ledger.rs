@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::options::WORK_UNIT;
 use super::outcome::{Record, Solution, Status};
+use crate::limits::WORK_UNIT;
 use crate::pair::Recession;
 
 /// Least passes of a segment. A solve is resumed at the beginning of a segment, where movers begin anew and find their

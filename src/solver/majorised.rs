@@ -16,6 +16,7 @@ use super::point::Point;
 use super::rows::{VISIT_WORK, pair_work};
 use crate::block::{Majoriser, Matchings, Outcome, PairOptions, RAISE, adapted};
 use crate::linalg::square;
+use crate::rows::PANEL;
 use crate::tournament;
 
 /// The first L, relative to ‖∇f(X)‖/‖X‖; the first trials correct a small value.
@@ -31,9 +32,6 @@ const CONTRADICTION: u32 = 12;
 
 /// Successive failed curvatures after which value and gradient contradict each other in any case.
 const MOST_RAISES: u32 = 60;
-
-/// Rows of a piece of the products that give the gaps of smooth pairs.
-const PIECE: usize = 128;
 
 /// A tournament in progress.
 struct TournamentTrial {
@@ -252,8 +250,8 @@ fn largest_turn(point: &Point<'_>, gradient: &Array2<f64>, curvature: f64, enoug
     let pull = x * curvature - gradient;
     let own: Vec<f64> = (0..n).map(|i| pull.row(i).dot(&x.row(i))).collect();
     let mut largest = 0.0f64;
-    for from in (0..n).step_by(PIECE) {
-        let to = (from + PIECE).min(n);
+    for from in (0..n).step_by(PANEL) {
+        let to = (from + PANEL).min(n);
         let ahead = pull.slice(s![from..to, ..]).dot(&x.slice(s![from.., ..]).t());
         let back = x.slice(s![from..to, ..]).dot(&pull.slice(s![from.., ..]).t());
         for i in from..to {

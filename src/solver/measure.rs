@@ -7,6 +7,7 @@ use super::ledger::Ledger;
 use super::point::Point;
 use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
+use crate::numerics;
 use crate::objective;
 
 /// A first step moves X by about this share of its norm.
@@ -39,7 +40,7 @@ pub(super) fn evaluation_work(point: &Point<'_>) -> f64 {
 
 /// Returns the difference of two values of F that counts as rounding.
 pub(super) fn rounding(point: &Point<'_>, ledger: &Ledger) -> f64 {
-    let size = objective::ROUNDING * ledger.magnitude + CANCELLED * point.constant.abs();
+    let size = numerics::VALUE * ledger.magnitude + CANCELLED * point.constant.abs();
     point.problem.smooth.precision() * size
 }
 

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Every step keeps XᵀJX and lowers F = f + h by the reported amount; no decrease that could be rounding
-//! ([`TIE`](crate::pair::TIE)) is accepted. At every checkpoint (a pass, or [`CHECKPOINT_UPDATES`] moves) the
+//! (`numerics::TIE`) is accepted. At every checkpoint (a pass, or [`CHECKPOINT_UPDATES`] moves) the
 //! incremental quantities are evaluated anew, and the drift of XᵀJX is measured and repaired.
 
 mod block_visit;
@@ -41,7 +41,7 @@ mod rows;
 mod smooth;
 mod stages;
 
-pub use crate::limits::Control;
+pub use crate::limits::{Control, WORK_UNIT};
 pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, eigenvalues_of, trace_matrix};
@@ -56,7 +56,7 @@ pub use minimize::{CHECKPOINT_UPDATES, minimize, minimize_by};
 pub use monitor::{Monitor, Unwatched};
 pub(crate) use monitor::{PacedMonitor, Quiet};
 pub use mover::{Mover, Step};
-pub use options::{DEFAULT_TILE, Options, Side, Update, WORK_UNIT};
+pub use options::{DEFAULT_TILE, Options, Side, Update};
 pub use outcome::{Record, Solution, Status};
 pub use point::Point;
 pub(crate) use rows::solution_work;

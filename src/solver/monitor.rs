@@ -9,22 +9,13 @@ use super::ledger::Ledger;
 use super::outcome::Record;
 use super::point::Point;
 use crate::checkpoint::Checkpoint;
-use crate::limits::Control;
+use crate::limits::{Control, PAUSE_SHARE, POLL};
 
-/// Time between polls of the monitor.
-const POLL: Duration = Duration::from_millis(40);
-
-/// Time between records within a pass.
+/// Time between records within a pass, and of passes after the first [`MANY_RECORDS`].
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The pause after a record is at least this multiple of its duration.
-const RECORD_SHARE: u32 = 20;
 
 /// Up to this number of records every pass makes one.
 const MANY_RECORDS: usize = 1000;
-
-/// Least time between records after the first [`MANY_RECORDS`].
-const LONG_PAUSE: Duration = Duration::from_millis(10);
 
 /// Observes a solve.
 pub trait Monitor {
@@ -105,14 +96,14 @@ impl<'m> PacedMonitor<'m> {
     pub(super) fn pass(&mut self, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         let pause = match ledger.history.len() {
             0..MANY_RECORDS => Duration::ZERO,
-            _ => LONG_PAUSE,
+            _ => PAUSE,
         };
         self.record_after(pause, point, ledger)
     }
 
     fn record_after(&mut self, pause: Duration, point: &Point<'_>, ledger: &mut Ledger) -> Control {
         // The caller's part of a record counts: a callback that sleeps is called less often.
-        if self.recorded.elapsed() < pause.max(RECORD_SHARE * self.cost) {
+        if self.recorded.elapsed() < pause.max(PAUSE_SHARE * self.cost) {
             return Control::Continue;
         }
         self.record(&point.domain, point.x(), ledger)

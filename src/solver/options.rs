@@ -12,10 +12,6 @@ use crate::working_set::{self, MAX_CYCLE, WorkingSet};
 /// Default number of rows of a tile; see `docs/performance.md` for the measurement.
 pub const DEFAULT_TILE: usize = 64;
 
-/// The work that one core does in about a second, in multiply-adds of a matrix product; other operations
-/// count by the time they take.
-pub const WORK_UNIT: f64 = crate::limits::RATE;
-
 /// Update rule of the pairs of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Update {
@@ -124,6 +120,10 @@ options! {
 
 impl Options {
     /// Limits the work and the time to those that a task has left.
+    pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
+        Self { max_time: work.clock.left(), max_work: Some(work.left() as u64), ..self }
+    }
+
     /// Returns the options with the limits that are left after these seconds, sweeps and work.
     pub(crate) fn left(&self, seconds: f64, sweeps: u64, work: u64) -> Self {
         Self {
@@ -132,10 +132,6 @@ impl Options {
             max_work: self.max_work.map(|limit| limit.saturating_sub(work)),
             ..self.clone()
         }
-    }
-
-    pub(crate) fn within(self, work: &TaskWork<'_>) -> Self {
-        Self { max_time: work.clock.left(), max_work: Some(work.left() as u64), ..self }
     }
 
     /// Returns whether the cyclic rule uses sets of more than two rows.

@@ -17,6 +17,7 @@ use crate::linalg::{
     self, extreme_eigen, krylov, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
 };
 use crate::manifold::polar;
+use crate::numerics;
 use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
 use crate::threads::Threads;
 
@@ -58,9 +59,6 @@ const RESIDUAL: f64 = 1e-9;
 
 /// Largest inner product of eigenvectors of the two ends of a spectrum.
 const OVERLAP: f64 = 1e-6;
-
-/// Eigenvalues of AAᵀ of at most this times m, relative to the largest one, count as 0.
-const RANK: f64 = 16.0 * f64::EPSILON;
 
 /// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii.
 pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
@@ -215,7 +213,7 @@ fn right_vectors(
     vectors: ArrayView2<'_, f64>,
     count: usize,
 ) -> Option<Array2<f64>> {
-    let least = RANK * form.samples() as f64 * values[0].abs();
+    let least = numerics::ROUNDING * form.samples() as f64 * values[0].abs();
     let rank = values.iter().take_while(|v| v.abs() > least).count();
     let mut images = form.lifted(vectors.slice(s![.., ..rank]))?;
     for mut image in images.axis_iter_mut(Axis(1)) {
@@ -284,7 +282,7 @@ fn one_end(
 fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
     let m = at.ncols();
     let (values, vectors) = extreme_eigen(product(at.t(), at).view(), (0, count.min(m)));
-    let least = RANK * m as f64 * values[0];
+    let least = numerics::ROUNDING * m as f64 * values[0];
     let rank = values.iter().take_while(|&&v| v > least).count();
     let mut images = product(at, vectors.slice(s![.., ..rank]));
     for (mut image, value) in images.axis_iter_mut(Axis(1)).zip(&values) {

@@ -27,9 +27,6 @@ const MANY_PRODUCTS: usize = 300;
 /// Multiply-adds that limit the number of products further.
 const WORK: f64 = 1e10;
 
-/// Cost of a multiply-add of Gram–Schmidt, relative to one of a product, per block in the space.
-const TALL: f64 = 1.0;
-
 /// Residual at which eigenvectors have converged, relative to the spread of the eigenvalues.
 const RESIDUAL: f64 = 1e-6;
 
@@ -59,7 +56,7 @@ pub(crate) fn spectral_while(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<Array2<f64>> {
-    let each = (r + MORE) as f64 * (form.product_work() + TALL * form.order() as f64 * COLUMNS as f64);
+    let each = (r + MORE) as f64 * (form.product_work() + form.order() as f64 * COLUMNS as f64);
     let products = ((WORK / each) as usize).clamp(2 * PRODUCTS, MANY_PRODUCTS);
     Some(krylov(form, r, (r + MORE, products), threads, go_on)?.0)
 }
@@ -121,7 +118,7 @@ fn block_work(form: &dyn QuadraticForm, width: usize) -> f64 {
     let n = form.order();
     let width = width.min(n);
     let blocks = (blocks_between_restarts(n, width) + 1) as f64;
-    let tall = TALL * 2.0 * blocks * width as f64 * pass_work(n * width);
+    let tall = 2.0 * blocks * width as f64 * pass_work(n * width);
     gradient_work(form, width) + tall
 }
 

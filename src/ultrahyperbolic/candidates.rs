@@ -10,13 +10,7 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::distances::{Measure, Query};
 use crate::Threads;
-use crate::internal::{Rows, rows_of, simd};
-
-/// Queries per parallel piece.
-const CHUNK_QUERIES: usize = 64;
-
-/// Candidates per parallel piece of their gradient.
-const CHUNK_CANDIDATES: usize = 128;
+use crate::internal::{PANEL, PIECE, Rows, rows_of, simd};
 
 /// Queries of a batch with the same place open, and the candidates.
 pub(super) struct Queries<'a> {
@@ -63,7 +57,7 @@ struct Piece {
 
 impl Queries<'_> {
     fn piece(&self, from: usize) -> Piece {
-        let to = (from + CHUNK_QUERIES).min(self.targets.len());
+        let to = (from + PIECE).min(self.targets.len());
         let count = self.points.nrows();
         let vectors = self.vectors.slice(s![from..to, ..]);
         let mut scores = Rows::from(vectors.dot(&self.points.t()));
@@ -97,7 +91,7 @@ impl Queries<'_> {
     pub(super) fn derivatives(&self, threads: &Threads) -> Derivatives {
         let (count, n) = self.vectors.dim();
         let candidates = self.points.nrows();
-        let pieces = threads.map(count.div_ceil(CHUNK_QUERIES), |k| self.piece(k * CHUNK_QUERIES));
+        let pieces = threads.map(count.div_ceil(PIECE), |k| self.piece(k * PIECE));
         let mut out = Derivatives {
             loss: pieces.iter().map(|piece| piece.loss).sum(),
             queries: Rows::zeros((count, n)),
@@ -106,7 +100,7 @@ impl Queries<'_> {
             biases: vec![0.0; candidates],
         };
         let mut queries = out.queries.view_mut();
-        for (piece, mut rows) in pieces.iter().zip(queries.axis_chunks_iter_mut(Axis(0), CHUNK_QUERIES)) {
+        for (piece, mut rows) in pieces.iter().zip(queries.axis_chunks_iter_mut(Axis(0), PIECE)) {
             rows.assign(&piece.queries);
             out.offsets.extend(&piece.offsets);
             for (sum, &d) in out.biases.iter_mut().zip(&piece.biases) {
@@ -115,10 +109,10 @@ impl Queries<'_> {
         }
         let work = count * candidates * n;
         let entries = out.candidates.entries_mut();
-        threads.for_chunks(entries, CHUNK_CANDIDATES * n, work, |k, rows| {
+        threads.for_chunks(entries, PANEL * n, work, |k, rows| {
             let mut sum = rows_of(rows, n);
-            let columns = s![.., k * CHUNK_CANDIDATES..k * CHUNK_CANDIDATES + sum.nrows()];
-            let vectors = self.vectors.axis_chunks_iter(Axis(0), CHUNK_QUERIES);
+            let columns = s![.., k * PANEL..k * PANEL + sum.nrows()];
+            let vectors = self.vectors.axis_chunks_iter(Axis(0), PIECE);
             for (piece, vectors) in pieces.iter().zip(vectors) {
                 general_mat_mul(1.0, &piece.factors.slice(columns).t(), &vectors, 1.0, &mut sum);
             }

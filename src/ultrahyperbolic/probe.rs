@@ -22,12 +22,9 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::finite_sum::FiniteSum;
-use crate::internal::{CHUNK_ROWS, Rows, rows_of, slice_of, tournament};
+use crate::internal::{CHUNK_ROWS, PANEL, Rows, rows_of, slice_of, tournament};
 use crate::objective::check_data;
 use crate::{Error, Result, Threads};
-
-/// Rows per block.
-pub(super) const BLOCK: usize = 128;
 
 /// Largest number of entries of stored Euclidean targets; more are computed again each time.
 const STORED_TARGETS: usize = 1 << 24;
@@ -126,8 +123,8 @@ impl StructuralProbe {
         let targets = match targets {
             Targets::Euclidean if m * m <= STORED_TARGETS && transform == Transform::First => {
                 let mut t = Array2::zeros((m, m));
-                for from in (0..m).step_by(BLOCK) {
-                    let to = (from + BLOCK).min(m);
+                for from in (0..m).step_by(PANEL) {
+                    let to = (from + PANEL).min(m);
                     let mut panel = t.slice_mut(s![from..to, ..]);
                     euclidean(d.slice(s![from..to, ..]), d.view(), &mut panel);
                 }
@@ -173,7 +170,7 @@ impl StructuralProbe {
         }
         let points = self.points(x);
         let m = self.samples();
-        let blocks = m.div_ceil(BLOCK);
+        let blocks = m.div_ceil(PANEL);
         let sums = self.threads.map(blocks, |i| {
             let rows = block(i, m);
             let inner = points.q.slice(s![rows.clone(), ..]).dot(&points.qj.slice(s![.., ..]).t());
@@ -262,7 +259,7 @@ impl StructuralProbe {
     /// Returns Σ_{i≠j} e², and Σ_j e d′ J Q_j of every row i.
     fn all_pairs(&self, points: &Points, gradient: bool) -> (f64, Array2<f64>) {
         let (m, n) = points.q.dim();
-        let blocks = m.div_ceil(BLOCK);
+        let blocks = m.div_ceil(PANEL);
         let mut parts: Vec<Array2<f64>> =
             (0..blocks).map(|i| Array2::zeros((if gradient { block(i, m).len() } else { 0 }, n))).collect();
         let mut loss = 0.0;
@@ -323,14 +320,14 @@ impl StructuralProbe {
         let (m, n) = points.q.dim();
         let (q, qj) = (points.q.select(Axis(0), batch), points.qj.select(Axis(0), batch));
         let radius = self.data.space.radius();
-        let parts = self.threads.map(m.div_ceil(BLOCK), |i| {
+        let parts = self.threads.map(m.div_ceil(PANEL), |i| {
             let rows = block(i, m);
             let others = points.qj.slice(s![rows.clone(), ..]);
             // Blocks of the batch one after the other.
             let mut own = Array2::zeros((rows.len(), n));
             let mut sampled = Array2::zeros((batch.len(), n));
-            for from in (0..batch.len()).step_by(BLOCK) {
-                let to = (from + BLOCK).min(batch.len());
+            for from in (0..batch.len()).step_by(PANEL) {
+                let to = (from + PANEL).min(batch.len());
                 let mut weights = q.slice(s![from..to, ..]).dot(&others.t());
                 let mut target = Array2::zeros(weights.dim());
                 for (k, &row) in batch[from..to].iter().enumerate() {
@@ -356,12 +353,12 @@ impl StructuralProbe {
 }
 
 fn block(i: usize, m: usize) -> std::ops::Range<usize> {
-    i * BLOCK..((i + 1) * BLOCK).min(m)
+    i * PANEL..((i + 1) * PANEL).min(m)
 }
 
 /// Returns the approximate multiply-adds of a round.
 fn pieces_work(m: usize, n: usize) -> usize {
-    m * BLOCK * (n + 16)
+    m * PANEL * (n + 16)
 }
 
 /// Replaces the inner products by e d′ and returns Σ e², leaving out the pairs `skip`.

@@ -12,14 +12,8 @@ use super::distances::Measure;
 use super::embedding::{Embedding, Loss, Triple, UltraE, width};
 use super::relations::RelationUpdate;
 use super::sampling::Counts;
-use crate::internal::{Rows, slice_of};
+use crate::internal::{PIECE, Rows, slice_of};
 use crate::{Control, Error, Monitor, Result, Threads};
-
-/// Adam's decay of the first moment, and its ε (Kingma and Ba, ICLR 2015).
-const ADAM: (f64, f64) = (0.9, 1e-8);
-
-/// Entities per parallel piece.
-const CHUNK_ENTITIES: usize = 64;
 
 /// Cost of an Adam step per number, in multiply-adds.
 const STEP_WORK: usize = 30;
@@ -406,7 +400,7 @@ impl UltraE {
             row.copy_from_slice(entities.row_slice(e));
             gradient.copy_from_slice(pass.entities.row_slice(k));
         }
-        let chunk = CHUNK_ENTITIES * (width + n + 2);
+        let chunk = PIECE * (width + n + 2);
         let work = batch.candidates.len() * n * STEP_WORK;
         let keep = 1.0 - rate * self.options.weight_decay;
         let kept = self.space.signs().mapv(|s| if s > 0.0 { keep } else { 1.0 });
@@ -429,10 +423,10 @@ impl UltraE {
     }
 }
 
-/// Does one Adam step of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
+/// Does one step of Adam (Kingma and Ba, ICLR 2015) of the row of an entity, from ∂L/∂z, ∂L/∂b and ∂L/∂c.
 fn adam(row: &mut [f64], gradient: &[f64], rate: f64, beta2: f64) {
     let n = gradient.len() - 2;
-    let (beta1, epsilon) = ADAM;
+    let (beta1, epsilon): (f64, f64) = (0.9, 1e-8);
     let (steps, row) = row.split_last_mut().expect("a row of an entity");
     *steps += 1.0;
     let correction = (1.0 - beta2.powf(*steps)).sqrt();

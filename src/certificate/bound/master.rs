@@ -14,11 +14,8 @@
 use ndarray::Array2;
 
 use super::maximum::Candidate;
-use crate::internal::Cholesky;
+use crate::internal::{Cholesky, numerics};
 use crate::objective::GoOn;
-
-/// Largest number of Newton steps.
-const NEWTON: usize = 100;
 
 /// Squared Newton decrement at which the weights count as centred.
 const CENTRED: f64 = 0.01;
@@ -141,7 +138,7 @@ impl Master {
         let mut w = self.weights();
         let mut at = self.barrier(&w, mu)?;
         let (rows, vectors) = (self.n as f64, w.len() as f64);
-        for _ in 0..NEWTON {
+        for _ in 0..numerics::STEPS {
             if !go_on() {
                 break;
             }

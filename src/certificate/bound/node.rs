@@ -25,9 +25,6 @@ const WARM: usize = 24;
 /// Nodes of a full sparse maximum (least, most, c): c/n³ between `least` and `most`.
 const INNER_NODES: (f64, f64, f64) = (50.0, 20_000.0, 2e9);
 
-/// Nodes of a quick sparse maximum.
-const EASY_NODES: usize = 1;
-
 /// First barrier weight per barrier term, relative to the bound.
 const FIRST_BARRIER: f64 = 0.01;
 
@@ -232,7 +229,7 @@ impl Shifted {
         let value = master.value();
         let mut effort = self.effort((attempt.bound - value).max(SOLVED * value), reach, work);
         if attempt.easy {
-            effort.nodes = EASY_NODES;
+            effort.nodes = 1;
         } else {
             effort.nodes = (attempt.part * effort.nodes as f64).ceil() as usize;
             attempt.part = (2.0 * attempt.part).min(1.0);

@@ -196,9 +196,6 @@ const IMBALANCE: f64 = 3.0;
 /// Factor by which σ is multiplied or divided if the residuals are not balanced.
 const STRONGER: f64 = 1.5;
 
-/// Over-relaxation factor of the steps.
-const RELAXATION: f64 = 1.6;
-
 /// State of ADMM on P in the Fantope, Y with g, and P = Y.
 #[derive(Debug, Clone)]
 pub(super) struct Admm {
@@ -284,7 +281,8 @@ impl Admm {
 
     /// Does one step of ADMM.
     pub(super) fn step(&mut self, c: &Array2<f64>) {
-        let sigma = self.sigma;
+        // The weight of the over-relaxation: Boyd et al., Found. Trends Mach. Learn. 3, 2011, section 3.4.3.
+        let (sigma, weight) = (self.sigma, 1.6);
         let mut point = c - &self.u;
         Zip::from(&mut point).and(&self.y).for_each(|p, &y| *p = *p / sigma + y);
         let p = onto_fantope(&point, self.r);
@@ -292,7 +290,7 @@ impl Admm {
         Zip::from(&mut v)
             .and(&self.y)
             .and(&self.u)
-            .for_each(|v, &y, &u| *v = RELAXATION * *v + (1.0 - RELAXATION) * y + u / sigma);
+            .for_each(|v, &y, &u| *v = weight * *v + (1.0 - weight) * y + u / sigma);
         let v = crate::internal::symmetric(&v);
         let y = self.entries.proximal(&v, sigma);
         self.u = &v - &y;

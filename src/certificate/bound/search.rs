@@ -11,7 +11,7 @@ use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
 use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
 use crate::error::{Error, Result};
-use crate::internal::{Clock, RATE};
+use crate::internal::{Clock, WORK_UNIT};
 use crate::objective::QuadraticForm;
 use crate::problem::Cardinality;
 use crate::threads::Threads;
@@ -171,7 +171,7 @@ impl<'a> Search<'a> {
         let cube = (c.nrows() as f64).powi(3);
         // No step begins that would probably exceed the time limit.
         let late = |step_seconds: Option<f64>| {
-            let seconds = step_seconds.unwrap_or(STEP * cube / RATE);
+            let seconds = step_seconds.unwrap_or(STEP * cube / WORK_UNIT);
             limits.clock.left().is_some_and(|left| left < seconds)
         };
         let mut admm = match self.relaxation.take() {

@@ -94,7 +94,7 @@ fn steps_begin_if_there_is_time() {
     let threads = Threads::serial();
     let n = 1000;
     let (form, restriction) = (ones(n), Restriction::Count(0.3));
-    let seconds = STEP * (n as f64).powi(3) / RATE;
+    let seconds = STEP * (n as f64).powi(3) / WORK_UNIT;
     let clock = Clock::new(Instant::now(), Some(0.5 * seconds));
     let mut search = Search::new(&form, 1, &restriction).unwrap();
     search.relax(&Array2::eye(n), &limits(&clock, &threads, f64::INFINITY));
