@@ -237,8 +237,8 @@ impl QuadraticForm for GramQuadratic<'_> {
         }))
     }
 
-    fn data_scale(&self) -> Option<f64> {
-        Some(self.scale)
+    fn data(&self) -> Option<(f64, usize)> {
+        Some((self.scale, self.samples()))
     }
 
     fn outer_while(&self, w: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {

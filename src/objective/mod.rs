@@ -18,6 +18,7 @@ mod work;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, CowArray, Ix2};
 
 use crate::error::{Error, Result};
+use crate::linalg::product;
 use crate::threads::Threads;
 
 pub use crate::error::{LARGEST, SMALLEST};
@@ -274,19 +275,21 @@ pub trait QuadraticForm: Objective {
         0
     }
 
-    /// Returns s for C = s·AᵀA, if C is given by products with A of [`samples`](Self::samples) rows.
-    fn data_scale(&self) -> Option<f64> {
-        None
+    /// Returns (s, m) for C = s·AᵀA, if A of m rows is known.
+    fn data(&self) -> Option<(f64, usize)> {
+        self.factor().map(|(scale, at)| (scale, at.ncols()))
     }
 
-    /// Returns s·AAᵀW for C = s·AᵀA, if C is given so; None too if `go_on` returns false.
-    fn outer_while(&self, _w: ArrayView2<'_, f64>, _go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        None
+    /// Returns s·AAᵀW for C = s·AᵀA with known [`data`](Self::data); None too if `go_on` returns false.
+    fn outer_while(&self, w: ArrayView2<'_, f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        let (scale, at) = self.factor()?;
+        let image = product(at.t(), product(at, w).view()) * scale;
+        go_on().then_some(image)
     }
 
-    /// Returns AᵀW for C = s·AᵀA, if C is given so.
-    fn lifted(&self, _w: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
-        None
+    /// Returns AᵀW for C = s·AᵀA with known [`data`](Self::data).
+    fn lifted(&self, w: ArrayView2<'_, f64>) -> Option<Array2<f64>> {
+        self.factor().map(|(_, at)| product(at, w))
     }
 
     /// Returns the multiply-adds of a column of C that is not stored.

@@ -12,7 +12,7 @@
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use super::random;
-use super::spectral::DENSE;
+use super::spectral::{self, DENSE};
 use crate::linalg::{
     self, extreme_eigen, krylov, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
 };
@@ -47,9 +47,6 @@ const MORE: usize = 2;
 
 /// The number of columns of a block is a multiple of this number.
 const LANES: usize = 4;
-
-/// Number of blocks between restarts.
-const BLOCKS: usize = 12;
 
 /// Largest number of entries of the basis.
 const ENTRIES: usize = 40_000_000;
@@ -136,30 +133,6 @@ fn eigenvectors(
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
     let n = form.order();
-    let cost = |size: usize| match low + high <= size / FEW {
-        true => PARTIAL * (size as f64).powi(3),
-        false => DECOMPOSITION * (size as f64).powi(3),
-    };
-    let dense = |size: usize, forming: f64| {
-        let all = cost(size) + forming;
-        (all <= work || size <= DENSE).then_some(all)
-    };
-    if let Some((scale, at)) = form.factor().filter(|(_, at)| at.ncols() < n) {
-        let m = at.ncols();
-        let (wanted, null) = if scale < 0.0 { (low, high) } else { (high, low) };
-        if let Some(cost) = dense(m, (n * m * m) as f64)
-            && null <= n - m
-            && m <= SMALL
-        {
-            // Vectors orthogonal to all singular vectors have the eigenvalue 0.
-            let leading = leading(at, if null > 0 { m } else { wanted });
-            let zero = wanted.max(leading.ncols());
-            let basis = completed(leading, zero + null);
-            let (first, second) = if scale < 0.0 { (0, zero) } else { (zero, 0) };
-            let parts = [basis.slice(s![.., first..first + low]), basis.slice(s![.., second..second + high])];
-            return Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost));
-        }
-    }
     if let Some(found) = by_samples(form, (low, high), work, go_on) {
         return Some(found);
     }
@@ -167,7 +140,7 @@ fn eigenvectors(
         Some(_) => 0.0,
         None => n as f64 * form.product_work(),
     };
-    let whole = dense(n, forming);
+    let whole = Some(decomposition(n, low + high) + forming).filter(|&all| all <= work || n <= DENSE);
     let small = form.dense().map_or(SMALL, |_| STORED);
     if n > small || whole.is_none() {
         // Products cost less than the decomposition, if few of them suffice.
@@ -183,44 +156,54 @@ fn eigenvectors(
     finite.then(|| (polar(&vectors), all))
 }
 
-/// Returns the same for C = s·AᵀA with few samples, from the eigenvectors of s·AAᵀ; None for any other C, or for
-/// eigenvectors of the eigenvalue 0.
+/// Returns the work of `count` eigenvectors of a matrix of this order.
+fn decomposition(order: usize, count: usize) -> f64 {
+    let each = if count <= order / FEW { PARTIAL } else { DECOMPOSITION };
+    each * (order as f64).powi(3)
+}
+
+/// Returns the same for C = s·AᵀA with few samples, from the eigenvectors of s·AAᵀ; None for any other C. Vectors
+/// orthogonal to all right singular vectors of A have the eigenvalue 0.
 fn by_samples(
     form: &dyn QuadraticForm,
     (low, high): (usize, usize),
     work: f64,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
-    let (n, m) = (form.order(), form.samples());
-    let scale = form.data_scale()?;
-    let cost = DECOMPOSITION * (m as f64).powi(3) + m as f64 * form.product_work();
-    let (count, none) = if scale < 0.0 { (low, high) } else { (high, low) };
-    if m >= n || m > SMALL || none > 0 || count > m || cost > work {
+    let n = form.order();
+    let (scale, m) = form.data()?;
+    let (wanted, null) = if scale < 0.0 { (low, high) } else { (high, low) };
+    let count = if null == 0 && (1..=m).contains(&wanted) { wanted } else { m };
+    let cost = decomposition(m, count) + m as f64 * form.product_work().min((2 * n * m) as f64);
+    if m >= n || m > SMALL || null > n - m || (cost > work && m > DENSE) {
         return None;
     }
     let gram = form.outer_while(Array2::eye(m).view(), go_on)?;
     let ends = if scale < 0.0 { (count, 0) } else { (0, count) };
     let (values, vectors) = extreme_eigen(symmetric(&gram).view(), ends);
-    let x = right_vectors(form, values.view(), vectors.view(), count)?;
-    go_on().then(|| (polar(&x), cost))
+    let known = polar(&right_vectors(form, values.view(), vectors.view())?);
+    let zero = wanted.max(known.ncols());
+    let basis = completed(known, zero + null);
+    let (first, second) = if scale < 0.0 { (0, zero) } else { (zero, 0) };
+    let parts = [basis.slice(s![.., first..first + low]), basis.slice(s![.., second..second + high])];
+    Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost))
 }
 
-/// Returns `count` eigenvectors of C = s·AᵀA from eigenvectors of s·AAᵀ in descending order of the magnitude of their
-/// eigenvalues. If the rank of A is smaller, the others have the eigenvalue 0.
+/// Returns eigenvectors of C = s·AᵀA from eigenvectors of s·AAᵀ in descending order of the magnitude of their
+/// eigenvalues; fewer if the others are rounding.
 fn right_vectors(
     form: &dyn QuadraticForm,
     values: ArrayView1<'_, f64>,
     vectors: ArrayView2<'_, f64>,
-    count: usize,
 ) -> Option<Array2<f64>> {
-    let least = numerics::ROUNDING * form.samples() as f64 * values[0].abs();
+    let least = numerics::ROUNDING * vectors.nrows() as f64 * values[0].abs();
     let rank = values.iter().take_while(|v| v.abs() > least).count();
     let mut images = form.lifted(vectors.slice(s![.., ..rank]))?;
     for mut image in images.axis_iter_mut(Axis(1)) {
         let length = image.dot(&image).sqrt();
         image /= length;
     }
-    Some(completed(images, count))
+    Some(images)
 }
 
 /// Returns the same from products with C, or with the smaller AAᵀ for C = s·AᵀA; None if `work` does not suffice.
@@ -253,42 +236,28 @@ fn one_end(
     work: f64,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
-    let (n, m, width) = (form.order(), form.samples(), (count + MORE).next_multiple_of(LANES));
+    let (n, width) = (form.order(), (count + MORE).next_multiple_of(LANES));
     let signed = |image: Option<Array2<f64>>| image.map(|image| image * sign);
-    let by_samples = (form.data_scale()).is_some_and(|scale| scale * sign < 0.0) && m < n;
-    let order = if by_samples { m } else { n };
-    if 2 * BLOCKS * width > order || BLOCKS * width * order > ENTRIES {
+    let samples = form.data().filter(|&(scale, m)| scale * sign < 0.0 && m < n);
+    let (by_samples, order) = (samples.is_some(), samples.map_or(n, |(_, m)| m));
+    if 2 * spectral::PRODUCTS * width > order || spectral::PRODUCTS * width * order > ENTRIES {
         return None;
     }
-    let each = gradient_work(form, width) + pass_work(order * width) * (4 * BLOCKS * width) as f64;
+    let each = gradient_work(form, width) + pass_work(order * width) * (4 * spectral::PRODUCTS * width) as f64;
     let most = ((work / each) as usize).min(PRODUCTS);
     let threads = Threads::serial();
     let apply = |x: ArrayView2<'_, f64>| match by_samples {
         true => signed(form.outer_while(x, go_on)),
         false => signed(form.apply_while(x, &threads, go_on)),
     };
-    let wanted = krylov::Wanted { count, width, blocks: BLOCKS, most, residual: RESIDUAL };
+    let wanted = krylov::Wanted { count, width, blocks: spectral::PRODUCTS, most, residual: RESIDUAL };
     let found = krylov::smallest(order, &wanted, &apply, go_on).filter(|found| found.converged)?;
     let spent = most as f64 * each;
     if !by_samples {
         return Some((found.vectors, spent));
     }
-    let x = right_vectors(form, found.values.view(), found.vectors.view(), count)?;
-    Some((x, spent))
-}
-
-/// Returns left singular vectors of Aᵀ (n×m, m < n) for its `count` largest singular values; fewer if the
-/// others are rounding.
-fn leading(at: ArrayView2<'_, f64>, count: usize) -> Array2<f64> {
-    let m = at.ncols();
-    let (values, vectors) = extreme_eigen(product(at.t(), at).view(), (0, count.min(m)));
-    let least = numerics::ROUNDING * m as f64 * values[0];
-    let rank = values.iter().take_while(|&&v| v > least).count();
-    let mut images = product(at, vectors.slice(s![.., ..rank]));
-    for (mut image, value) in images.axis_iter_mut(Axis(1)).zip(&values) {
-        image.mapv_inplace(|v| v / value.sqrt());
-    }
-    polar(&images)
+    let x = right_vectors(form, found.values.view(), found.vectors.view())?;
+    Some((completed(x, count), spent))
 }
 
 /// Returns the orthonormal columns extended to `count` columns.

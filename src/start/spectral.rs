@@ -13,7 +13,7 @@ use crate::threads::Threads;
 pub(crate) const DENSE: usize = 400;
 
 /// Largest number of products with a block for a rough basis, and of blocks between restarts.
-const PRODUCTS: usize = 12;
+pub(super) const PRODUCTS: usize = 12;
 
 /// Least number of products with a block for a rough basis.
 const FEWEST: usize = 4;

@@ -66,10 +66,7 @@ impl<'a> Directions<'a> {
     /// Returns exact directions for −C = s·AᵀA with few samples; None for any other C.
     fn of_data(form: &'a dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Self> {
         let (n, factor) = (form.order(), form.factor());
-        let (scale, m) = match factor {
-            Some((scale, at)) => (scale, at.ncols()),
-            None => (form.data_scale()?, form.samples()),
-        };
+        let (scale, m) = form.data()?;
         if !(scale < 0.0) || m > SAMPLES || m >= n {
             return None;
         }
