@@ -7,7 +7,7 @@
 pub(crate) use crate::block::{ColumnSweep, Majoriser, Matchings, RAISE, RAPIDITY_BOUND, SlopePairs, adapted};
 pub(crate) use crate::limits::{Clock, WORK_UNIT};
 pub(crate) use crate::linalg::{Cholesky, Lu, cayley, product, square, symmetric, symmetric_eigenvalues};
-pub(crate) use crate::manifold::{polar, tangent, varimax_rotation};
+pub(crate) use crate::manifold::{START_TOLERANCE, polar, tangent, varimax_rotation};
 pub(crate) use crate::objective::{LANCZOS_STEPS, check_size, lanczos_bounds, largest};
 pub(crate) use crate::options::options;
 pub(crate) use crate::riemann::gradient::GradientDescent;

@@ -4,6 +4,9 @@ use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
 use ndarray::{Array1, Array2, ArrayView2};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal};
+use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::rows::{PIECE, Rows, slice_of};
 
@@ -11,6 +14,12 @@ mod extremes;
 pub(crate) mod krylov;
 
 pub(crate) use extremes::extreme_eigen;
+
+/// Returns a matrix of normal numbers.
+pub(crate) fn normal(dim: (usize, usize), seed: u64) -> Array2<f64> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+    Array2::from_shape_fn(dim, |_| StandardNormal.sample(&mut rng))
+}
 
 /// Returns the result of `body` on A as a matrix of `faer`: in place if A is stored by rows or by columns
 /// without gaps, otherwise as a copy.

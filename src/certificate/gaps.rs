@@ -29,9 +29,6 @@ pub struct Gap {
 /// Gap of a computation that ended without a result.
 const GIVEN_UP: Gap = Gap { decrease: f64::NAN, pair: None, pairs: 0 };
 
-/// Pairs of columns solved between two calls of `go_on`.
-const SOLVED_AT_ONCE: usize = 64;
-
 /// Returns ‖G − J X Gᵀ X K‖_F, G = ∇f(X) and K = XᵀJX: zero exactly at the critical points of a smooth f.
 ///
 /// X is square and K = J (JOBCD paper, Lemma 3.1), or the signature is all +1 and K = I (OBCD
@@ -89,7 +86,7 @@ pub(super) fn column_gap_while(
     let mut sweep = PairSweep::new(form, x, None, &signs, threads).rotate_only(problem.rotations);
     let mut outcome = Outcome::default();
     loop {
-        let part = sweep.advance(SOLVED_AT_ONCE, &penalty, 0.0, true);
+        let part = sweep.advance(&penalty, 0.0, true);
         outcome.absorb(part);
         if part.visited == 0 || sweep.recession().is_some() {
             break;

@@ -6,11 +6,8 @@
 //! vanish. With blocks wider than the number of wanted eigenvectors all vectors of an eigenvalue are found.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::{add_product, product, square, symmetric_eigen};
+use super::{add_product, normal, product, square, symmetric_eigen};
 use crate::limits::GoOn;
 use crate::numerics;
 use crate::rows::Rows;
@@ -43,7 +40,7 @@ impl Krylov {
             basis: Array2::zeros((full, n)),
             t: Array2::zeros((full, full)),
             held: 0,
-            next: orthonormal(normal(n, width, FIRST)).reversed_axes(),
+            next: orthonormal(normal((n, width), FIRST)).reversed_axes(),
             coupling: Array2::zeros((width, width)),
             products: 0,
         }
@@ -166,12 +163,6 @@ pub(crate) fn smallest(n: usize, wanted: &Wanted, apply: Apply<'_>, go_on: GoOn<
     best
 }
 
-/// Returns n×width normal numbers.
-fn normal(n: usize, width: usize, seed: u64) -> Array2<f64> {
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    Array2::from_shape_fn((n, width), |_| StandardNormal.sample(&mut rng))
-}
-
 /// Subtracts from the columns of `rest` their parts in the space, and returns the overlaps.
 fn remove(space: ArrayView2<'_, f64>, rest: &mut Array2<f64>, go_on: GoOn<'_>) -> Option<Array2<f64>> {
     if !go_on() {
@@ -207,7 +198,7 @@ fn continued(
         coupling.row_mut(k).assign(&(&vectors.column(k) * square.sqrt()));
     }
     let mut q = product(scaled.view(), rest.t());
-    let fresh = normal(n, width, seed);
+    let fresh = normal((n, width), seed);
     for (k, _) in squares.iter().enumerate().filter(|(_, square)| !is_kept(**square)) {
         q.row_mut(k).assign(&fresh.column(k));
     }

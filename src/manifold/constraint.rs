@@ -59,7 +59,7 @@ pub(crate) fn start_constraint(x: ArrayView2<'_, f64>, signature: &Signature) ->
 pub(crate) const NEWTON_BASIN: f64 = 0.1;
 
 /// Distance ‖X₀ᵀJX₀ − K‖_F, relative to max(1, ‖K‖_F), up to which a start counts as feasible for an
-/// integer K; the difference is then repaired.
+/// integer K; the difference is then repaired. A given point of another quadric counts as one up to it, too.
 pub const START_TOLERANCE: f64 = 1e-8;
 
 /// ‖XᵀJX − K‖_F; infinite for a K of another shape than r×r.

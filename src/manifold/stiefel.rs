@@ -2,9 +2,6 @@
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
-use rand::SeedableRng;
-use rand_distr::{Distribution, StandardNormal};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::limits::GoOn;
 use crate::linalg::{self, product, square, symmetric};
@@ -141,11 +138,7 @@ fn moments(x: ArrayView2<'_, f64>, rotation: &Array2<f64>) -> (Array2<f64>, Arra
 /// Returns x times a random rotation by angles of about `size`.
 pub(crate) fn perturbed(x: &Array2<f64>, size: f64, seed: u64) -> Array2<f64> {
     let r = x.ncols();
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let gauss: Array2<f64> = Array2::from_shape_fn((r, r), |_| {
-        let v: f64 = StandardNormal.sample(&mut rng);
-        v * size
-    });
+    let gauss = linalg::normal((r, r), seed) * size;
     let mut rotation = (&gauss - &gauss.t()) * 0.5;
     rotation.diag_mut().mapv_inplace(|v| v + 1.0);
     x.dot(&polar(&rotation))

@@ -6,13 +6,10 @@ use pyo3::prelude::*;
 use super::guard::released;
 use super::input::{AnyProblem, Run};
 use super::instance::Instance;
-use super::memory::reserve_numbers;
+use super::memory::{DENSE_ARRAYS, reserve_numbers};
 use super::watch::Watch;
 use crate::certificate::{Bound, BoundOptions, FORMED_ROWS, Restriction, lower_bound};
 use crate::{Error, Objective, QuadraticForm, Result};
-
-/// Number of matrices of the size of C in a lower bound.
-const BOUND_ARRAYS: f64 = 4.0;
 
 /// A proof that a solve shall reach: the restriction of the entries of X, and the gap.
 pub(super) type Proof = (Restriction, f64);
@@ -31,7 +28,7 @@ pub(super) fn proof(instance: &Instance<'_>, gap_tol: f64) -> PyResult<Proof> {
     let form = quadratic(&*instance.smooth)?;
     let n = form.order();
     if form.dense().is_some() || n <= FORMED_ROWS {
-        let numbers = BOUND_ARRAYS * (n * n) as f64;
+        let numbers = DENSE_ARRAYS * (n * n) as f64;
         reserve_numbers(numbers, || format!("matrices of shape ({n}, {n}) of a lower bound"))?;
     }
     let none = || PyTypeError::new_err("bound must be False for this penalty");

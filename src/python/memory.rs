@@ -20,8 +20,8 @@ const COPIES_PER_THREAD: f64 = 10.0;
 /// Largest order of a matrix of eigenvectors, or of a submatrix of C, that is counted.
 const DENSE_ORDER: f64 = 1500.0;
 
-/// Number of matrices of eigenvectors and submatrices of C.
-const DENSE_ARRAYS: f64 = 4.0;
+/// Number of matrices of eigenvectors and submatrices of C, also in a lower bound.
+pub(super) const DENSE_ARRAYS: f64 = 4.0;
 
 /// Bytes of address space of a thread: its stack, and what the C library reserves for its allocations.
 const THREAD: f64 = 72e6;

@@ -69,10 +69,11 @@ impl PairSweep {
         self
     }
 
-    /// Solves up to `count` more pairs under the penalty of Xᵀ; if `frozen`, they do not move.
-    pub(crate) fn advance(&mut self, count: usize, penalty: &Penalty, proximal: f64, frozen: bool) -> Outcome {
+    /// Solves some more pairs under the penalty of Xᵀ; if `frozen`, they do not move.
+    pub(crate) fn advance(&mut self, penalty: &Penalty, proximal: f64, frozen: bool) -> Outcome {
         let from = self.done;
-        self.done = from.saturating_add(count).min(self.pairs.len());
+        let count = (ColumnSweep::ENTRIES / self.block.columns()).max(1);
+        self.done = (from + count).min(self.pairs.len());
         self.block.freeze(frozen);
         ColumnSweep {
             scratch: &mut Scratch::new(self.block.columns()),
@@ -147,8 +148,7 @@ impl Mover for ColumnPairs {
             sweep.block.set_growth_limit(point.domain.growth_limit(&point.x));
             sweep
         });
-        let count = (ColumnSweep::ENTRIES / point.x.nrows()).max(1);
-        let outcome = sweep.advance(count, &self.penalty, self.proximal, self.frozen);
+        let outcome = sweep.advance(&self.penalty, self.proximal, self.frozen);
         let work = outcome.visited as f64 * pair_work(point);
         ledger.visit(outcome.visited, work);
         if !self.frozen && outcome.updates > 0 {

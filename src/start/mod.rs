@@ -9,7 +9,6 @@ mod spectral;
 use ndarray::{Array2, ArrayView2, Axis};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::error::{Error, Result};
@@ -34,9 +33,7 @@ pub fn identity(n: usize, r: usize) -> Array2<f64> {
 /// factor of a Gaussian matrix.
 pub fn random(n: usize, r: usize, seed: u64) -> Array2<f64> {
     let r = r.min(n);
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let gauss = Array2::from_shape_fn((n, r), |_| StandardNormal.sample(&mut rng));
-    linalg::orthonormal_factor(gauss.view())
+    linalg::orthonormal_factor(linalg::normal((n, r), seed).view())
 }
 
 /// Returns a random partition of the rows into r groups, X(G_k, k) = 1/√|G_k|: feasible and

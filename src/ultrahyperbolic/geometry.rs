@@ -26,7 +26,7 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Zip};
 
-use crate::internal::{Rows, check_size, largest, slice_of};
+use crate::internal::{Rows, START_TOLERANCE, check_size, largest, slice_of};
 use crate::objective::DATA;
 use crate::{Error, Result, Signature};
 
@@ -42,9 +42,6 @@ const CANCELLED: f64 = 1e7 * f64::EPSILON;
 
 /// Square of a norm below which it may have lost digits to underflow.
 const UNDERFLOW: f64 = 1e-280;
-
-/// Relative difference of ⟨x, x⟩ from −ρ² up to which x counts as a point.
-const ON_TOLERANCE: f64 = 1e-8;
 
 /// The pseudo-hyperboloid `{x : ⟨x, x⟩ = −ρ²}`.
 #[derive(Debug, Clone)]
@@ -266,7 +263,7 @@ impl Pseudohyperboloid {
             let square = self.inner(row.view(), row.view());
             let size = row.dot(&row);
             let square_radius = self.radius * self.radius;
-            if !((square + square_radius).abs() <= ON_TOLERANCE * size.max(square_radius)) {
+            if !((square + square_radius).abs() <= START_TOLERANCE * size.max(square_radius)) {
                 return Err(Error::invalid(
                     "Y",
                     format!(
