@@ -51,7 +51,7 @@ pub(super) fn search<S: Simd, const QUARTER: bool, const BENT: bool, const JUMPS
     };
     let reflection = pair.reflection.filter(|f| !(cosine(f) >= 1.0));
     let near = cosine(&pair.rotation);
-    // The cosine of half the period, π/8·2 or π/2, rounded up: at larger cosines there is a gap between periods.
+    // The cosine of half a period, π/4 or π/2, rounded up: at larger cosines there is a gap between periods.
     let enough = if QUARTER { 0.708 } else { 0.001 };
     if reflection.is_none() && near > enough {
         let gap = gap::<QUARTER>(&pair.rotation, near.min(1.0));

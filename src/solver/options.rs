@@ -102,8 +102,9 @@ options! {
         max_time: [Option<f64>] = None, with_max_time;
         /// Limit on sweeps.
         max_sweeps: [Option<u64>] = None, with_max_sweeps;
-        /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`] is about a second). Unlike
-        /// a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a sweep.
+        /// Limit on work, counted in multiply-adds of a matrix product ([`WORK_UNIT`](crate::WORK_UNIT) is about a
+        /// second). Unlike a time limit it gives the same bits everywhere, and unlike a sweep limit it can end within a
+        /// sweep.
         max_work: [Option<u64>] = None, with_max_work;
         /// Patience of a search: multiple of the work after which a search without limits ends by itself. Limits end
         /// the same search earlier. With ∞, which needs a limit on time or work, the search goes on until a limit or

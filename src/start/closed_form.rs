@@ -325,12 +325,15 @@ mod tests {
                 let rank = rank.min(n);
                 let left = Array2::from_shape_fn((m, rank), |(i, j)| ((3 * i + 5 * j) % 7) as f64 - 2.5);
                 let a = left.dot(&random(n, rank, 4).t());
-                let form = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
-                let (x, _) = closed_form(&form, r, false, f64::INFINITY, &|| true).unwrap();
+                let data = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), scale, None).unwrap();
                 let c = a.t().dot(&a) * scale;
-                let (found, expected) = (value(&form, &x), least(&c, &Array2::eye(r)));
-                let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-                assert!((found - expected).abs() <= 1e-12 * size * n as f64, "{m} {n} {r} {found} {expected}");
+                let stored = Quadratic::new(c.clone(), None, None).unwrap().with_factor(scale, a.t().to_owned());
+                for form in [&data as &dyn QuadraticForm, &stored] {
+                    let (x, _) = closed_form(form, r, false, f64::INFINITY, &|| true).unwrap();
+                    let (found, expected) = (value(form, &x), least(&c, &Array2::eye(r)));
+                    let size = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                    assert!((found - expected).abs() <= 1e-12 * size * n as f64, "{m} {n} {r} {found} {expected}");
+                }
             }
         }
     }
