@@ -268,7 +268,7 @@ fn root(sign: impl Fn(f64) -> f64, newton: impl Fn(f64) -> (f64, f64), mut lo: f
         let next = if good { newton_point } else { (lo * hi).sqrt() };
         previous = (next - u).abs();
         u = next;
-        if previous <= numerics::ULPS * u || hi / lo - 1.0 <= numerics::ULPS {
+        if previous <= 0.5 * numerics::ULPS * u || hi / lo - 1.0 <= 0.5 * numerics::ULPS {
             break;
         }
     }

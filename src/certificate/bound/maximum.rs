@@ -23,7 +23,6 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::relaxation::{Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum};
-use crate::internal::numerics;
 use crate::linalg::symmetric_eigen;
 
 /// Supports of a search: at most `size` rows, all required rows and any free ones.
@@ -161,20 +160,6 @@ impl<T: Rank> PartialEq for Ranked<T> {
 
 impl<T: Rank> Eq for Ranked<T> {}
 
-/// Returns whether uᵀBu can be at least `least` for a unit vector u on row i and up to `others` of the other `rows`;
-/// `fewer` bounds it for a unit vector on the others alone.
-///
-/// For u = (s, cv), u_i = s, it is at most `s²B_ii + 2sc b + c²·fewer`, the larger eigenvalue of a 2×2 matrix; b is the norm
-/// of the largest entries of row i on the others. Rounding counts as reached.
-pub(super) fn reaches(b: &Array2<f64>, i: usize, rows: &[usize], (others, fewer): (usize, f64), least: f64) -> bool {
-    let row = b.row(i);
-    let mut squares: Vec<f64> = rows.iter().filter(|&&j| j != i).map(|&j| row[j] * row[j]).collect();
-    let rounding = numerics::ULPS * (others + 5) as f64;
-    let around = largest_sum(&mut squares, others) * (1.0 + rounding);
-    let least = least - rounding * (least.abs() + fewer.abs() + row[i].abs());
-    least <= row[i].max(fewer) || (least - row[i]) * (least - fewer) <= around
-}
-
 /// Computes the maximum over the allowed supports of at least r rows, starting with those in `warm`.
 pub(super) fn sparse_maximum(
     (b, r): (&Array2<f64>, usize),
@@ -308,12 +293,25 @@ impl Branching<'_> {
         Some(node)
     }
 
-    /// Returns the free rows that a support with a value above `floor` may contain, for r = 1.
+    /// Returns the free rows that a support with a value above `floor` may contain.
+    ///
+    /// For r = 1 and u = (s, cv), u_i = s, the value is at most `s²B_ii + 2sc b + c²φ`: an eigenvalue of a
+    /// 2×2 matrix. φ bounds it for k − 1 rows; b is the norm of the k − 1 largest other entries of row i.
     fn useful(&self, node: &Node, floor: f64) -> Vec<usize> {
         let (admm, k) = (&node.relaxed.admm, self.size as f64);
         let fewer = node.relaxed.largest + admm.conjugate() * (k - 1.0) / k;
-        let used = |&i: &usize| reaches(self.b, i, &node.relaxed.rows, (self.size - 1, fewer), floor);
-        node.free.iter().copied().filter(used).collect()
+        let mut squares = Vec::new();
+        let mut useless = |i: usize| {
+            let row = self.b.row(i);
+            squares.clear();
+            squares.extend(node.relaxed.rows.iter().filter(|&&j| j != i).map(|&j| row[j] * row[j]));
+            let b = largest_sum(&mut squares, self.size - 1);
+            let ulp = 4.0 * f64::EPSILON;
+            let floor = floor - ulp * (floor.abs() + fewer.abs() + row[i].abs());
+            let b = b * (1.0 + ulp * k);
+            floor > fewer.max(row[i]) && (floor - row[i]) * (floor - fewer) >= b
+        };
+        node.free.iter().copied().filter(|&i| !useless(i)).collect()
     }
 
     /// Returns the node with fewer free rows, or None if it is closed.

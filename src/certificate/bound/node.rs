@@ -4,15 +4,15 @@
 //! smaller barrier until the node is closed, solved or known well enough to be split.
 //!
 //! A root leaves out rows that no point as good as the known one uses. If column t uses row i, the sum is at
-//! most the bound with the maximum of column t replaced by that over the supports with i, see
-//! [`reaches`](super::maximum::reaches).
+//! most the bound with the maximum of column t replaced by that over the supports with i. For u = (s, cv),
+//! u_i = s, this is at most `s²B_ii + 2sc b + c²φ`, an eigenvalue of a 2×2 matrix. φ is the bound for k − 1
+//! rows, and b the norm of the k − 1 largest other entries of row i of B = C − Λ.
 
 use ndarray::Array2;
 
 use super::master::{Centre, Known, Master};
-use super::maximum::{Allowed, Candidate, Effort, reaches, sparse_maximum};
-use super::relaxation::ky_fan_above;
-use crate::internal::numerics;
+use super::maximum::{Allowed, Candidate, Effort, sparse_maximum};
+use super::relaxation::{ky_fan_above, largest_sum};
 use crate::objective::GoOn;
 use crate::threads::Threads;
 
@@ -271,14 +271,22 @@ impl Shifted {
         let b = &self.c - &dual.lambda;
         let mut work = 0.0;
         for (class, above) in classes.iter_mut().zip(&dual.maxima) {
-            let least = above - gap - numerics::ULPS * above.abs();
+            let least = above - gap;
             let fewer = Allowed { size: class.allowed.size - 1, ..class.allowed.clone() };
             let effort = Effort { work: effort.work - work, ..*effort };
             let found = sparse_maximum((&b, 1), &fewer, &[], &effort);
             work += found.work;
+            let most = found.above;
+            let ulp = 4.0 * f64::EPSILON * (class.allowed.size + 4) as f64;
             let all = class.allowed.free.clone();
-            let used = |&i: &usize| reaches(&b, i, &all, (fewer.size, found.above), least);
-            class.allowed.free.retain(used);
+            class.allowed.free.retain(|&i| {
+                let row = b.row(i);
+                let mut squares: Vec<f64> = (all.iter().filter(|&&j| j != i)).map(|&j| row[j] * row[j]).collect();
+                let around = largest_sum(&mut squares, fewer.size) * (1.0 + ulp);
+                let least = least - ulp * (least.abs() + above.abs() + row[i].abs());
+                // Row i stays if the larger eigenvalue is at least `least`.
+                least <= row[i].max(most) || (least - row[i]) * (least - most) <= around
+            });
         }
         work
     }
