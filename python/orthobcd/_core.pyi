@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ._internal.gram import Precision
 from ._internal.solve import Solve
-from .kg.model import Model
+from .kg.ultra_e import UltraE
 from .problems import Problem
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Stages
 
@@ -181,7 +181,7 @@ def ultra_e_init(
     n_entities: int,
     n_relations: int,
     signature: _Signs,
-    options: Model,
+    options: UltraE,
     scale: float,
     angle: float,
 ) -> _State: ...
@@ -189,7 +189,7 @@ def ultra_e_epoch(
     state: _State,
     triples: _Triples,
     signature: _Signs,
-    options: Model,
+    options: UltraE,
     epoch: int,
     n_threads: int | None,
 ) -> tuple[_State, float | None, Exception | None]: ...
@@ -199,16 +199,16 @@ def ultra_e_gradient(
     drawn: list[int],
     training: _Triples,
     signature: _Signs,
-    options: Model,
+    options: UltraE,
 ) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...
 def ultra_e_scores(
-    state: _State, triples: _Triples, signature: _Signs, options: Model, n_threads: int | None
+    state: _State, triples: _Triples, signature: _Signs, options: UltraE, n_threads: int | None
 ) -> _Vector: ...
 def ultra_e_ranks(
     state: _State,
     triples: _Triples,
     known: _Triples,
     signature: _Signs,
-    options: Model,
+    options: UltraE,
     n_threads: int | None,
 ) -> _Matrix: ...

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import os
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.archive import Filed, not_saved_by, portable, read_tree, write_tree
-from ._internal.reading import errors_as
+from ._internal.archive import Filed
 
-__all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status"]
+__all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status", "WellPosedness"]
 
 
 class Status(enum.Enum):
@@ -203,6 +201,37 @@ class Search:
         return f"Search({len(self.runs)} runs of {len(heuristics)} heuristics)"
 
 
+@dataclass(frozen=True)
+class WellPosedness:
+    """Finiteness and attainment of ``inf tr(XᵀMX)`` over ``XᵀJX = J``.
+
+    Attributes
+    ----------
+    finite : bool
+        Whether M − λJ is positive semidefinite for some λ.
+    attained : bool
+        Whether some X reaches the infimum.
+    shift : float
+        A λ that maximises the smallest eigenvalue of M − λJ (0 if M is positive semidefinite).
+    ridge : float
+        A ridge to add to M that makes the infimum attained; 0 if it is attained without one.
+    message : str
+        The result in words.
+
+    Examples
+    --------
+    >>> import orthobcd as ob
+    >>> ob.hyperbolic.well_posedness([[1.0, 0.0], [0.0, 1.0]], [1, -1]).attained
+    True
+    """
+
+    finite: bool
+    attained: bool
+    shift: float
+    ridge: float
+    message: str
+
+
 @dataclass(frozen=True, eq=False)
 class Hyperbolic:
     """What a solve with a mixed signature returns beside its point.
@@ -218,7 +247,7 @@ class Hyperbolic:
         rows alone they are ``x`` times the rotation that makes ``XᵀMX`` diagonal and leaves F
         unchanged.
     well_posedness : WellPosedness or None
-        Whether the infimum of these two problems is finite and attained. Not saved.
+        Whether the infimum of these two problems is finite and attained.
     recession : dict or None
         If the status is `Status.UNBOUNDED`: a pair and a direction along which F falls without
         bound.
@@ -233,15 +262,13 @@ class Hyperbolic:
 
     eigenvalues: NDArray[np.float64] | None = None
     eigenvectors: NDArray[np.float64] | None = None
-    well_posedness: Any = None
+    well_posedness: WellPosedness | None = None
     recession: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Result(Filed):
     """The best feasible point of a solve, its status and the history of the solve.
-
-    Of ``extra`` `save` writes numbers, texts, arrays and nested dicts, and leaves out other values.
 
     Attributes
     ----------
@@ -349,40 +376,17 @@ class Result(Filed):
             f"sweeps={self.n_sweeps}, seconds={self.seconds:.2f})"
         )
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        header = {field.name: getattr(self, field.name) for field in fields(self)}
-        header["status"] = self.status.value
-        header["extra"] = {k: v for k, v in self.extra.items() if portable(v)}
-        header["path"] = [{**vars(point), "status": point.status.value} for point in self.path]
-        if self.search is not None:
-            runs = [vars(run) for run in self.search.runs]
-            header["search"] = {**vars(self.search), "runs": runs}
-        if self.hyperbolic is not None:
-            header["hyperbolic"] = {**vars(self.hyperbolic), "well_posedness": None}
-        write_tree(path, "Result", header)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Result:
-        header = read_tree(path, "Result")
-        with errors_as(lambda error: not_saved_by(path, "Result", error)):
-            header["status"] = Status(header["status"])
-            if (search := header["search"]) is not None:
-                runs = tuple(SearchRun(**run) for run in search["runs"])
-                header["search"] = Search(**{**search, "runs": runs})
-            if header["hyperbolic"] is not None:
-                header["hyperbolic"] = Hyperbolic(**header["hyperbolic"])
-            points = ({**point, "status": Status(point["status"])} for point in header["path"])
-            header["path"] = tuple(PathPoint(**point) for point in points)
-            result = cls(**header)
-            curves = [np.asarray(curve) for curve in result.history.values()]
-            if len({curve.shape for curve in curves}) > 1 or any(c.ndim != 1 for c in curves):
-                raise ValueError("history must hold curves of one length")
-            matrices = [np.asarray(x) for x in (result.x, *(point.x for point in result.path))]
-            if any(matrix.ndim != 2 for matrix in matrices):
-                raise ValueError("x must be a matrix")
-            if any(array.dtype.kind not in "fiu" for array in (*curves, *matrices)):
-                raise ValueError("x and history must hold numbers")
-            return result
+    def _check_loaded(self) -> None:
+        curves = [np.asarray(curve) for curve in self.history.values()]
+        matrices = [np.asarray(x) for x in (self.x, *(point.x for point in self.path))]
+        if len({curve.shape for curve in curves}) > 1 or any(c.ndim != 1 for c in curves):
+            raise ValueError("history must hold curves of one length")
+        if any(matrix.ndim != 2 for matrix in matrices):
+            raise ValueError("x must be a matrix")
+        if any(array.dtype.kind not in "fiu" for array in (*curves, *matrices)):
+            raise ValueError("x and history must hold numbers")
+        if not isinstance(self.status, Status):
+            raise TypeError("status must be a Status")
 
 
 def _status(name: str) -> Status:

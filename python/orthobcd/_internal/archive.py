@@ -1,4 +1,7 @@
-"""Files of nested dicts of numbers, strings and arrays: npz without pickles."""
+"""Objects in files: npz without pickles, with a header of JSON.
+
+Objects are made by their constructors, of known classes only, so that a file cannot run code.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import enum
 import inspect
 import json
 import os
+import re
+import sys
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -20,12 +26,23 @@ from .writing import replacing
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+FORMAT = 1
+"""Number of the format of the files; a reader refuses later ones."""
+
+FITTED = re.compile(r"[a-z][a-z0-9_]*_|_[a-z][a-z_]*")
+"""Names of fitted attributes."""
+
+Classes = Mapping[str, type]
+"""Classes whose instances a file may hold, by name."""
+
 
 class Filed:
     """Base class of objects that write themselves to files."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the object to a file (NumPy's npz, without pickles).
+        """Write the object to a file (NumPy's npz, without pickles), which `load` reads.
+
+        The command ``orthobcd transform`` reads files of fitted estimators, too.
 
         Parameters
         ----------
@@ -34,12 +51,17 @@ class Filed:
 
         Raises
         ------
-        ValueError, TypeError
-            If the object is not fitted, or has a part that a file cannot hold.
+        NotFittedError, ValueError
+            If the object is an estimator, before `fit`.
+        TypeError
+            If a part of the object, or a parameter of the estimator, is an object of a class
+            outside this package, scikit-learn's splitters aside; pickle or joblib can write it.
         OSError
             If the file cannot be written.
         """
-        raise NotImplementedError
+        header, arrays = parts_of(self, self._classes())
+        with replacing(path) as part, part.open("wb") as file:
+            write_npz(file, {"header": np.array(json.dumps(header)), **arrays})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -61,7 +83,61 @@ class Filed:
         OSError
             If the file cannot be read.
         """
+        header, arrays = read_arrays(path, cls.__name__)
+        with errors_as(lambda error: not_saved_by(path, cls.__name__, error)):
+            made: Self = object_of(cls, header, arrays)
+            return made
+
+    @classmethod
+    def _classes(cls) -> Classes:
+        """Classes of the parts of an object, by name: those that the module of its class knows."""
+        return classes_in(vars(sys.modules[cls.__module__]).values())
+
+    def _check_loaded(self) -> None:
+        """Raises an error if the parts of an object from a file do not fit together."""
         raise NotImplementedError
+
+
+def classes_in(values: Iterable[Any]) -> Classes:
+    """The dataclasses and enumerations among values, by name."""
+    classes = filter(inspect.isclass, values)
+    return {c.__name__: c for c in classes if is_dataclass(c) or issubclass(c, enum.Enum)}
+
+
+def parts_of(value: Any, classes: Classes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Header and arrays of the file of an object."""
+    kind, arrays = type(value).__name__, dict[str, Any]()
+    _, parameters, later = state_of(value)
+    try:
+        header = {
+            "kind": kind,
+            "format": FORMAT,
+            "parameters": packed(parameters, arrays, "parameters", classes),
+            "fitted": {
+                name: packed(part, arrays, name.strip("_"), classes)
+                for name, part in (later or {}).items()
+            },
+        }
+    except TypeError as error:
+        raise TypeError(f"{error}; pickle or joblib can write this {kind}") from error
+    return header, arrays
+
+
+def object_of(cls: type[Any], header: dict[str, Any], arrays: Mapping[str, Any]) -> Any:
+    """The object of a class with the header and arrays of its file."""
+    if header["kind"] != cls.__name__:
+        raise ValueError(f"it holds a {header['kind']}")
+    if header["format"] > FORMAT:
+        raise ValueError("a later version of orthobcd wrote it")
+    classes = cls._classes()
+    parameters, fitted = (unpacked(header[k], arrays, classes) for k in ("parameters", "fitted"))
+    made = cls(**parameters)
+    for name in fitted:
+        if not FITTED.fullmatch(name) or callable(getattr(cls, name, None)):
+            raise ValueError(f"{name} is no fitted attribute")
+    vars(made).update(fitted)
+    made._check_loaded()
+    return made
 
 
 def not_saved_by(path: str | os.PathLike[str], kind: str, error: Exception) -> ValueError:
@@ -80,18 +156,10 @@ def write_npz(file: str | os.PathLike[str] | BinaryIO, arrays: Mapping[str, Arra
                 np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
 
 
-def write_arrays(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, Any]
-) -> None:
-    """Writes named arrays and a header of JSON types; an old file is replaced atomically."""
-    with replacing(path) as part, part.open("wb") as file:
-        write_npz(file, {"header": np.array(json.dumps(header)), **arrays})
-
-
 def read_arrays(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """Reads header and arrays from a file of `write_arrays`."""
+    """Reads header and arrays from a file of `Filed.save`."""
     with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
         arrays = dict(open_npz(source))
         if "header" not in arrays:
@@ -106,19 +174,6 @@ def read_json(path: str | os.PathLike[str], kind: str) -> Any:
     """Reads the value of a JSON file that ``kind.save`` wrote."""
     with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
         return json.loads(source.stream.read())
-
-
-Classes = Mapping[str, type]
-"""Classes whose instances a tree may hold, by name."""
-
-
-def portable(value: Any) -> bool:
-    """True if `write_tree` can write a value."""
-    try:
-        packed(value, {}, "value", {})
-    except TypeError:
-        return False
-    return True
 
 
 def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> Any:
@@ -158,7 +213,7 @@ def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> A
         return {f"__{kind}__": parts(value)}
     if classes.get(kind) is type(value):
         with contextlib.suppress(AttributeError):
-            arguments, options, state = _state_of(value)
+            arguments, options, state = state_of(value)
             made = [packed(part, arrays, name, classes) for part in (arguments, options)]
             later = packed(state, arrays, f"{name}.state", classes)
             return {"__object__": [kind, [*made, later]]}
@@ -194,7 +249,7 @@ def unpacked(value: Any, arrays: Mapping[str, Any], classes: Classes) -> Any:
     return made
 
 
-def _state_of(value: Any) -> tuple[Any, Any, Any]:
+def state_of(value: Any) -> tuple[Any, Any, Any]:
     """Arguments and options of the constructor that make an object, and its later state or None."""
     if isinstance(value, enum.Enum):
         return (value.value,), {}, None
@@ -213,23 +268,6 @@ def _state_of(value: Any) -> tuple[Any, Any, Any]:
         else:
             options[name] = getattr(value, name)
     return tuple(arguments), options, None
-
-
-def write_tree(path: str | os.PathLike[str], kind: str, tree: dict[str, Any]) -> None:
-    """Writes a nested dict."""
-    arrays: dict[str, Any] = {}
-    header = {"kind": kind, "tree": packed(tree, arrays, "tree", {})}
-    write_arrays(path, header, arrays)
-
-
-def read_tree(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    """Reads the nested dict from a file of `write_tree`."""
-    header, arrays = read_arrays(path, kind)
-    with errors_as(lambda error: not_saved_by(path, kind, error)):
-        if header["kind"] != kind:
-            raise ValueError(f"it holds a {header['kind']}")
-        tree: dict[str, Any] = unpacked(header["tree"], arrays, {})
-    return tree
 
 
 def check_arrays(

@@ -19,7 +19,7 @@ from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, open_source, read_npy, reason_of
 from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile
-from ..io.components import component_arrays, read_components
+from ..io.components import read_components
 from ..io.errors import MissingValues
 from ..io.matrices import read_named
 from ..io.selection import Named, Selection, WrongColumns, indices_of
@@ -31,7 +31,6 @@ from .terminal import INTERRUPTED, OK, WrongArgument, in_options
 def fit(options: argparse.Namespace) -> int:
     """Runs ``orthobcd sparse-pca`` or ``orthobcd nonneg-pca``; returns the exit code."""
     from ..sklearn.base import default_components
-    from ..sklearn.saving import arrays_of
 
     outputs = Outputs(options, [options.data])
     stream = _streamed(options)
@@ -86,7 +85,7 @@ def fit(options: argparse.Namespace) -> int:
     }
     if names:
         pca.feature_names_in_ = np.array(names, dtype=object)
-    outputs.components(arrays_of(pca))
+    outputs.components(pca)
     outputs.report((m, n), report)
     outputs.picture(V, names)
     say(f"{options.data}: {m} samples, {n} features")
@@ -231,7 +230,7 @@ def hyperbolic(options: argparse.Namespace) -> int:
         "notes": _notes(caught),
         "seconds": result.seconds,
     }
-    outputs.components(component_arrays(result.x.T, names))
+    outputs.components(result.x.T, names)
     outputs.report((m, n), report)
     say(f"{options.data}: {m} samples, {n} features, {int(np.sum(signs > 0))} positive signs")
     say("eigenvalues: " + " ".join(f"{value:.6g}" for value in np.sort(values)[::-1]))

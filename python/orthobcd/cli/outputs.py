@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from .._internal.names import component_names
 from .._internal.reading import reason_of
 from .._internal.terminal import complain, say
 from .._internal.writing import check_writable, is_same_file, replacing
-from ..io.components import put_components
+from ..io import write_components
 from .terminal import WRONG, WrongArgument, plain
 
 ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
@@ -74,11 +74,9 @@ class Outputs:
         path: Path | None = getattr(self._options, name, None)
         return path
 
-    def components(self, arrays: Mapping[str, Any]) -> None:
-        """Writes the arrays of a file of components to the file of --out."""
-        path = self._path("out")
-        ending = "" if path is None else path.suffix.lower()
-        self._write("out", lambda part: put_components(part, ending, arrays))
+    def components(self, components: Any, names: Sequence[str] = ()) -> None:
+        """Writes components, or an estimator that knows its names, to the file of --out."""
+        self._write("out", lambda part: write_components(part, components, names))
 
     def scores(self, scores: Any, samples: Sequence[str]) -> None:
         """Writes coordinates to the file of --out: .npy, or .csv with the components as header.

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 from .._internal.names import feature_names
 from .._internal.terminal import say
 from ..io import UnreadableFile
-from ..io.components import load_components
 from .commands import read_data
 from .outputs import Outputs
 from .terminal import OK, WrongArgument, in_options
@@ -22,15 +20,11 @@ def transform(options: argparse.Namespace) -> int:
 
     outputs = Outputs(options, [options.data, options.components], (".csv", ".npy"))
     try:
-        saved: Any = load_estimator(options.components)
+        saved = load_estimator(options.components)
     except ValueError as error:
-        raise UnreadableFile(str(error)) from error
-    if saved is None:
-        saved = load_components(options.components)
-        features, settings = list(saved.features), saved.settings
-    else:
-        given = getattr(saved, "feature_names_in_", None)
-        features, settings = feature_names(given, saved.n_features_in_), saved.get_params()
+        hint = "--out FILE.npz of a fit writes one (a .csv file has no means)"
+        raise UnreadableFile(f"{error}; {hint}") from error
+    features = feature_names(getattr(saved, "feature_names_in_", None), saved.n_features_in_)
     data, names, samples = read_data(options, min_rows=1)
     order = _order(options, features, names, data.shape[1])
     with warnings.catch_warnings():
@@ -44,7 +38,7 @@ def transform(options: argparse.Namespace) -> int:
     report = {
         "components": options.components,
         "feature_names": features,
-        "settings": settings,
+        "settings": saved.get_params(),
         "n_components": scores.shape[1],
     }
     outputs.report((scores.shape[0], data.shape[1]), report)

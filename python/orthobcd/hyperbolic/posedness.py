@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._internal.checks import FloatArray, as_signature, as_symmetric
+from ..result import WellPosedness
 
 __all__ = ["WellPosedness", "well_posedness"]
 
@@ -19,37 +20,6 @@ largest one."""
 
 DECOMPOSITION = 10.0
 """Cost of an eigendecomposition in multiply-adds of a matrix product, in units of n³."""
-
-
-@dataclass(frozen=True)
-class WellPosedness:
-    """Finiteness and attainment of ``inf tr(XᵀMX)`` over ``XᵀJX = J``.
-
-    Attributes
-    ----------
-    finite : bool
-        Whether M − λJ is positive semidefinite for some λ.
-    attained : bool
-        Whether some X reaches the infimum.
-    shift : float
-        A λ that maximises the smallest eigenvalue of M − λJ (0 if M is positive semidefinite).
-    ridge : float
-        A ridge to add to M that makes the infimum attained; 0 if it is attained without one.
-    message : str
-        The result in words.
-
-    Examples
-    --------
-    >>> import orthobcd as ob
-    >>> ob.hyperbolic.well_posedness([[1.0, 0.0], [0.0, 1.0]], [1, -1]).attained
-    True
-    """
-
-    finite: bool
-    attained: bool
-    shift: float
-    ridge: float
-    message: str
 
 
 def well_posedness(matrix: ArrayLike, signature: ArrayLike) -> WellPosedness:

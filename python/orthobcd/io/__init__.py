@@ -3,15 +3,13 @@
 Parquet files need the extra ``files`` (pyarrow).
 """
 
-from .components import SavedComponents, load_components, write_components
+from .components import write_components
 from .errors import FileNote, UnreadableFile
 from .matrices import read_matrix
 
 __all__ = [
     "FileNote",
-    "SavedComponents",
     "UnreadableFile",
-    "load_components",
     "read_matrix",
     "write_components",
 ]

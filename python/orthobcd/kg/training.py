@@ -1,19 +1,16 @@
-"""State of training of an `UltraE`, and its checkpoints."""
+"""State of training of an `UltraE`."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 from zlib import crc32
 
 import numpy as np
 
 from .._core import j_orthogonal_start
-from .._internal.archive import check_arrays, write_arrays
+from .._internal.archive import check_arrays
 from .._internal.checks import FloatArray, IntArray, Signs, as_float, as_int
 from ..result import Status
-from .vocabulary import Vocabulary
 
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
 """Columns of a training curve: three for every epoch, three for every validation."""
@@ -79,79 +76,33 @@ class Training:
         for name, value in values.items():
             self.history[name] = np.append(self.history[name], value)
 
-    def write(
-        self,
-        path: str | os.PathLike[str],
-        options: dict[str, Any],
-        signature: Signs,
-        vocabulary: Vocabulary,
-    ) -> None:
-        """Writes a checkpoint; an old one is replaced atomically."""
-        header = {
-            "options": options,
-            "vocabulary": asdict(vocabulary),
-            "n_epochs": self.n_epochs,
-            "best_epoch": self.best_epoch,
-            "best_mrr": self.best_mrr if self.is_validated else None,
-            "stale": self.stale,
-            "triples": self.fingerprint,
-            "status": self.status.value,
-        }
-        arrays: dict[str, Any] = {"signature": signature, "known": self.known}
-        for name, embedding in (("state", self.state), ("best", self.best)):
-            arrays.update({f"{name}_{k}": array for k, array in enumerate(embedding)})
-        arrays.update({f"history_{name}": self.history[name] for name in HISTORY})
-        write_arrays(path, header, arrays)
-
-    @classmethod
-    def read(
-        cls,
-        header: dict[str, Any],
-        arrays: dict[str, Any],
-        shapes: tuple[tuple[int, ...], ...],
-        signature: Signs,
-    ) -> Training:
-        """Reads the state of training from a checkpoint."""
-        state, best = (
-            _embedding(name, [arrays[f"{name}_{k}"] for k in range(3)], shapes, signature)
-            for name in ("state", "best")
-        )
-        epochs = as_int("n_epochs", header["n_epochs"], 0)
-        best_epoch = as_int("best_epoch", header["best_epoch"], 0)
-        if best_epoch > epochs:
-            raise ValueError(f"best_epoch must be at most n_epochs = {epochs}")
-        mrr = header["best_mrr"]
-        if not isinstance(header["triples"], list):
-            raise TypeError("triples must be a list")
-        history = {name: arrays[f"history_{name}"] for name in HISTORY}
-        validations = len(history["valid_epoch"])
+    def check(self, shapes: tuple[tuple[int, ...], ...], signature: Signs) -> None:
+        """Raises an error if parts do not fit together; repairs rounding of relation matrices."""
+        self.state = _embedding("state", self.state, shapes, signature)
+        self.best = _embedding("best", self.best, shapes, signature)
+        epochs = as_int("n_epochs", self.n_epochs, 0)
+        as_int("best_epoch", self.best_epoch, 0, epochs)
+        as_int("stale", self.stale, 0)
+        if self.best_mrr != -np.inf:
+            as_float("best_mrr", self.best_mrr, 0.0)
+        if not (isinstance(self.fingerprint, list) and isinstance(self.status, Status)):
+            raise TypeError("fingerprint must be a list, and status a Status")
+        validations = len(self.history["valid_epoch"])
         lengths = [epochs] * 3 + [validations] * (len(HISTORY) - 3)
-        shapes_of = {name: (length,) for name, length in zip(HISTORY, lengths, strict=True)}
-        check_arrays(history, shapes_of, np.float64)
-        return cls(
-            state=state,
-            best=best,
-            fingerprint=header["triples"],
-            known=arrays["known"],
-            best_mrr=-np.inf if mrr is None else as_float("best_mrr", mrr, 0.0),
-            stale=as_int("stale", header["stale"], 0),
-            n_epochs=epochs,
-            best_epoch=best_epoch,
-            status=Status(header["status"]),
-            history=history,
-        )
+        sizes = {name: (length,) for name, length in zip(HISTORY, lengths, strict=True)}
+        check_arrays(self.history, sizes, np.float64)
 
 
 def _embedding(
-    name: str, arrays: list[Any], shapes: tuple[tuple[int, ...], ...], signature: Signs
+    name: str, arrays: Embedding, shapes: tuple[tuple[int, ...], ...], signature: Signs
 ) -> Embedding:
     """The arrays of an embedding, checked for shape, type, finiteness and J-orthogonality."""
-    names = [f"{name}_{k}" for k in range(len(arrays))]
+    names = [f"{name}.{k}" for k in range(len(arrays))]
     check_arrays(
         dict(zip(names, arrays, strict=True)), dict(zip(names, shapes, strict=True)), np.float64
     )
     first, second, third = arrays
-    return first, _isometries(f"{name}_1", second, signature), third
+    return first, _isometries(f"{name}.1", second, signature), third
 
 
 def _isometries(name: str, matrices: FloatArray, signature: Signs) -> FloatArray:

@@ -7,45 +7,85 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from .. import _core
-from .._internal.archive import not_saved_by, read_arrays
-from .._internal.checks import IntArray, as_callable, as_int
-from .._internal.reading import errors_as, reason_of
+from .._internal.archive import Filed
+from .._internal.checks import (
+    FRACTION,
+    Check,
+    FloatArray,
+    IntArray,
+    Interval,
+    Signs,
+    as_callable,
+    as_int,
+    as_seed,
+    as_signature,
+    one_of,
+    summary,
+)
+from .._internal.reading import reason_of
 from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
-from .model import Model
-from .training import Training, fingerprint
+from .ranking import Ranking, candidates
+from .training import Embedding, Training, fingerprint
 from .triples import TripleFiles
-from .vocabulary import Counts, GivenNames, Triples, Vocabulary
+from .vocabulary import ENTITY, RELATION, Counts, GivenNames, Names, Triples, Vocabulary
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["UltraE"]
-
 logger = logging.getLogger("orthobcd")
 
-NOT_KEPT = ("signature", "n_threads", "verbose")
-"""Arguments of the constructor that the header of a file does not hold."""
+MAY_DIFFER = {
+    *("max_epochs", "patience", "n_entities", "n_relations", "entity_names", "relation_names"),
+    *("n_threads", "verbose"),
+}
+"""Parameters that may differ between a checkpoint and the model that resumes from it."""
 
-MAY_DIFFER = (
-    "max_epochs",
-    "patience",
-    "n_entities",
-    "n_relations",
-    "entity_names",
-    "relation_names",
-)
-"""Arguments that may differ between a checkpoint and the model that resumes from it."""
+Loss = Literal["logistic", "softmax"]
+RelationUpdate = Literal["jobcd", "jobcd-pairs", "page-jobcd", "frozen"]
 
 
-class UltraE(Model):
+POSITIVE = Interval(float, 0.0, closed="neither")
+COUNT = Interval(int, 1)
+
+CHECKS: Mapping[str, Check] = {
+    "dim": Interval(int, 2),
+    "margin": Interval(float),
+    **dict.fromkeys(("radius", "learning_rate", "relation_step", "init_scale"), POSITIVE),
+    "relation_curvature": replace(POSITIVE, optional=True),
+    "relation_angle": Interval(float, 0.0),
+    **dict.fromkeys(("n_negatives", "batch_size", "valid_every", "relation_matchings"), COUNT),
+    "rate_decay": Interval(float, 0.0, 1.0, "right"),
+    "moment_decay": FRACTION,
+    "weight_decay": Interval(float, 0.0),
+    "max_epochs": Interval(int, 0),
+    **dict.fromkeys(
+        ("patience", "n_threads", "n_entities", "n_relations"), replace(COUNT, optional=True)
+    ),
+    "loss": one_of(Loss),
+    "relations": one_of(RelationUpdate),
+}
+"""The checks of the parameters that do not depend on others."""
+
+
+def _short(value: Any) -> str:
+    """The repr of a parameter; of names only their number."""
+    named = isinstance(value, (list, tuple)) and any(isinstance(entry, str) for entry in value)
+    return f"<{len(value)} names>" if named else summary(value)
+
+
+@dataclass(eq=False, repr=False)
+class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     """Embedding of a knowledge graph on the pseudo-hyperboloid, with an isometry per relation.
 
     The score of a triple (h, r, t) is ``−d(R_r E_h, E_t)² + b_h + c_t + margin``. d is
@@ -194,6 +234,37 @@ class UltraE(Model):
     1
     """
 
+    n_entities: int | None = None
+    n_relations: int | None = None
+    dim: int = 36
+    signature: ArrayLike | None = None
+    margin: float = 5.0
+    _: KW_ONLY
+    radius: float = 3.0
+    n_negatives: int = 50
+    batch_size: int = 64
+    loss: Loss = "softmax"
+    learning_rate: float = 0.02
+    rate_decay: float = 1.0
+    moment_decay: float = 0.999
+    weight_decay: float = 0.0
+    relations: RelationUpdate = "jobcd"
+    relation_curvature: float | None = None
+    relation_matchings: int = 1
+    relation_step: float = 0.1
+    relation_angle: float = 0.0
+    init_scale: float = 0.1
+    max_epochs: int = 120
+    valid_every: int = 5
+    patience: int | None = None
+    entity_names: Sequence[str] | None = None
+    relation_names: Sequence[str] | None = None
+    seed: int = 0
+    n_threads: int | None = 1
+    verbose: bool = False
+    _training: Training = field(init=False)
+    _vocabulary: Vocabulary = field(init=False)
+
     def fit(
         self,
         triples: Triples,
@@ -291,8 +362,260 @@ class UltraE(Model):
                     self._training.status = Status.INTERRUPTED
             if self._training.status is Status.INTERRUPTED and checkpoint is not None:
                 self._write_checkpoint(checkpoint)
-        self._finish()
         return self
+
+    def __repr__(self) -> str:
+        parameters = inspect.signature(type(self)).parameters.items()
+        texts = [(name, _short(getattr(self, name)), p.default) for name, p in parameters]
+        return f"UltraE({', '.join(f'{k}={text}' for k, text, d in texts if text != repr(d))})"
+
+    # Fitted attributes ----------------------------------------------------------------------------
+
+    @property
+    def n_entities_(self) -> int:
+        """Number of entities of the fitted model."""
+        return self._vocabulary.n_entities
+
+    @property
+    def n_relations_(self) -> int:
+        """Number of relations of the fitted model."""
+        return self._vocabulary.n_relations
+
+    @property
+    def entity_names_(self) -> Names:
+        """Names of the entities of the fitted model, None without names."""
+        return self._vocabulary.entities
+
+    @property
+    def relation_names_(self) -> Names:
+        """Names of the relations of the fitted model, None without names."""
+        return self._vocabulary.relations
+
+    @property
+    def history_(self) -> dict[str, FloatArray]:
+        """The training curve, see `UltraE`."""
+        return self._training.history
+
+    @property
+    def n_epochs_(self) -> int:
+        """Number of finished epochs."""
+        return self._training.n_epochs
+
+    @property
+    def best_epoch_(self) -> int:
+        """The epoch after which the model was kept."""
+        return self._training.best_epoch
+
+    @property
+    def status_(self) -> Status:
+        """Reason for the end of training."""
+        return self._training.status
+
+    @property
+    def entities_(self) -> FloatArray:
+        """Points of the entities."""
+        rows = self._training.best[0][:, : self.dim]
+        return double_projection(rows, self._signs(), self.radius)
+
+    @property
+    def head_biases_(self) -> FloatArray:
+        """Biases of the entities as heads."""
+        return self._training.best[0][:, 3 * self.dim].copy()
+
+    @property
+    def tail_biases_(self) -> FloatArray:
+        """Biases of the entities as tails."""
+        return self._training.best[0][:, 3 * self.dim + 1].copy()
+
+    @property
+    def relations_(self) -> FloatArray:
+        """Matrices of the relations."""
+        return self._training.best[1]
+
+    def score_triples(self, triples: Triples) -> FloatArray:
+        """Scores of triples; a higher score is more plausible.
+
+        Parameters
+        ----------
+        triples : array_like of int or str, of shape (N, 3), or TripleFiles
+            Heads, relations and tails.
+
+        Returns
+        -------
+        ndarray of shape (N,)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the triples are not valid or the model is not fitted.
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        self._fitted()
+        return self._scores(self._triples("triples", triples))
+
+    def rank(
+        self, triples: Triples, filter: Triples | None = None, *, filtered: bool = True
+    ) -> Ranking:
+        """Ranks of the heads and tails of triples among all entities.
+
+        Ranks are filtered: entities that complete a known triple are left out, except the true one.
+        Known are the triples that `fit` was given (for training, validation and as ``known``), the
+        triples that are ranked, and those of ``filter``.
+
+        Parameters
+        ----------
+        triples : array_like of int or str, of shape (N, 3), or TripleFiles
+            Heads, relations and tails.
+        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
+            Further known triples.
+        filtered : bool, default True
+            False ranks among all entities.
+
+        Returns
+        -------
+        Ranking
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        self._fitted()
+        ranked = self._triples("triples", triples)
+        more = ranked[:0] if filter is None else self._triples("filter", filter)
+        known = np.concatenate([self._training.known, ranked, more]) if filtered else more
+        if not filtered and filter is not None:
+            raise ValueError("filter must be None with filtered=False")
+        ranks = self._rank(self._training.best, ranked, known)
+        head, tail = (candidates(ranked, known, self.n_entities_, place) for place in (0, 2))
+        found = (ranks[:, 0].copy(), ranks[:, 1].copy(), head, tail, ranked[:, 1].copy())
+        return Ranking(*found, self.relation_names_)
+
+    def predict_tails(
+        self, head: int | str, relation: int | str, k: int = 10, *, filter: Triples | None = None
+    ) -> list[tuple[int | str, float]]:
+        """The most plausible tails of a head and a relation.
+
+        Parameters
+        ----------
+        head, relation : int or str
+            Numbers, or names if the model has names.
+        k : int, default 10
+            Largest number of tails.
+        filter : array_like of int or str, of shape (K, 3), or TripleFiles, optional
+            Known triples, whose tails are left out; by default none.
+
+        Returns
+        -------
+        list of (int or str, float)
+            Entities (names if the model has names) and scores, best first.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        """
+        self._fitted()
+        h = self._vocabulary.number("head", head, ENTITY)
+        r = self._vocabulary.number("relation", relation, RELATION)
+        return self._completed((h, r, None), k, filter)
+
+    def predict_heads(
+        self, relation: int | str, tail: int | str, k: int = 10, *, filter: Triples | None = None
+    ) -> list[tuple[int | str, float]]:
+        """The most plausible heads of a relation and a tail.
+
+        Parameters
+        ----------
+        relation, tail : int or str
+            Numbers, or names if the model has names.
+        k, filter
+            As in `predict_tails`, of heads.
+
+        Returns
+        -------
+        list of (int or str, float)
+            Entities (names if the model has names) and scores, best first.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument is not valid or the model is not fitted.
+        """
+        self._fitted()
+        r = self._vocabulary.number("relation", relation, RELATION)
+        t = self._vocabulary.number("tail", tail, ENTITY)
+        return self._completed((None, r, t), k, filter)
+
+    def _completed(
+        self, known: tuple[int | None, int, int | None], k: int, filter: Triples | None
+    ) -> list[tuple[int | str, float]]:
+        """The best k entities for the position that is None in a triple."""
+        k = as_int("k", k, 1)
+        place = known.index(None)
+        triples = np.empty((self.n_entities_, 3), dtype=np.int64)
+        for column, value in enumerate(known):
+            triples[:, column] = np.arange(self.n_entities_) if value is None else value
+        allowed = np.ones(self.n_entities_, dtype=bool)
+        if filter is not None:
+            true = self._triples("filter", filter)
+            fits = [true[:, c] == value for c, value in enumerate(known) if value is not None]
+            allowed[true[np.logical_and(*fits), place]] = False
+        scores = np.where(allowed, self._scores(triples), -np.inf)
+        order = np.argsort(-scores, kind="stable")[: min(k, int(allowed.sum()))]
+        names: Sequence[int | str] = self.entity_names_ or range(self.n_entities_)
+        return [(names[int(e)], float(scores[e])) for e in order]
+
+    def _check(self) -> None:
+        """Raises an error if a parameter is not valid."""
+        for name, check in CHECKS.items():
+            check(name, getattr(self, name))
+        signs = self._signs()
+        if (signs == signs[0]).all():
+            raise ValueError("signature must hold +1 and -1")
+        if self.weight_decay * self.learning_rate >= 1.0:
+            raise ValueError(f"weight_decay must be below 1/learning_rate, got {self.weight_decay}")
+        as_seed(self.seed)
+
+    def _signs(self) -> Signs:
+        if self.signature is None:
+            return np.repeat(np.array([1, -1], dtype=np.int8), [self.dim - 1, 1])
+        return as_signature(self.signature, self.dim)
+
+    def _triples(self, name: str, value: Any) -> IntArray:
+        return self._vocabulary.triples(name, value)
+
+    def _random(self, n_entities: int, n_relations: int) -> Embedding:
+        start = (float(self.init_scale), float(self.relation_angle))
+        return _core.ultra_e_init(n_entities, n_relations, self._signs(), self, *start)
+
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the arrays of the model."""
+        n_entities, n_relations = self.n_entities_, self.n_relations_
+        shape, own = (n_relations, self.dim, self.dim), self._training.state[1].shape
+        if own != shape:
+            # Before a state of this dimension is made.
+            raise ValueError(f"state must have relation matrices of shape {shape}, got {own}")
+        # A state of one entity and one relation shows the shapes without allocating a whole state.
+        rows, _, memory = self._random(1, 1)
+        return (n_entities, rows.shape[1]), shape, (n_relations, memory.shape[1])
+
+    def _scores(self, triples: IntArray) -> FloatArray:
+        best, signs = self._training.best, self._signs()
+        return _core.ultra_e_scores(best, triples, signs, self, self.n_threads)
+
+    def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> FloatArray:
+        """Ranks of heads and tails, of shape (N, 2)."""
+        return _core.ultra_e_ranks(state, triples, known, self._signs(), self, self.n_threads)
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "_training"):
+            raise ValueError("this UltraE is not fitted yet: call fit first")
+
+    # Training -------------------------------------------------------------------------------------
 
     def _counts_and_names(self) -> tuple[Counts, GivenNames]:
         return (self.n_entities, self.n_relations), (self.entity_names, self.relation_names)
@@ -344,7 +667,6 @@ class UltraE(Model):
         if error is not None or state is None or loss is None:
             run.status = Status.INTERRUPTED
             if error is not None:
-                self._finish()
                 raise error
             return None
         return run.epoch(state, loss, time.perf_counter() - started)
@@ -371,7 +693,6 @@ class UltraE(Model):
                     return True
             except BaseException:
                 self._training.status = Status.INTERRUPTED
-                self._finish()
                 raise
         return ctrl_c.pressed
 
@@ -380,8 +701,6 @@ class UltraE(Model):
         try:
             self.save(path)
         except Exception as error:
-            # If the warning is raised as an error, the estimator keeps its model.
-            self._finish()
             warnings.warn(
                 f"the checkpoint {os.fspath(path)} cannot be written: {reason_of(error)}; "
                 "training goes on without it",
@@ -389,97 +708,44 @@ class UltraE(Model):
                 stacklevel=3,
             )
 
+    # Files ----------------------------------------------------------------------------------------
+
     def save(self, path: str | os.PathLike[str]) -> None:
         self._fitted()
-        self._training.write(path, self._saved_options(), self._signs(), self._vocabulary)
+        super().save(path)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model from a file of `save` or from a checkpoint of `fit`.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-
-        Returns
-        -------
-        UltraE
-
-        Raises
-        ------
-        ValueError
-            If the file does not hold a model, its contents contradict each other, or a relation
-            matrix R is not J-orthogonal: ``||RᵀJR − J||_F`` above 1e-8 ``||R||_F²``.
-        OSError
-            If the file cannot be read.
-        """
-        header, arrays = _read(path)
-        with errors_as(lambda error: not_saved_by(path, "UltraE", error)):
-            model = cls(signature=arrays["signature"], **header["options"])
-            model._check()
-            model._vocabulary = Vocabulary.read(header["vocabulary"], *model._counts_and_names())
-            model._training = model._read_training(header, arrays, model._vocabulary)
-        model._finish()
-        return model
-
-    # ---------------------------------------------------------------------------------------------
-
-    def _saved_options(self) -> dict[str, Any]:
-        """Arguments of the constructor for the header of a file; the signature is an array."""
-        params = {k: v for k, v in self.get_params().items() if k not in NOT_KEPT}
-        return {k: list(v) if k.endswith("_names") and v else v for k, v in params.items()}
-
-    def _finish(self) -> None:
-        """Sets the fitted attributes from the state of training."""
-        run, n = self._training, self.dim
-        rows, matrices, _ = run.best
-        self.entities_ = double_projection(rows[:, :n], self._signs(), self.radius)
-        self.head_biases_, self.tail_biases_ = rows[:, 3 * n].copy(), rows[:, 3 * n + 1].copy()
-        self.relations_ = matrices
-
-    def _read_training(
-        self, header: dict[str, Any], arrays: dict[str, Any], vocabulary: Vocabulary
-    ) -> Training:
-        """The state of training in a file; raises an error if it does not match this model."""
-        shape = (vocabulary.n_relations, self.dim, self.dim)
-        if arrays["state_1"].shape != shape:
-            raise ValueError(f"state_1 must have shape {shape}, got {arrays['state_1'].shape}")
-        # `_shapes` allocates a relation matrix; its size has been checked against the file.
-        run = Training.read(header, arrays, self._shapes(vocabulary), self._signs())
-        run.known = vocabulary.triples("known", run.known)
-        return run
+    def _check_loaded(self) -> None:
+        self._check()
+        self._vocabulary.check(*self._counts_and_names())
+        self._training.check(self._shapes(), self._signs())
+        self._training.known = self._vocabulary.triples("known", self._training.known)
 
     def _resumed(
         self, path: str | os.PathLike[str], mark: list[int], vocabulary: Vocabulary
     ) -> Training:
-        header, arrays = _read(path)
-        for name, ours in self._saved_options().items():
-            theirs = header["options"][name]
-            if theirs != ours and name not in MAY_DIFFER:
+        """The state of training of a checkpoint of a model like this one."""
+        model = self.load(path)
+        theirs, ours = (
+            one.get_params() | {"signature": one._signs().tolist()} for one in (model, self)
+        )
+        for name in ours:
+            if name not in MAY_DIFFER and theirs[name] != ours[name]:
                 raise ValueError(
                     f"checkpoint must come from a model with the same options; {name} is "
-                    f"{theirs!r} there and {ours!r} here"
+                    f"{theirs[name]!r} there and {ours[name]!r} here"
                 )
-        if not np.array_equal(arrays["signature"], self._signs()):
-            raise ValueError("checkpoint must come from a model with the same signature")
-        if header["triples"] != mark:
+        if model._training.fingerprint != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
-        with errors_as(lambda error: not_saved_by(path, "UltraE", error)):
-            return self._read_training(header, arrays, vocabulary)
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and arrays of a file of a model, with all keys that are read later."""
-    header, arrays = read_arrays(path, "UltraE")
-    names = set(inspect.signature(UltraE).parameters) - set(NOT_KEPT)
-    options = header.get("options")
-    missing = {"options", "vocabulary", "triples", "status"} - set(header)
-    missing |= names - set(options if isinstance(options, dict) else ())
-    missing |= {"signature"} - set(arrays)
-    if missing:
-        raise not_saved_by(path, "UltraE", ValueError(f"it has no {', '.join(sorted(missing))}"))
-    return header, arrays
+        sizes = (
+            (model.n_entities_, model.n_relations_),
+            (vocabulary.n_entities, vocabulary.n_relations),
+        )
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"checkpoint must come from a model of {sizes[1]} entities and relations, "
+                f"it has {sizes[0]}"
+            )
+        return model._training
 
 
 def _line(event: dict[str, float], epochs: int) -> str:

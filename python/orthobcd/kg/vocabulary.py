@@ -57,26 +57,16 @@ class Vocabulary:
         (n_entities, entities), (n_relations, relations) = sizes
         return cls(n_entities, n_relations, entities, relations)
 
-    @classmethod
-    def read(
-        cls,
-        header: dict[str, Any],
-        counts: Counts,
-        names: GivenNames,
-    ) -> Vocabulary:
-        """The vocabulary in the header of a file of a model with the given counts and names."""
-        found = []
-        for kind, many, count, given in zip(
-            KINDS, ("entities", "relations"), counts, names, strict=True
+    def check(self, counts: Counts, names: GivenNames) -> None:
+        """Raises a ValueError if names are not different, or not those that are given."""
+        for kind, size, count, given in zip(
+            KINDS, (self.n_entities, self.n_relations), counts, names, strict=True
         ):
-            own, size = header[many], as_int(f"n_{many}", header[f"n_{many}"], 1)
-            if own is not None and (not isinstance(own, list) or len(set(own)) != size):
-                raise ValueError(f"{many} must be {size} different names")
-            if count not in (None, size) or (given is not None and list(given) != own):
+            own = self.names(kind)
+            if own is not None and len(set(own)) != size:
+                raise ValueError(f"names of each {kind} must be {size} different ones")
+            if count not in (None, size) or (given is not None and tuple(given) != own):
                 raise ValueError(f"counts and names of each {kind} must be those of the options")
-            found.append((size, None if own is None else tuple(own)))
-        (n_entities, entities), (n_relations, relations) = found
-        return cls(n_entities, n_relations, entities, relations)
 
     def names(self, kind: str) -> Names:
         """The names of a kind, None without names."""

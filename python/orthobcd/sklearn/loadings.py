@@ -6,15 +6,18 @@ import html
 import json
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._internal.archive import Filed, check_arrays, not_saved_by, read_json, read_tree, write_tree
+from .._internal.archive import Filed, check_arrays, not_saved_by
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
-from .._internal.reading import errors_as
+from .._internal.reading import errors_as, open_source
 from .._internal.writing import write_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 SHOWN = 20
 """Largest number of loadings of a component in the text and HTML tables."""
@@ -132,26 +135,33 @@ class Loadings(Filed):
         return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        tree = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if not _is_json(path):
-            write_tree(path, "Loadings", tree)
+            super().save(path)
             return
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else list(v) for k, v in tree.items()}
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
         write_text(path, json.dumps({"kind": "Loadings", **plain}))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Loadings:
-        tree = (read_json if _is_json(path) else read_tree)(path, "Loadings")
-        with errors_as(lambda error: not_saved_by(path, "Loadings", error)):
-            if _is_json(path) and tree.pop("kind") != "Loadings":
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        if not _is_json(path):
+            return super().load(path)
+        with (
+            errors_as(lambda error: not_saved_by(path, "Loadings", error)),
+            open_source(path) as source,
+        ):
+            tree = json.loads(source.stream.read())
+            if tree.pop("kind") != "Loadings":
                 raise ValueError("it holds something else")
-            tree = {name: tree[name] for name in cls.__dataclass_fields__}
             features = tuple(map(str, tree.pop("features")))
-            r, n = np.shape(tree["explained_variance"])[0], len(features)
-            shapes = {"components": (r, n), "score_correlation": (r, r)}
-            check_arrays(tree, {name: shapes.get(name, (r,)) for name in tree})
-            arrays = {name: np.asarray(value, dtype=np.float64) for name, value in tree.items()}
-            return cls(features=features, **arrays)
+            made = cls(features=features, **{k: np.asarray(v, float) for k, v in tree.items()})
+            made._check_loaded()
+            return made
+
+    def _check_loaded(self) -> None:
+        r, n = len(self.explained_variance), len(self.features)
+        shapes = {"components": (r, n), "score_correlation": (r, r)}
+        arrays = {name: value for name, value in vars(self).items() if name != "features"}
+        check_arrays(arrays, {name: shapes.get(name, (r,)) for name in arrays})
 
 
 def _counted(count: int, thing: str = "loading") -> str:

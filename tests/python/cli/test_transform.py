@@ -1,7 +1,4 @@
-"""Saved components carry mean, scale, names and settings; ``orthobcd transform`` applies them.
-
-`SavedComponents`, `load_components`.
-"""
+"""``orthobcd transform`` applies saved estimators to new data."""
 
 from __future__ import annotations
 
@@ -11,11 +8,10 @@ import json
 import numpy as np
 import pandas
 import pytest
-from scipy import sparse
 
 import orthobcd as ob
 from orthobcd import cli
-from orthobcd.io import FileNote, SavedComponents, UnreadableFile, load_components, read_matrix
+from orthobcd.io import FileNote, read_matrix
 from orthobcd.io import write_components as write
 
 pytestmark = pytest.mark.usefixtures("short_searches")
@@ -49,28 +45,24 @@ def test_transform_is_that_of_the_estimator(here, command, options, capsys):
     put("new.csv", NEW)
     assert cli.main(["transform", "new.csv", "c.npz", "--out", "s.csv"]) == 0
     assert "9 samples in 2 components" in capsys.readouterr().out
-    saved = load_components("c.npz")
+    kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
+    saved = kind.load("c.npz")
     about = A.mean(axis=0) if "--no-center" not in options else np.zeros(7)
     scale = A.std(axis=0, ddof=0) if "--scale" in options else np.ones(7)
-    np.testing.assert_allclose(saved.mean * scale, about, atol=1e-12)
-    expected = (NEW - about) / scale @ saved.components.T
+    np.testing.assert_allclose(saved.mean_ * scale, about, atol=1e-12)
+    expected = (NEW - about) / scale @ saved.components_.T
     np.testing.assert_allclose(scores_of("s.csv"), expected, atol=1e-9)
-    kind = ob.SparsePCA if command == "sparse-pca" else ob.NonnegativePCA
-    pca = kind(2, n_nonzero=6, scale=saved.settings["scale"], center=saved.settings["center"])
-    pca = pca.fit(A)
-    # The estimator gets the saved components, because its own search may find others.
-    pca.components_ = saved.components
-    np.testing.assert_allclose(pca.transform(NEW), expected, atol=1e-9)
-    np.testing.assert_allclose(saved.transform(sparse.csr_array(NEW)), expected, atol=1e-9)
-    assert saved.features == tuple(NAMES)
-    assert saved.settings["n_nonzero"] == 6
+    frame = pandas.DataFrame(NEW, columns=NAMES)
+    np.testing.assert_allclose(saved.transform(frame), expected, atol=1e-9)
+    assert saved.feature_names_in_.tolist() == NAMES
+    assert saved.n_nonzero == 6
 
 
 def test_columns_are_found_by_name(here):
     assert (
         cli.main(["sparse-pca", "data.csv", "-r", "2", "--n-nonzero", "5", "--out", "c.npz"]) == 0
     )
-    expected = load_components("c.npz").transform(NEW)
+    expected = ob.SparsePCA.load("c.npz").transform(pandas.DataFrame(NEW, columns=NAMES))
     order = [3, 1, 6, 0, 2, 5, 4]
     put("mixed.csv", np.column_stack([NEW[:, order], NEW[:, 0]]), [NAMES[j] for j in order] + ["x"])
     assert cli.main(["transform", "mixed.csv", "c.npz", "--out", "s.npy"]) == 0
@@ -96,9 +88,9 @@ def test_what_does_not_fit_is_refused(here, capsys):
     for data, components, reason in (
         ("few.csv", "c.npz", "lacks 2 of the 7 features of c.npz: gene 5, gene 6"),
         ("few.npy", "c.npz", "has 5 features, c.npz has 7"),
-        ("data.csv", "c.csv", "no file of components"),
-        ("data.csv", "bare.npz", "no array components and mean"),
-        ("data.csv", "none.npz", "no such file"),
+        ("data.csv", "c.csv", "c.csv is not a file of SparsePCA.save: it is no archive"),
+        ("data.csv", "bare.npz", "it has no header; --out FILE.npz of a fit writes one"),
+        ("data.csv", "none.npz", "No such file"),
     ):
         capsys.readouterr()
         assert cli.main(["transform", data, components, "--out", "s.csv"]) == 2
@@ -202,38 +194,3 @@ def test_files_of_any_estimator_are_applied(here, capsys):
     capsys.readouterr()
     assert cli.main(["transform", "abs.csv", "c.npz"]) == 2
     assert "it holds a Loadings" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"mean": np.ones(3)},
-        {"mean": np.full(7, np.nan)},
-        {"mean": np.ones((7, 1))},
-        {"mean": np.ones(7), "scale": np.ones(2)},
-        {"mean": np.ones(7), "feature_names": np.array(["a"])},
-        {"mean": np.ones(7), "settings": np.array("{")},
-        {"mean": np.ones(7), "settings": np.array("[1]")},
-    ],
-)
-def test_broken_files_are_refused(tmp_path, arrays):
-    path = tmp_path / "c.npz"
-    np.savez(path, components=np.eye(2, 7), **arrays)
-    with pytest.raises(UnreadableFile, match="no file of components"):
-        load_components(path)
-
-
-def test_written_and_read_again(tmp_path):
-    path = tmp_path / "c.npz"
-    settings = {"n_nonzero": np.array([3, 2]), "solver": ob.Auto(), "alpha": None}
-    write(path, np.eye(2, 7), NAMES, mean=np.ones(7), scale=np.full(7, 2.0), settings=settings)
-    saved = load_components(path)
-    assert repr(saved) == "SavedComponents(2 components of 7 features)"
-    assert saved.settings["n_nonzero"] == [3, 2]
-    np.testing.assert_array_equal(saved.transform(A), (A / 2.0 - 1.0)[:, :2])
-    with pytest.raises(ValueError, match="7 features"):
-        saved.transform(A[:, :3])
-    with pytest.raises(ValueError, match="mean must have 7 entries"):
-        write(path, np.eye(2, 7), NAMES, mean=np.ones(3))
-    assert load_components(path).features == saved.features
-    assert SavedComponents(np.eye(2), ("a", "b"), np.zeros(2)).settings == {}

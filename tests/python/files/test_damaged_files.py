@@ -162,7 +162,10 @@ def text_as_header(text: str) -> bytes:
 ARCHIVES = {
     "nested": text_as_header("[" * 100_000 + "]" * 100_000),
     "nested-dicts": text_as_header(
-        '{"kind": "Result", "tree": ' + '{"a":' * 9000 + "1" + "}" * 9001
+        '{"kind": "Result", "format": 1, "fitted": {}, "parameters": '
+        + '{"a":' * 9000
+        + "1"
+        + "}" * 9001
     ),
     "no-header": zipped({"x": saved(np.eye(2))}),
     "huge-header": zipped({"header": npy("()", "<U1000000000")}),
@@ -171,7 +174,7 @@ ARCHIVES = {
 }
 
 
-def field(name: str, value, part: str = "tree"):
+def field(name: str, value, part: str = "parameters"):
     def change(header: dict, arrays: dict) -> None:
         header[part][name] = value
 
@@ -194,8 +197,8 @@ def without(name: str):
 
 def large(header: dict, arrays: dict) -> None:
     """A model in 30,000 dimensions, of which the file has none."""
-    header["options"]["dim"] = 30_000
-    arrays["signature"] = np.repeat(np.array([1, -1], dtype=np.int8), 15_000)
+    header["parameters"]["dim"] = 30_000
+    header["parameters"]["signature"] = [1, -1] * 15_000
 
 
 RESULTS = {
@@ -209,20 +212,20 @@ RESULTS = {
 
 MODELS = {
     "dimension": large,
-    "dimension-only": field("dim", 30_000, "options"),
-    "entities": field("n_entities", 10**12, "options"),
-    "relations": field("n_relations", 10**12, "options"),
-    "negatives": field("n_negatives", 10**30, "options"),
-    "names": field("entity_names", [[0]] * 12, "options"),
-    "loss": field("loss", {"a": 1}, "options"),
-    "twice": put("state_1", lambda R: 2.0 * R),
-    "twice-best": put("best_1", lambda R: 2.0 * R),
-    "zero": put("state_1", lambda R: 0.0 * R),
-    "overflow": put("state_1", lambda R: 1e200 * R),
-    "off": put("best_1", lambda R: R + 1e-6),
-    "reals": put("signature", lambda s: s * 1.5),
-    "state": put("state_0", lambda rows: rows[:, :-1]),
-    "history": put("history_loss", lambda curve: curve[:1]),
+    "dimension-only": field("dim", 30_000),
+    "entities": field("n_entities", 10**12),
+    "relations": field("n_relations", 10**12),
+    "negatives": field("n_negatives", 10**30),
+    "names": field("entity_names", [[0]] * 12),
+    "loss": field("loss", {"a": 1}),
+    "twice": put("training.state.1", lambda R: 2.0 * R),
+    "twice-best": put("training.best.1", lambda R: 2.0 * R),
+    "zero": put("training.state.1", lambda R: 0.0 * R),
+    "overflow": put("training.state.1", lambda R: 1e200 * R),
+    "off": put("training.best.1", lambda R: R + 1e-6),
+    "reals": field("signature", [1.5, -1.5, 1.5, -1.5]),
+    "state": put("training.state.0", lambda rows: rows[:, :-1]),
+    "history": put("training.history.loss", lambda curve: curve[:1]),
 }
 
 
@@ -333,10 +336,10 @@ def test_a_path_and_a_history_are_of_arrays(folder, tmp_path):
     path, good = tmp_path / "result.npz", folder / "good" / "result-a.npz"
 
     def flat(header: dict, arrays: dict) -> None:
-        arrays[header["tree"]["x"]["__array__"]] = np.ones(3)
+        arrays[header["parameters"]["x"]["__array__"]] = np.ones(3)
 
     def shorter(header: dict, arrays: dict) -> None:
-        name = header["tree"]["history"]["objective"]["__array__"]
+        name = header["parameters"]["history"]["objective"]["__array__"]
         arrays[name] = arrays[name][1:]
 
     for change in (flat, shorter):
