@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.gram import Precision
 from ._internal.solve import Solve
+from .data import Precision
 from .kg.ultra_e import UltraE
 from .problems import Problem
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Stages

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from ._internal.checks import unmasked
 from ._internal.extras import need
+from .data import is_sliced, slices_of
 from .sklearn import SparsePCA
-from .sklearn.data import is_sliced, slices_of
 
 __all__ = ["sparse_pca"]
 

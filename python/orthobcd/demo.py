@@ -18,8 +18,8 @@ from sklearn.decomposition import PCA
 
 from . import plot
 from ._internal.checks import FloatArray
-from ._internal.gram import Gram
 from ._internal.terminal import say
+from .data import Gram
 from .io import read_matrix
 from .sklearn import NonnegativePCA, SparsePCA
 

@@ -19,7 +19,7 @@ from ._internal.checks import (
     as_int,
     is_sparse,
 )
-from ._internal.gram import Gram, column_means
+from .data import DENSE_COVARIANCE_LIMIT, Gram, column_means, is_wide
 from .objectives import FiniteSum, GramQuadratic, Quadratic, Smooth, SmoothFunction
 from .penalties import (
     Cardinality,
@@ -32,14 +32,6 @@ from .penalties import (
 )
 
 __all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
-
-DENSE_COVARIANCE_LIMIT = 4096
-"""Largest n for which `SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA``
-(128 MiB); for more columns they work from ``A``."""
-
-WIDE_DATA_RATIO = 8
-"""Ratio n / m from which on the two problems work from a dense ``A`` of m rows: two products with
-``A`` are then much cheaper than one with ``AᵀA``."""
 
 
 @runtime_checkable
@@ -280,16 +272,6 @@ class StiefelProblem(OnStiefel):
         for part in (self.smooth, self.penalty):
             if isinstance(part, (FiniteSum, Cardinality, RowSparse)):
                 raise TypeError(f"determinant must be None for a {type(part).__name__}")
-
-
-def is_wide(data: Any) -> bool:
-    """True if dense data is so wide that products with it cost less than with ``AᵀA``."""
-    return not is_sparse(data) and is_wide_shape(*data.shape)
-
-
-def is_wide_shape(m: int, n: int) -> bool:
-    """True if products with dense data of m rows and n columns cost less than with ``AᵀA``."""
-    return n >= WIDE_DATA_RATIO * m
 
 
 def _pca_objective(data: Any, center: bool, free: bool) -> Smooth:

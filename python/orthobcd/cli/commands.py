@@ -108,7 +108,7 @@ def _close(outputs: Outputs, report: dict[str, Any]) -> int:
 
 def _streamed(options: argparse.Namespace) -> Stream | None:
     """The data of a command by blocks of rows, with ``--max-memory``; None if it is read whole."""
-    from ..sklearn.data import as_bytes
+    from ..data import as_bytes
 
     try:
         limit = as_bytes("--max-memory", options.max_memory)
@@ -289,7 +289,7 @@ def certify(options: argparse.Namespace) -> int:
 def _problem(options: argparse.Namespace, data: Any, r: int) -> Any:
     """The problem of the given penalty and limits, for r components, as the estimators have it."""
     from .. import SparsePCAProblem
-    from .._internal.gram import Gram
+    from ..data import Gram
     from ..sklearn.base import problem_of
     from ..sklearn.missing import gram_by_em
 

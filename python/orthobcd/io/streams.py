@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._internal.extras import need
-from .._internal.gram import ROWS
 from .._internal.reading import STDIN, ending_of
+from ..data import ROWS
 from .errors import UnreadableFile, note, refusing
 from .selection import Columns, Selection
 

@@ -19,9 +19,9 @@ from .._internal.checks import (
 )
 from .._internal.drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
 from .._internal.extras import need
-from .._internal.gram import Gram
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
+from ..data import Gram
 from .labels import add_labels
 
 __all__ = ["biplot", "correlation_circle", "scores", "scree"]

@@ -32,12 +32,38 @@ from .._internal.checks import (
     numbers_of,
     warn,
 )
-from .._internal.gram import ROWS, Gram, coordinates, explained_squares
 from .._internal.names import feature_names
 from .._internal.solve import Solve, check_seeded
+from ..data import (
+    DENSE_COVARIANCE_LIMIT,
+    ROWS,
+    Blocks,
+    Gram,
+    PrecisionName,
+    as_bytes,
+    as_covariance,
+    as_samples,
+    as_weights,
+    blocks_of,
+    check_complete,
+    check_magnitude,
+    check_memory,
+    checked_passes,
+    coordinates,
+    explained_squares,
+    is_exact,
+    is_lazy,
+    is_sliced,
+    is_wide,
+    load_rows,
+    namespace_of,
+    on_device,
+    sliceable,
+    sums_to_extend,
+)
 from ..objectives import Quadratic
 from ..penalties import Cardinality
-from ..problems import DENSE_COVARIANCE_LIMIT, SparsePCAProblem, StiefelProblem, is_wide
+from ..problems import SparsePCAProblem, StiefelProblem
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
 from ..solving import solve
@@ -51,29 +77,6 @@ from .dask import (
     map_chunks,
     sum_chunks,
     totals,
-)
-from .data import (
-    Blocks,
-    PrecisionName,
-    as_bytes,
-    as_covariance,
-    as_samples,
-    as_weights,
-    blocks_of,
-    check_complete,
-    check_magnitude,
-    check_memory,
-    checked_passes,
-    gram_of,
-    gram_of_sums,
-    is_exact,
-    is_lazy,
-    is_sliced,
-    load_rows,
-    namespace_of,
-    on_device,
-    sliceable,
-    sums_to_extend,
 )
 from .loadings import Loadings
 from .missing import Gaussian, gaussian_from, gaussian_of, gram_by_em
@@ -271,11 +274,16 @@ class OrthonormalPCA(Estimator):
                     "a callable that returns a new iterator"
                 )
             if is_lazy(X) or (blocks is not None and not self._reads_whole(X)):
-                return self._fit_pass(run, X, blocks, sample_weight)
+                sums = self._summed(run, X, blocks, None, sample_weight)
+                if not sums.weight >= 2.0 and sample_weight is None:
+                    raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
+                if not sums.weight > 1.0:
+                    raise ValueError(f"sample_weight must sum to more than 1; got {sums.weight:g}")
+                return self._fit_sums(run, sums, sums.n_rows, keep=False)
             data = self._data(X if blocks is None else load_rows(X), ensure_min_samples=2)
             check_magnitude(data)
             if data.shape[1] <= DENSE_COVARIANCE_LIMIT and not is_wide(data):
-                check_memory("max_memory", limit, data.shape[1])
+                check_memory(limit, data.shape[1])
             weights = None if sample_weight is None else as_weights(sample_weight, data)
             r = self._checked(*data.shape)
             run.show("second moments")
@@ -294,7 +302,7 @@ class OrthonormalPCA(Estimator):
                 if weights is None:
                     model = gaussian_of(values, r, deadline=run)
             how = self.precision, self.center, self.scale
-            gram = gram_of(data, *how, weights, run.n_threads)
+            gram = Gram.of(data, *how, weights, run.n_threads)
             return self._fit_gram(run, gram, r, model=model)
 
     def fit_transform(self, X: DataLike, y: Any = None, **fit_params: Any) -> FloatArray:
@@ -329,18 +337,9 @@ class OrthonormalPCA(Estimator):
         """True if a fit loads X although its rows can be sliced: wide data and missing values."""
         return is_sliced(X) and (is_wide(X) or self.missing is not None)
 
-    def _fit_pass(self, run: Solve, X: Any, blocks: Blocks | None, sample_weight: Any) -> Self:
-        """Fits to blocks of rows or a Dask collection, which are read once."""
-        sums = self._summed(run, X, blocks, None, sample_weight)
-        if not sums.weight >= 2.0 and sample_weight is None:
-            raise ValueError(f"n_samples={sums.weight:g}: at least two samples are needed")
-        if not sums.weight > 1.0:
-            raise ValueError(f"sample_weight must sum to more than 1; got {sums.weight:g}")
-        return self._fit_sums(run, sums, sums.n_rows, keep=False)
-
     def _fit_sums(self, run: Solve, sums: Sums, m: int, *, keep: bool) -> Self:
         r = self._checked(m, sums.n_features)
-        gram = gram_of_sums(sums, self.center, self.scale, run.n_threads, keep=keep)
+        gram = Gram.of_sums(sums, self.center, self.scale, run.n_threads, keep=keep)
         return self._fit_gram(run, gram, r, sums if keep else None)
 
     def _summed(
@@ -376,7 +375,7 @@ class OrthonormalPCA(Estimator):
             m, n = data.shape
             if done == 0:
                 self._checked(blocks.rows or COMPONENTS, n)
-                check_memory("max_memory", limit, n)
+                check_memory(limit, n)
                 started = sums_to_extend(before, self.precision, blocks.rows or m, n)
             assert started is not None
             if blocks.rows is None and not is_exact(self.precision, started.n_rows + m, n):
@@ -487,7 +486,8 @@ class OrthonormalPCA(Estimator):
 
     def _checked(self, m: int, n: int) -> int:
         """Checks all parameters; returns the number of components for m samples, n features."""
-        r = count_of(self.n_components, m, n)
+        r = default_components(m, n) if self.n_components is None else self.n_components
+        r = as_int("n_components", r, 1, n)
         self._check(n, r)
         return r
 
@@ -758,13 +758,6 @@ class OrthonormalPCA(Estimator):
 def default_components(m: int, n: int) -> int:
     """Default number of components for m samples and n features: at most half of the features."""
     return min(COMPONENTS, m, max(1, n // 2))
-
-
-def count_of(n_components: int | None, m: int, n: int) -> int:
-    """The checked number of components."""
-    if n_components is None:
-        return default_components(m, n)
-    return as_int("n_components", n_components, 1, n)
 
 
 def problem_of(gram: Gram, r: int, penalty: Any) -> Any:

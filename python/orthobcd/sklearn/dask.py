@@ -20,7 +20,7 @@ from .._core import DATA
 from .._core import Moments as Sums
 from .._internal.checks import as_nonnegative, check_size
 from .._internal.extras import need
-from .data import (
+from ..data import (
     BlockError,
     PrecisionName,
     check_memory,
@@ -30,6 +30,7 @@ from .data import (
     largest,
     naming_block,
     sliceable,
+    sums_to_extend,
 )
 
 
@@ -124,8 +125,8 @@ class Pass:
 
     def add(self, number: int, blocks: list[Any], weights: list[Any]) -> Step:
         """A task: the sums of chunks from ``number`` on, with their weights."""
-        exact = is_exact(self.precision, self.rows or 1, self.check.features)
-        sums, size = Sums(self.check.features, "exact" if exact else "fast"), 0.0
+        sums = sums_to_extend(None, self.precision, self.rows or 1, self.check.features)
+        size = 0.0
         for k, (block, own) in enumerate(zip(blocks, weights, strict=True), number):
             if self.rows is None and block.shape[0] == 0:
                 continue
@@ -160,7 +161,7 @@ def sum_chunks(
     """
     array, dask = as_array(X), need("dask", "dask")
     n, rows = int(array.shape[1]), array.chunks[0]
-    check_memory("max_memory", max_memory, n)
+    check_memory(max_memory, n)
     total = None if np.isnan(array.shape[0]) else int(array.shape[0]) + before
     one_pass = Pass(check_of(X, array), precision, total, n_threads)
     chunks, weights = array.to_delayed().ravel().tolist(), _weights(sample_weight, array)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._internal.gram import Gram
 from .._internal.solve import Solve
+from ..data import Gram
 from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import DESCENT, OBCD, SEARCH, Auto

@@ -12,23 +12,23 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from .._core import default_work
 from .._internal.checks import DataLike, FloatArray, IntArray, as_int, is_sparse
-from .._internal.gram import ROWS
-from ..penalties import NonNegative
-from ..problems import DENSE_COVARIANCE_LIMIT
-from ..result import Result
-from ..solvers import OBCD, SEARCH, Auto
-from .base import Estimator, default_components, problem_of
-from .dask import Mapped, checked_chunks
-from .data import (
+from ..data import (
+    DENSE_COVARIANCE_LIMIT,
+    ROWS,
+    Gram,
     as_bytes,
     blocks_of,
     check_complete,
     check_magnitude,
     check_memory,
     concatenate_blocks,
-    gram_of,
     is_lazy,
 )
+from ..penalties import NonNegative
+from ..result import Result
+from ..solvers import OBCD, SEARCH, Auto
+from .base import Estimator, default_components, problem_of
+from .dask import Mapped, checked_chunks
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -223,11 +223,11 @@ class OrthogonalNMF(Estimator):
             check_magnitude(data)
             m, n = data.shape
             if m <= DENSE_COVARIANCE_LIMIT:
-                check_memory("max_memory", limit, m, "samples")
+                check_memory(limit, m, "samples")
             r = default_components(m, n) if self.n_components is None else self.n_components
             r = as_int("n_components", r, 1, m)
             run.show("second moments")
-            gram = gram_of(data.T, self.precision, False, False, None, run.n_threads)
+            gram = Gram.of(data.T, self.precision, False, False, None, run.n_threads)
             result: Result | None = None
             start: Any
             x = np.ones((1, 1))

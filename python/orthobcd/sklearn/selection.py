@@ -26,11 +26,10 @@ from .._internal.checks import (
     numbers_of,
 )
 from .._internal.drawing import PALETTE, Plotted, axes_of, whole_ticks
-from .._internal.gram import Gram
 from .._internal.names import component_names, shortened_names
 from .._internal.solve import Solve, folder_of, run_in_threads
+from ..data import Gram, as_samples, check_complete, check_magnitude
 from .base import OrthonormalPCA, conditions, prepare_subsample_fit
-from .data import as_samples, check_complete, check_magnitude
 from .missing import Gaussian, gaussian_of, standardized
 
 

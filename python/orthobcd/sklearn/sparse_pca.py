@@ -17,9 +17,9 @@ from .._internal.checks import (
     as_int,
     warn,
 )
-from .._internal.gram import Gram
 from .._internal.solve import Solve
 from ..certificate import certify, check_bounded
+from ..data import Gram
 from ..penalties import (
     L1,
     Cardinality,

@@ -24,14 +24,21 @@ from .._internal.checks import (
 )
 from .._internal.drawing import PALETTE, Plotted, axes_of
 from .._internal.extras import need
-from .._internal.gram import Gram, coordinates, squares
 from .._internal.solve import Solve, folder_of, open_checkpoint, run_in_threads
+from ..data import (
+    Gram,
+    PrecisionName,
+    blocks_of,
+    check_magnitude,
+    coordinates,
+    load_rows,
+    squares,
+)
 from ..penalties import Cardinality, Penalty, PenaltyName, penalty_of
 from ..problems import largest_lam
 from ..result import Status
 from ..solving import solve
 from .base import problem_of
-from .data import PrecisionName, blocks_of, check_magnitude, gram_of, load_rows
 from .sparse_pca import AlphaScale, SparsePCA
 
 if TYPE_CHECKING:
@@ -206,7 +213,7 @@ n_features_in_, feature_names_in_
                     run, data, y, r, lambda name: open_checkpoint(path_of(name), checkpoint_every)
                 )
             how = self.precision, self.center, self.scale
-            gram = gram_of(data, *how, None, run.n_threads)
+            gram = Gram.of(data, *how, None, run.n_threads)
             return self._fit_gram(run, gram, r)
 
     def fit_covariance(
@@ -290,7 +297,7 @@ n_features_in_, feature_names_in_
 
         def fold(k: int) -> tuple[FloatArray, IntArray]:
             inside, outside = (data[part] for part in folds[k])
-            gram = gram_of(inside, self.precision, self.center, self.scale)
+            gram = Gram.of(inside, self.precision, self.center, self.scale)
             total = max(squares(outside, gram.mean, gram.scale), np.finfo(np.float64).tiny)
 
             def score(x: FloatArray) -> float:

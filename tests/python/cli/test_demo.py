@@ -8,7 +8,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd import cli, demo
-from orthobcd._internal.gram import Gram
+from orthobcd.data import Gram
 
 from ..conftest import orthobcd
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd._internal.gram import Gram
+from orthobcd.data import Gram
 
 SHIFT = 1e8
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd._core import CONSTANT
-from orthobcd._internal.gram import Gram
+from orthobcd.data import Gram
 
 pytestmark = pytest.mark.usefixtures("short_searches")
 

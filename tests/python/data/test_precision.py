@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
+from orthobcd import data as door
 from orthobcd._core import Moments
-from orthobcd.sklearn import base, data, orthogonal_nmf
-from orthobcd.sklearn.data import EXACT_WORK, SCALING, is_exact
+from orthobcd.data import EXACT_WORK, SCALING, Gram, is_exact
+from orthobcd.sklearn import base
 
 from ..conftest import random_sparse
 
@@ -125,7 +126,7 @@ def test_auto_is_exact_up_to_its_limit(n):
 @pytest.mark.parametrize("limit", [0.0, 2e4, 6e4, np.inf])
 @pytest.mark.parametrize("precision", ["auto", "fast", "exact"])
 def test_parts_are_summed_as_the_whole(monkeypatch, limit, precision):
-    monkeypatch.setattr(data, "EXACT_WORK", limit)
+    monkeypatch.setattr(door, "EXACT_WORK", limit)
     X = counts(130, 8)
     make = lambda: ESTIMATORS[0](precision=precision)  # noqa: E731
     parts = make()
@@ -173,10 +174,9 @@ def test_the_time_limit_counts_from_the_call(monkeypatch, make, how):
         return call
 
     for module, name in (
-        (base, "gram_of"),
+        (Gram, "of"),
         (base, "sums_to_extend"),
         (base, "as_covariance"),
-        (orthogonal_nmf, "gram_of"),
     ):
         monkeypatch.setattr(module, name, slow(getattr(module, name)))
     X = counts(60, 30)

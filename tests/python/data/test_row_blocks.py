@@ -13,9 +13,9 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
+from orthobcd import data as door
 from orthobcd._internal.solve import Solve
-from orthobcd.sklearn import data as door
-from orthobcd.sklearn.data import (
+from orthobcd.data import (
     as_bytes,
     concatenate_blocks,
     is_in_memory,

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
 
 import orthobcd as ob
-from orthobcd.sklearn.data import (
+from orthobcd.data import (
     DEFINITENESS,
     as_covariance,
 )

@@ -9,11 +9,11 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 
 import orthobcd as ob
 from orthobcd._core import Moments
-from orthobcd.problems import DENSE_COVARIANCE_LIMIT
-from orthobcd.sklearn.data import (
+from orthobcd.data import (
+    DENSE_COVARIANCE_LIMIT,
     EXACT_WORK,
     SCALING,
-    gram_of_sums,
+    Gram,
 )
 
 pytestmark = pytest.mark.usefixtures("short_searches")
@@ -154,6 +154,6 @@ def test_wide_samples_in_blocks_are_fitted_as_in_memory(scale, weighted, m):
             same(getattr(other, name), getattr(whole, name), **({} if m == 20 else {"atol": 1e-8}))
     sums = Moments(400, "fast")
     sums.add(X, weights)
-    gram = gram_of_sums(sums, True, scale, 1, keep=True)
+    gram = Gram.of_sums(sums, True, scale, keep=True)
     assert (gram.negative is None) == (m == 20)
     assert (sums.buffered() is None) == (m != 20)

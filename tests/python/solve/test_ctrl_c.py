@@ -22,6 +22,7 @@ from sklearn.model_selection import GridSearchCV
 import orthobcd as ob
 from orthobcd import _core, solving
 from orthobcd._internal.solve import AHEAD, run_in_threads
+from orthobcd.data import Gram
 from orthobcd.sklearn import base
 
 from ..conftest import ROOT, random_sparse
@@ -269,12 +270,12 @@ def test_before_and_after_the_search(monkeypatch):
 
     pca = ob.SparsePCA(2, n_nonzero=6, random_state=0).fit(X)
     before = pca.components_.copy()
-    for name in ("gram_of", "correlation"):
+    for where, name in ((Gram, "of"), (base, "correlation")):
         with monkeypatch.context() as patch:
-            patch.setattr(base, name, press)
+            patch.setattr(where, name, press)
             with pytest.raises(KeyboardInterrupt) as caught:
                 pca.fit(X[:40])
-        assert (caught.value.result is None) == (name == "gram_of")
+        assert (caught.value.result is None) == (name == "of")
     assert isinstance(caught.value.result, ob.Result)
     assert not np.array_equal(caught.value.result.x.T, before)
 

@@ -2,8 +2,12 @@
 
 `blocks_of` knows the containers outside memory: files that are read by slices (memory maps, h5py,
 zarr, AnnData), pyarrow datasets, polars LazyFrames, DuckDB relations, sequences, callables and
-iterators of blocks. `gram_of` makes the Gram matrix of data in memory, `sums_to_extend` the sums to
-which blocks are added.
+iterators of blocks. `Gram` is the Gram matrix of data in memory, of sums over blocks
+(`sums_to_extend`), or of a covariance.
+
+Means are subtracted before squaring. Of sparse data only the columns that are more than half full
+are centred and stored dense. For the others ``‖v‖² ≤ 2‖v − μ‖²``, so that the difference of stored
+values and means loses a bit or two for any means.
 """
 
 from __future__ import annotations
@@ -17,16 +21,16 @@ from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.linalg.lapack import dpotrf
 from sklearn import get_config
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight
 
-from .._core import COEFFICIENTS, DATA
-from .._core import Moments as Sums
-from .._internal.checks import (
+from ._core import COEFFICIENTS, CONSTANT, DATA
+from ._core import Moments as Sums
+from ._internal.checks import (
     ROUNDINGS,
     FloatArray,
     as_float,
@@ -40,9 +44,7 @@ from .._internal.checks import (
     numbers_of,
     strips,
 )
-from .._internal.extras import need
-from .._internal.gram import ROWS, Gram
-from ..problems import DENSE_COVARIANCE_LIMIT, is_wide, is_wide_shape
+from ._internal.extras import need
 
 SYMMETRY = 1e-10
 """Largest difference of S and Sᵀ, relative to the largest entry of S, of a symmetric matrix."""
@@ -69,6 +71,20 @@ NUMBERS = ("int", "uint", "float", "double", "halffloat", "bool")
 
 BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 BINARY_BYTES = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+DENSE_COVARIANCE_LIMIT = 4096
+"""Largest n for which `SparsePCAProblem` and `NonnegativePCAProblem` form the n × n matrix ``AᵀA``
+(128 MiB); for more columns they work from ``A``."""
+
+WIDE_DATA_RATIO = 8
+"""Ratio n / m from which on the two problems work from a dense ``A`` of m rows: two products with
+``A`` are then much cheaper than one with ``AᵀA``."""
+
+ROWS = 2048
+"""Rows per block read from an array; `orthobcd._core.Moments` sums the same number at once."""
+
+Precision = Literal["fast", "exact"]
+"""Precision of sums over samples."""
 
 PrecisionName = Literal["auto", "fast", "exact"]
 
@@ -466,13 +482,14 @@ def as_bytes(name: str, value: Any) -> float | None:
     return as_float(name, value, 0.0, closed="neither")
 
 
-def check_memory(name: str, limit: float | None, n: int, of: str = "features") -> None:
+def check_memory(limit: float | None, n: int, of: str = "features") -> None:
     """Raises a ValueError if two matrices of n × n doubles take more than ``limit`` bytes."""
     need = 2 * 8.0 * n * n
     if limit is not None and need > limit:
         raise ValueError(
             f"second moments of {n:,} {of} take {text_of(need / 2)} and a fit holds them twice, "
-            f"which is more than {name} = {text_of(limit)}; choose {of}, or allow {text_of(need)}"
+            f"which is more than max_memory = {text_of(limit)}; choose {of}, or allow "
+            f"{text_of(need)}"
         )
 
 
@@ -519,66 +536,6 @@ def is_exact(precision: str, m: int, n: int) -> bool:
     return precision == "exact" or (precision == "auto" and m * n * (n + SCALING) <= EXACT_WORK)
 
 
-def gram_of(
-    data: Any,
-    precision: str,
-    center: bool,
-    scale: bool,
-    weights: FloatArray | None = None,
-    n_threads: int | None = 1,
-) -> Gram:
-    """The Gram matrix of data in memory.
-
-    It is formed by sums over the samples for exact sums, and for dense or weighted data of up to
-    4096 features that is not wide. Otherwise it refers to the data.
-    """
-    m, n = data.shape
-    exact = is_exact(precision, m, n)
-    formed = n <= DENSE_COVARIANCE_LIMIT and not is_wide(data)
-    if precision == "exact" and n > DENSE_COVARIANCE_LIMIT:
-        raise ValueError(
-            f"precision must be 'auto' or 'fast' for more than {DENSE_COVARIANCE_LIMIT} features, "
-            f"whose second moments are not formed; got 'exact' and {n} features"
-        )
-    exact = exact and (formed or precision == "exact")
-    if exact or (formed and (weights is not None or not is_sparse(data))):
-        sums = Sums(n, "exact" if exact else "fast")
-        sums.add(sliceable(data), weights, n_threads)
-        return gram_of_sums(sums, center, scale, n_threads, keep=False)
-    return gram_of_rows(data.astype(np.float64, copy=False), center, scale, weights)
-
-
-def gram_of_rows(data: Any, center: bool, scale: bool, weights: FloatArray | None = None) -> Gram:
-    """The Gram matrix that refers to the rows of dense or sparse data."""
-    if weights is None:
-        return Gram.of_rows(data, center, scale)
-    if not is_sparse(data):
-        return Gram.of_weighted_rows(data, center, scale, weights)
-    if center or scale:
-        raise ValueError(
-            f"sample_weight needs center=False and scale=False for sparse data of more than "
-            f"{DENSE_COVARIANCE_LIMIT} features"
-        )
-    gram = Gram.of_rows(data.multiply(np.sqrt(weights)[:, np.newaxis]).tocsc(), False)
-    gram.n_samples = float(weights.sum())
-    return gram
-
-
-def gram_of_sums(
-    sums: Sums, center: bool, scale: bool, n_threads: int | None, *, keep: bool
-) -> Gram:
-    """The Gram matrix of summed samples, which are released on the way with ``keep=False``.
-
-    Fast sums of few samples of many features, all of them still buffered, are not formed: their
-    Gram matrix refers to the samples, as that of wide data in memory does.
-    """
-    wide = sums.precision == "fast" and is_wide_shape(sums.n_rows, sums.n_features)
-    samples = sums.buffered() if wide else None
-    if samples is not None:
-        return gram_of_rows(samples[0], center, scale, samples[1])
-    return Gram.of_sums(sums, center, scale, n_threads, keep=keep)
-
-
 def sliceable(data: Any) -> Any:
     """Checked data in the form that `Sums` needs: aligned, with sorted row indices in CSC."""
     if not is_sparse(data):
@@ -604,3 +561,352 @@ def sums_to_extend(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
     if not exact:
         more.make_fast()
     return more
+
+
+def is_wide(data: Any) -> bool:
+    """True if dense data is so wide that products with it cost less than with ``AᵀA``."""
+    return not is_sparse(data) and is_wide_shape(*data.shape)
+
+
+def is_wide_shape(m: int, n: int) -> bool:
+    """True if products with dense data of m rows and n columns cost less than with ``AᵀA``."""
+    return n >= WIDE_DATA_RATIO * m
+
+
+def _column_numbers(data: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The column of every stored entry of a CSC matrix."""
+    return np.repeat(np.arange(data.shape[1]), np.diff(data.indptr))
+
+
+def _sums(data: Any, values: FloatArray) -> FloatArray:
+    """Sums per column of ``values``, one value for each stored entry of a CSC matrix."""
+    sums = np.bincount(_column_numbers(data), weights=values, minlength=data.shape[1])
+    return np.asarray(sums, dtype=np.float64)
+
+
+def column_means(data: Any) -> FloatArray:
+    """Means of the columns of a dense or CSC matrix, accurate to rounding."""
+    m = data.shape[0]
+    if not is_sparse(data):
+        mean = data.mean(axis=0)
+        # The mean of the remainder corrects the rounding error of the first mean.
+        return np.asarray(mean + (data - mean).mean(axis=0), dtype=np.float64)
+    absent = m - np.diff(data.indptr)
+    mean = _sums(data, data.data) / m
+    left = _sums(data, data.data - mean[_column_numbers(data)]) - absent * mean
+    return np.asarray(mean + left / m)
+
+
+def squares_about(data: Any, mean: FloatArray) -> FloatArray:
+    """``Σ_i (data_ij − mean_j)²`` of every column."""
+    if not is_sparse(data):
+        return np.asarray(np.sum((data - mean) ** 2, axis=0))
+    data = data.tocsc()
+    stored = _sums(data, (data.data - mean[_column_numbers(data)]) ** 2)
+    return np.asarray(stored + (data.shape[0] - np.diff(data.indptr)) * mean**2)
+
+
+def _full_columns_centred(data: Any, mean: FloatArray) -> tuple[Any, FloatArray]:
+    """CSC data whose columns more than half full are centred and dense; means of the others.
+
+    The returned means are those that remain to be subtracted.
+    """
+    m = data.shape[0]
+    counts = np.diff(data.indptr)
+    full = 2 * counts > m
+    if not full.any():
+        return data, mean
+    lengths = np.where(full, m, counts)
+    starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    column = _column_numbers(data)
+    whole = np.repeat(full, lengths)
+    values = np.zeros(starts[-1])
+    indices = np.zeros(starts[-1], dtype=np.int64)
+    values[whole] = np.repeat(-mean[full], m)
+    indices[whole] = np.tile(np.arange(m), int(full.sum()))
+    inside = np.arange(data.data.size) - data.indptr[:-1].astype(np.int64)[column]
+    place = starts[:-1][column] + np.where(full[column], data.indices, inside)
+    indices[place] = data.indices
+    values[place] += data.data
+    return type(data)((values, indices, starts), shape=data.shape), np.where(full, 0.0, mean)
+
+
+def is_constant(variances: FloatArray, squares: FloatArray) -> NDArray[np.bool_]:
+    """True for constant features, from sums of squares about the means and about 0.
+
+    The variance of a constant feature is at most `orthobcd._core.CONSTANT` times its mean square.
+    """
+    return np.asarray(variances <= CONSTANT * squares)
+
+
+def deviations_of(variances: FloatArray, squares: FloatArray, weight: float) -> FloatArray:
+    """Standard deviations from sums of squares about the means and about 0; 1 for a constant."""
+    varies = ~is_constant(variances, squares)
+    return np.sqrt(np.divide(variances, weight, out=np.ones_like(variances), where=varies))
+
+
+def _variances_of(negative: FloatArray) -> FloatArray:
+    """The squared norms of the columns of A for a formed ``−AᵀA``."""
+    return np.maximum(-np.diag(negative), 0.0)
+
+
+@dataclass(eq=False)
+class Gram:
+    """``AᵀA`` of data A, whose columns are centred and divided by ``scale`` on request.
+
+    Either of the rows of A, or formed.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (n,)
+        Means that are subtracted after the division; zeros without centring.
+    scale : ndarray of shape (n,), or None
+        Standard deviations, 1 for a constant column; None without scaling.
+    n_samples : float
+        Number of samples, or sum of their weights.
+    variances : ndarray of shape (n,)
+        Squared norm of every column of A.
+    negative : ndarray of shape (n, n), or None
+        ``−AᵀA``, symmetric, in the form that the objective uses without another copy.
+    data : ndarray or CSC matrix of shape (m, n), or None
+        A plus ``offset`` in every row. Centred constant columns are exactly zero.
+    offset : ndarray of shape (n,)
+        Means still to be subtracted from the columns of ``data``; zeros for dense columns.
+    precision : {"fast", "exact"}
+        How ``AᵀA`` was summed.
+    """
+
+    mean: FloatArray
+    scale: FloatArray | None
+    n_samples: float
+    variances: FloatArray
+    negative: FloatArray | None = None
+    data: Any = None
+    offset: Any = 0.0
+    precision: Precision = "fast"
+
+    @classmethod
+    def of(
+        cls,
+        data: Any,
+        precision: str,
+        center: bool,
+        scale: bool,
+        weights: FloatArray | None = None,
+        n_threads: int | None = 1,
+    ) -> Gram:
+        """Of data in memory.
+
+        It is formed by sums over the samples for exact sums, and for dense or weighted data of up
+        to 4096 features that is not wide. Otherwise it is of the rows.
+        """
+        m, n = data.shape
+        formed = n <= DENSE_COVARIANCE_LIMIT and not is_wide(data)
+        if precision == "exact" and n > DENSE_COVARIANCE_LIMIT:
+            raise ValueError(
+                f"precision must be 'auto' or 'fast' for more than {DENSE_COVARIANCE_LIMIT} "
+                f"features, whose second moments are not formed; got 'exact' and {n} features"
+            )
+        exact = is_exact(precision, m, n) and (formed or precision == "exact")
+        if exact or (formed and (weights is not None or not is_sparse(data))):
+            sums = Sums(n, "exact" if exact else "fast")
+            sums.add(sliceable(data), weights, n_threads)
+            return cls.of_sums(sums, center, scale, n_threads)
+        return cls.of_rows(data.astype(np.float64, copy=False), center, scale, weights)
+
+    @classmethod
+    def of_rows(
+        cls, data: Any, center: bool, scale: bool = False, weights: FloatArray | None = None
+    ) -> Gram:
+        """Of the rows of a dense or sparse matrix."""
+        if weights is not None:
+            return cls._of_weighted_rows(data, center, scale, weights)
+        m, n = data.shape
+        offset = used = np.zeros(n)
+        if is_sparse(data):
+            data = data.tocsc()
+            if not data.has_canonical_format:
+                data = data.copy()
+                data.sum_duplicates()
+        variances = squares = squares_about(data, used)
+        if center or scale:
+            mean = column_means(data)
+            about = squares_about(data, mean)
+        if center:
+            constant = is_constant(about, squares)
+            used, variances = mean, np.where(constant, 0.0, about)
+            if is_sparse(data):
+                data, offset = _full_columns_centred(data, mean)
+                rounding = constant[_column_numbers(data)] & (data.data != 0.0)
+                if rounding.any():
+                    data.data[rounding] = 0.0
+            else:
+                data = data - mean
+                data[:, constant] = 0.0
+        gram = cls(used, None, float(m), variances, data=data, offset=offset)
+        if scale:
+            gram.divide(deviations_of(about, squares, m))
+        return gram
+
+    @classmethod
+    def _of_weighted_rows(cls, data: Any, center: bool, scale: bool, weights: FloatArray) -> Gram:
+        """Of samples with weights, by whose roots the rows are multiplied."""
+        root, total = np.sqrt(weights)[:, np.newaxis], float(weights.sum())
+        if is_sparse(data):
+            if center or scale:
+                raise ValueError(
+                    f"sample_weight needs center=False and scale=False for sparse data of more "
+                    f"than {DENSE_COVARIANCE_LIMIT} features"
+                )
+            gram = cls.of_rows(data.multiply(root).tocsc(), False)
+            gram.n_samples = total
+            return gram
+        mean = np.average(data, axis=0, weights=weights)
+        mean = mean + np.average(data - mean, axis=0, weights=weights)
+        centred = data - mean
+        variances, squares = weights @ centred**2, weights @ data**2
+        centred[:, is_constant(variances, squares)] = 0.0
+        gram = cls.of_rows((centred if center else data) * root, False)
+        gram.n_samples, gram.mean = total, mean if center else np.zeros_like(mean)
+        if scale:
+            gram.divide(deviations_of(variances, squares, total))
+        return gram
+
+    @classmethod
+    def of_sums(
+        cls,
+        sums: Sums,
+        center: bool,
+        scale: bool,
+        n_threads: int | None = 1,
+        *,
+        keep: bool = False,
+    ) -> Gram:
+        """Of sums over samples, which are released on the way with ``keep=False``.
+
+        Memory then holds one n × n matrix instead of two. Fast sums of few samples of many
+        features, all of them still buffered, are not formed, as is wide data in memory.
+        """
+        wide = sums.precision == "fast" and is_wide_shape(sums.n_rows, sums.n_features)
+        samples = sums.buffered() if wide else None
+        if samples is not None:
+            return cls.of_rows(samples[0], center, scale, samples[1])
+        weight, precision = sums.weight, sums.precision
+        mean, negative, deviation = sums.read(center, scale, keep, n_threads)
+        mean, variances = mean if center else np.zeros_like(mean), _variances_of(negative)
+        return cls(mean, deviation, weight, variances, negative, precision=precision)
+
+    @classmethod
+    def of_covariance(
+        cls, matrix: FloatArray, mean: FloatArray, weight: float, center: bool, scale: bool
+    ) -> Gram:
+        """Of sums of squares about the mean, which are overwritten."""
+        variances = np.diag(matrix).copy()
+        squares = variances + weight * mean**2
+        deviation = deviations_of(variances, squares, weight) if scale else None
+        divisor = np.ones(len(mean)) if deviation is None else deviation
+        constant = is_constant(variances, squares)
+        matrix[constant] = matrix[:, constant] = 0.0
+        for rows in () if center else strips(len(mean)):
+            matrix[rows] += weight * np.outer(mean[rows], mean)
+        for rows in strips(len(mean)):
+            right = slice(rows.start, None)
+            strip = -0.5 * (matrix[rows, right] + matrix[right, rows].T)
+            matrix[rows, right] = strip / np.outer(divisor[rows], divisor[right])
+            matrix[right, rows] = matrix[rows, right].T
+        mean = mean / divisor if center else np.zeros_like(mean)
+        variances = _variances_of(matrix)
+        return cls(mean, deviation, weight, variances, matrix, precision="exact")
+
+    def divide(self, scale: FloatArray) -> None:
+        """Divides the columns of A, which is given by rows, by ``scale``."""
+        sparse = is_sparse(self.data)
+        self.data = self.data.multiply(1.0 / scale).tocsc() if sparse else self.data / scale
+        self.scale = scale if self.scale is None else self.scale * scale
+        self.mean = self.mean / scale
+        self.offset = self.offset / scale
+        self.variances = self.variances / scale**2
+
+    @property
+    def total(self) -> float:
+        """Squared Frobenius norm of A."""
+        return max(float(self.variances.sum()), np.finfo(np.float64).tiny)
+
+    def second(self, x: FloatArray) -> FloatArray:
+        """``XᵀAᵀAX``."""
+        if self.negative is not None:
+            return np.asarray(-(x.T @ (self.negative @ x)))
+        scores = self.scores(x)
+        return np.asarray(scores.T @ scores)
+
+    # Of the rows of A -----------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> bool:
+        """True if ``offset`` is not zero."""
+        return bool(np.any(self.offset))
+
+    def scores(self, x: FloatArray) -> FloatArray:
+        """The product A X."""
+        return np.asarray(self.data @ x - self.offset @ x)
+
+    def transposed(self, w: FloatArray) -> FloatArray:
+        """The product Aᵀ w for a vector w."""
+        return np.asarray(self.data.T @ w - self.offset * w.sum())
+
+    def gram_rows(self, rows: Any) -> FloatArray:
+        """The rows ``rows`` of AᵀA."""
+        product = self.data[:, rows].T @ self.data
+        product = np.asarray(product.toarray() if is_sparse(product) else product)
+        if self.pending:
+            sums, offset = np.asarray(self.data.sum(axis=0)).ravel(), self.offset
+            product -= np.outer(offset[rows], sums - self.data.shape[0] * offset)
+            product -= np.outer(sums[rows], offset)
+        return product
+
+    def smaller_gram(self) -> FloatArray:
+        """The smaller one of AᵀA and AAᵀ, which have the same nonzero eigenvalues."""
+        if self.data.shape[1] <= self.data.shape[0]:
+            return self.gram_rows(slice(None))
+        product = self.data @ self.data.T
+        product = np.asarray(product.toarray() if is_sparse(product) else product)
+        along = np.asarray(self.data @ self.offset)
+        return np.asarray(product - along[:, np.newaxis] - along + self.offset @ self.offset)
+
+
+def coordinates(
+    data: Any, axes: FloatArray, mean: FloatArray, scale: FloatArray | None
+) -> FloatArray:
+    """Scaled and centred data times ``axes``; sparse data stays sparse.
+
+    All may be arrays of another library that follows the array API.
+    """
+    if is_sparse(data):
+        product = data @ (axes if scale is None else axes / scale[:, None])
+        return np.asarray(product) - mean @ axes
+    product = ((data if scale is None else data / scale) - mean) @ axes
+    return np.asarray(product) if isinstance(data, np.ndarray) else product
+
+
+def squares(data: Any, mean: FloatArray, scale: FloatArray | None) -> float:
+    """Sum of squares about the mean, after the division by ``scale``."""
+    divisor = np.ones(data.shape[1]) if scale is None else scale
+    return float(np.sum(squares_about(data, mean * divisor) / divisor**2))
+
+
+def explained_squares(
+    data: Any,
+    axes: FloatArray,
+    mean: FloatArray,
+    scale: FloatArray | None,
+    *,
+    xp: Any = np,
+) -> tuple[float, float]:
+    """Sums of squares about the mean: those explained by orthonormal axes, and the total.
+
+    ``xp`` is the library of all arrays.
+    """
+    explained = float(xp.sum(coordinates(data, axes, mean, scale) ** 2))
+    if xp is np:
+        return explained, squares(data, mean, scale)
+    return explained, float(xp.sum(((data if scale is None else data / scale) - mean) ** 2))
