@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from ._internal.checks import FloatArray, as_float_array, as_int
 from .objectives import ByFunction, FiniteSum, SmoothFunction
 
-__all__ = ["check_gradient", "check_hessian"]
-
 STEPS = 10.0 ** -np.arange(1, 9)
 """Difference steps, relative to the root mean square of the entries of X."""
 

@@ -32,15 +32,6 @@ from ._internal.checks import (
 )
 from ._internal.extras import need
 
-__all__ = [
-    "FiniteSum",
-    "GramQuadratic",
-    "LogisticLoss",
-    "Quadratic",
-    "Smooth",
-    "SmoothFunction",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Quadratic(Checked):

@@ -31,8 +31,6 @@ from .penalties import (
     Sum,
 )
 
-__all__ = ["NonnegativePCAProblem", "Problem", "SparsePCAProblem", "StiefelProblem"]
-
 
 @runtime_checkable
 class Problem(Protocol):

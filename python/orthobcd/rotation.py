@@ -18,8 +18,6 @@ from ._internal.checks import (
     as_threads,
 )
 
-__all__ = ["rotate_loadings"]
-
 
 def rotate_loadings(
     V: ArrayLike,

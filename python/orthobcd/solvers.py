@@ -19,8 +19,6 @@ from ._internal.checks import (
     one_of,
 )
 
-__all__ = ["JOBCD", "OBCD", "VRJOBCD", "Auto", "Continuation", "Solver"]
-
 WorkingSet = Literal["random", "cyclic", "wss-sv", "wss-or", "tiled"]
 MixedWorkingSet = Literal["tiled", "random", "cyclic"]
 RowRule: TypeAlias = Callable[[FloatArray, FloatArray], Sequence[int] | IntArray]

@@ -32,8 +32,6 @@ from .solvers import (
     Stages,
 )
 
-__all__ = ["Progress", "solve", "value"]
-
 Start: TypeAlias = Literal["identity", "random", "spectral", "partition", "cs"]
 
 STARTS = ("identity", "random", "spectral", "partition")

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 
 from .._internal.checks import FloatArray, Signs, as_data, as_float_array, as_signature
 
-__all__ = ["hyperbolic_qr", "indefinite_least_squares", "indefinite_polar"]
-
 BREAKDOWN_TOLERANCE = 1e-10
 """A pivot ``±R_jj²``, which is a difference, counts as zero if it is at most this times the terms
 of the difference. The real part of an eigenvalue counts as zero up to this times the eigenvalue."""

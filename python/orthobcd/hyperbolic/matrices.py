@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._internal.checks import FloatArray, as_float, as_float_array, as_int, as_signature
 
-__all__ = ["hyperbolic_cs", "random_j_orthogonal"]
-
 
 def hyperbolic_cs(
     X: ArrayLike, signature: ArrayLike

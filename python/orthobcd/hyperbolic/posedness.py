@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from .._internal.checks import FloatArray, as_signature, as_symmetric
 from ..result import WellPosedness
 
-__all__ = ["WellPosedness", "well_posedness"]
-
 ATTAINED_TOLERANCE = 1e-10
 """J is singular on the kernel of a matrix if an eigenvalue of J restricted to the kernel is at most
 this in magnitude. The kernel is spanned by the eigenvectors with eigenvalues up to this times the

@@ -22,8 +22,6 @@ from .._internal.checks import (
 )
 from ..penalties import NoPenalty, Penalty
 
-__all__ = ["HyperbolicStructuralProbeProblem"]
-
 Transform = Literal["first", "literal"]
 
 

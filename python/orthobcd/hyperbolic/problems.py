@@ -33,8 +33,6 @@ from ..objectives import (
 from ..penalties import Cardinality, NoPenalty, Penalty, RowSparse
 from ..problems import Problem, StiefelProblem, check_problem
 
-__all__ = ["HyperbolicEigenvalueProblem", "HyperbolicPCAProblem", "JOrthogonalProblem"]
-
 Sense = Literal["min", "max"]
 
 

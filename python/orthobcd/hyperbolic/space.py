@@ -13,16 +13,6 @@ from numpy.typing import ArrayLike
 from .._core import Pseudohyperboloid
 from .._internal.checks import FloatArray, as_bool, as_float, as_float_array, as_signature
 
-__all__ = [
-    "DISTANCE_EPSILON",
-    "distance",
-    "distance_gradient",
-    "double_projection",
-    "double_projection_gradient",
-    "inner",
-    "inverse_double_projection",
-]
-
 DISTANCE_EPSILON = 1e-8
 """Distance of ``z = |⟨x, y⟩|/ρ²`` from 1 or 0 up to which values are set to zero. Near z = 1, where
 the gradient is infinite, distance and gradient are set to zero; near z = 0, where the gradient

@@ -10,8 +10,6 @@ import numpy as np
 from .._internal.checks import FloatArray, IntArray, as_int
 from .._internal.names import shortened_names
 
-__all__ = ["Ranking"]
-
 HITS = (1, 3, 10)
 """Ranks k whose Hits@k the tables show."""
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from .._internal.checks import IntArray, as_int, unmasked
 
-__all__ = ["TripleFiles", "dense_core"]
-
 
 @dataclass(frozen=True, eq=False)
 class TripleFiles:

@@ -13,8 +13,6 @@ from .._internal.extras import need
 from .._internal.names import component_names, shortened_names
 from .._internal.names import feature_names as names_of
 
-__all__ = ["components"]
-
 SIGNS = "PuOr"
 """Diverging colour map of loadings."""
 

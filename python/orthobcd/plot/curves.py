@@ -13,8 +13,6 @@ from .._internal.extras import need
 from ..regularization import RegularizationPath
 from ..result import Result
 
-__all__ = ["convergence", "feasibility", "path", "search"]
-
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 """Line styles, in order, so that lines differ by more than their colour."""
 

@@ -24,8 +24,6 @@ from .._internal.names import shortened_names
 from ..data import Gram
 from .labels import add_labels
 
-__all__ = ["biplot", "correlation_circle", "scores", "scree"]
-
 ELLIPSE = 5.991464547107979
 """0.95 quantile of the χ² distribution with two degrees of freedom: (mean, covariance) ellipses of
 groups cover 95 % of normal data."""
