@@ -15,11 +15,11 @@ from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty, Penalty
 from ..problems import Problem, as_start, samples
-from ..result import Hyperbolic, Status
+from ..result import Hyperbolic, Status, WellPosedness
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .matrices import random_j_orthogonal
 from .pencil import eigenvectors
-from .posedness import WellPosedness, decided, is_definite
+from .posedness import decided, is_definite
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
 
