@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._core import COEFFICIENTS, DATA
 from ._internal.checks import (
+    Check,
     Checked,
     DataLike,
     FloatArray,
@@ -21,7 +22,6 @@ from ._internal.checks import (
     as_data_matrix,
     as_float,
     as_float_array,
-    as_int,
     as_symmetric,
     by_columns,
     check_size,
@@ -235,15 +235,14 @@ class ByFunction(Checked):
     n_rows: int
     n_columns: int | None
     lipschitz: float | None
-    curvature: FloatArray | None = None
+    curvature: Any = None
 
-    def _fill(self, value_and_gradient: Any, n_rows: Any, n_columns: Any, lipschitz: Any) -> None:
-        self._set(
-            value_and_gradient=as_callable("value_and_gradient", value_and_gradient),
-            n_rows=as_int("n_rows", n_rows, 2),
-            n_columns=Interval(int, 1, optional=True)("n_columns", n_columns),
-            lipschitz=Interval(float, 0.0, None, "neither", optional=True)("lipschitz", lipschitz),
-        )
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "value_and_gradient": as_callable,
+        "n_rows": Interval(int, 2),
+        "n_columns": Interval(int, 1, optional=True),
+        "lipschitz": Interval(float, 0.0, closed="neither", optional=True),
+    }
 
     @property
     def _product(self) -> Callable[[FloatArray, FloatArray], FloatArray | None] | None:
@@ -272,7 +271,7 @@ class ByFunction(Checked):
         return value, gradient, max(fine, finer)
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SmoothFunction(ByFunction):
     """A smooth objective f, given by a function that returns its value and gradient.
 
@@ -344,28 +343,20 @@ class SmoothFunction(ByFunction):
 
     value_and_gradient: Callable[[FloatArray], Any]
     n_rows: int
-    n_columns: int | None
-    lipschitz: float | None
-    hessian_product: Callable[[FloatArray, FloatArray], Any] | None
-    curvature: FloatArray | None
+    n_columns: int | None = None
+    lipschitz: float | None = None
+    hessian_product: Callable[[FloatArray, FloatArray], Any] | None = None
+    curvature: ArrayLike | None = None
 
-    def __init__(
-        self,
-        value_and_gradient: Callable[[FloatArray], Any],
-        n_rows: int,
-        n_columns: int | None = None,
-        lipschitz: float | None = None,
-        hessian_product: Callable[[FloatArray, FloatArray], Any] | None = None,
-        curvature: ArrayLike | None = None,
-    ) -> None:
-        matrix = None if curvature is None else as_symmetric("curvature", curvature, n_rows)
-        if matrix is not None and lipschitz is None:
-            lipschitz = float(np.linalg.norm(matrix, 2)) or None
-        self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
-        self._set(curvature=matrix)
-        if hessian_product is not None:
-            as_callable("hessian_product", hessian_product)
-        self._set(hessian_product=hessian_product)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hessian_product is not None:
+            as_callable("hessian_product", self.hessian_product)
+        if self.curvature is None:
+            return
+        self._set(curvature=as_symmetric("curvature", self.curvature, self.n_rows))
+        if self.lipschitz is None:
+            self._set(lipschitz=float(np.linalg.norm(self.curvature, 2)) or None)
 
     @property
     def _product(self) -> Callable[[FloatArray, FloatArray], FloatArray | None] | None:
@@ -499,7 +490,7 @@ class SmoothFunction(ByFunction):
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False, init=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FiniteSum(ByFunction):
     """``f(X) = (1/N) Σ f_i(X)``, given by a function that returns the mean over selected terms.
 
@@ -549,19 +540,13 @@ class FiniteSum(ByFunction):
     value_and_gradient: Callable[[FloatArray, IntArray], Any]
     n_terms: int
     n_rows: int
-    n_columns: int | None
-    lipschitz: float | None
+    n_columns: int | None = None
+    lipschitz: float | None = None
 
-    def __init__(
-        self,
-        value_and_gradient: Callable[[FloatArray, IntArray], Any],
-        n_terms: int,
-        n_rows: int,
-        n_columns: int | None = None,
-        lipschitz: float | None = None,
-    ) -> None:
-        self._set(n_terms=as_int("n_terms", n_terms, 1))
-        self._fill(value_and_gradient, n_rows, n_columns, lipschitz)
+    _checks: ClassVar[Mapping[str, Check]] = {
+        "n_terms": Interval(int, 1),
+        **ByFunction._checks,
+    }
 
     def _evaluate(self, x: FloatArray, *terms: IntArray) -> tuple[float, FloatArray, float]:
         return super()._evaluate(x, *(terms or (np.arange(self.n_terms),)))
