@@ -443,12 +443,12 @@ def as_covariance(S: ArrayLike) -> FloatArray:
         matrix[rows] = 0.5 * (strip + mirrored)
     least = -max(DEFINITENESS, ROUNDINGS * rounding) * size * n
     # A zero matrix is semidefinite, but its factorization fails.
-    if size > 0.0 and not is_definite(matrix, least):
+    if size > 0.0 and not has_eigenvalues_above(matrix, least):
         raise ValueError(f"S must be positive semidefinite, it has an eigenvalue below {least:.3g}")
     return matrix
 
 
-def is_definite(matrix: FloatArray, least: float) -> bool:
+def has_eigenvalues_above(matrix: FloatArray, least: float) -> bool:
     """True if all eigenvalues of a symmetric matrix exceed ``least``, by a Cholesky factorization.
 
     The factor is written over the upper triangle, which then is restored from the lower one.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._internal.checks import FloatArray, as_signature, as_symmetric
+from ..data import has_eigenvalues_above
 from ..result import WellPosedness
 
 ATTAINED_TOLERANCE = 1e-10
@@ -111,13 +112,8 @@ def decided(
 
 
 def is_definite(M: FloatArray) -> bool:
-    """True if the smallest eigenvalue is above rounding, by a Cholesky factorization."""
-    noise = ATTAINED_TOLERANCE * float(np.linalg.norm(M, np.inf))
-    try:
-        np.linalg.cholesky(M - noise * np.eye(len(M)))
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    """True if the smallest eigenvalue is above rounding."""
+    return has_eigenvalues_above(M.copy(), ATTAINED_TOLERANCE * float(np.linalg.norm(M, np.inf)))
 
 
 def _best_shift(

@@ -452,7 +452,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
             After Ctrl-C.
         """
         self._fitted()
-        return self._scores(self._triples("triples", triples))
+        return self._scores(self._vocabulary.triples("triples", triples))
 
     def rank(
         self, triples: Triples, filter: Triples | None = None, *, filtered: bool = True
@@ -484,8 +484,8 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
             After Ctrl-C.
         """
         self._fitted()
-        ranked = self._triples("triples", triples)
-        more = ranked[:0] if filter is None else self._triples("filter", filter)
+        ranked = self._vocabulary.triples("triples", triples)
+        more = ranked[:0] if filter is None else self._vocabulary.triples("filter", filter)
         known = np.concatenate([self._training.known, ranked, more]) if filtered else more
         if not filtered and filter is not None:
             raise ValueError("filter must be None with filtered=False")
@@ -561,7 +561,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
             triples[:, column] = np.arange(self.n_entities_) if value is None else value
         allowed = np.ones(self.n_entities_, dtype=bool)
         if filter is not None:
-            true = self._triples("filter", filter)
+            true = self._vocabulary.triples("filter", filter)
             fits = [true[:, c] == value for c, value in enumerate(known) if value is not None]
             allowed[true[np.logical_and(*fits), place]] = False
         scores = np.where(allowed, self._scores(triples), -np.inf)
@@ -584,9 +584,6 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         if self.signature is None:
             return np.repeat(np.array([1, -1], dtype=np.int8), [self.dim - 1, 1])
         return as_signature(self.signature, self.dim)
-
-    def _triples(self, name: str, value: Any) -> IntArray:
-        return self._vocabulary.triples(name, value)
 
     def _random(self, n_entities: int, n_relations: int) -> Embedding:
         start = (float(self.init_scale), float(self.relation_angle))
