@@ -16,16 +16,16 @@ import numpy as np
 from .._internal.checks import is_sparse
 from .._internal.extras import need
 from .._internal.names import feature_names, shortened_names
-from .._internal.reading import STDIN, open_source, read_npy, reason_of
+from .._internal.reading import STDIN, open_source, read_npy
 from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile
 from ..io.components import read_components
-from ..io.errors import MissingValues
+from ..io.errors import MissingValues, refusing
 from ..io.matrices import read_named
-from ..io.selection import Named, Selection, WrongColumns, indices_of
+from ..io.selection import Named, Selection, indices_of
 from ..io.streams import STREAMED, Stream, stream_of
 from .outputs import READING, Outputs, check_output
-from .terminal import INTERRUPTED, OK, WrongArgument, in_options
+from .terminal import INTERRUPTED, OK, WrongArgument, in_options, wrong_arguments
 
 
 def fit(options: argparse.Namespace) -> int:
@@ -53,13 +53,10 @@ def fit(options: argparse.Namespace) -> int:
     named = {name: given[name] for name in options.estimator().get_params() if name in given}
     pca = options.estimator(**{**named, "n_components": r, **features})
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, wrong_arguments(options):
         warnings.simplefilter("always")
         try:
             pca.fit(data, **_saved(options))
-        except (ValueError, TypeError) as error:
-            # A setting that is not valid, or not valid for this data.
-            raise WrongArgument(in_options(error, options)) from error
         except KeyboardInterrupt as stop:
             # If there is a result, its components are written.
             if getattr(stop, "result", None) is None:
@@ -110,10 +107,8 @@ def _streamed(options: argparse.Namespace) -> Stream | None:
     """The data of a command by blocks of rows, with ``--max-memory``; None if it is read whole."""
     from ..data import as_bytes
 
-    try:
+    with wrong_arguments(options):
         limit = as_bytes("--max-memory", options.max_memory)
-    except ValueError as error:
-        raise WrongArgument(str(error)) from error
     if limit is None:
         return None
     with warnings.catch_warnings(record=True) as caught:
@@ -154,10 +149,8 @@ def _features(
     if options.n_nonzero is None or getattr(options, "penalty", "l0") != "l0":
         raise WrongArgument(f"--{name} needs --n-nonzero, and no --penalty but l0")
     known = names or [f"x{k}" for k in range(n)]
-    try:
+    with wrong_arguments(options):
         lists = [indices_of(f"--{name}", own, known, n) for own in wanted]
-    except WrongColumns as error:
-        raise WrongArgument(reason_of(error)) from error
     return lists if len(lists) > 1 else lists[0]
 
 
@@ -180,10 +173,8 @@ def demo(options: argparse.Namespace) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     for file in files:
         check_output("out", file, [options.data or ""], options.force)
-    try:
+    with wrong_arguments(options):
         run(options.data, files, options.components)
-    except ValueError as error:
-        raise WrongArgument(in_options(error, options)) from error
     return OK
 
 
@@ -196,26 +187,19 @@ def hyperbolic(options: argparse.Namespace) -> int:
     data, names, _ = read_data(options)
     m, n = data.shape
     if options.signature is not None:
-        try:
-            with open_source(options.signature) as source:
-                signs = read_npy(source)
-        except (OSError, ValueError, MemoryError) as error:
-            raise UnreadableFile(f"{options.signature}: {reason_of(error)}") from error
+        with refusing(str(options.signature), ".npy"), open_source(options.signature) as source:
+            signs = read_npy(source)
     elif options.positive > n:
         raise WrongArgument(f"--positive must be at most {n}, got {options.positive}")
     else:
         signs = np.where(np.arange(n) < options.positive, 1, -1)
     limits = {name: getattr(options, name) for name in ("max_time", "seed", "n_threads", "verbose")}
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, wrong_arguments(options):
         warnings.simplefilter("always")
-        try:
-            if _has_gaps(data):
-                data = _with_moments(data)
-            problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
-            result = solve(problem, **limits, **_saved(options))
-        except (ValueError, TypeError) as error:
-            # A signature that is not valid, or a problem without a finite minimum.
-            raise WrongArgument(in_options(error, options)) from error
+        if _has_gaps(data):
+            data = _with_moments(data)
+        problem: Any = HyperbolicEigenvalueProblem(data, signs, ridge=options.ridge)
+        result = solve(problem, **limits, **_saved(options))
     assert result.hyperbolic is not None
     values = result.hyperbolic.eigenvalues
     assert values is not None
@@ -349,13 +333,10 @@ def read_data(options: argparse.Namespace, min_rows: int = 2) -> Named:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FileNote)
         try:
-            found = read_named(options.data, selection, min_rows)
+            with wrong_arguments(options):
+                found = read_named(options.data, selection, min_rows)
         except MissingValues as error:
             raise UnreadableFile(f"{error}; --missing em takes them into account") from error
-        except UnreadableFile:
-            raise
-        except ValueError as error:
-            raise WrongArgument(in_options(error, options)) from error
     for warning in caught:
         complain(f"note: {warning.message}")
     return found

@@ -6,11 +6,13 @@ import argparse
 import re
 import signal
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from .._internal.reading import reason_of
+from ..io import UnreadableFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,6 +32,17 @@ def in_options(error: Exception, options: argparse.Namespace) -> str:
 
     names = "|".join(map(re.escape, vars(options)))
     return re.sub(rf"^({names})(?= must| needs)", spelled, reason_of(error))
+
+
+@contextmanager
+def wrong_arguments(options: argparse.Namespace, about: str = "") -> Iterator[None]:
+    """Context in which an error about a value is a `WrongArgument` that begins with ``about``."""
+    try:
+        yield
+    except UnreadableFile:
+        raise
+    except (ValueError, TypeError) as error:
+        raise WrongArgument(about + in_options(error, options)) from error
 
 
 def plain(value: Any) -> Any:

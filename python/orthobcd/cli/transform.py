@@ -11,7 +11,7 @@ from .._internal.terminal import say
 from ..io import UnreadableFile
 from .commands import read_data
 from .outputs import Outputs
-from .terminal import OK, WrongArgument, in_options
+from .terminal import OK, WrongArgument, wrong_arguments
 
 
 def transform(options: argparse.Namespace) -> int:
@@ -30,10 +30,8 @@ def transform(options: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         # The columns are in the order of the names of the fit.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        try:
+        with wrong_arguments(options, f"{options.data}: "):
             scores = saved.transform(data if order is None else data[:, order])
-        except ValueError as error:
-            raise WrongArgument(f"{options.data}: {in_options(error, options)}") from error
     outputs.scores(scores, samples)
     report = {
         "components": options.components,
