@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
 from .. import _core
 from .._core import WORK_UNIT
-from .._internal.checks import FloatArray, Signs, is_sparse
+from .._internal.checks import FloatArray, is_sparse
 from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
-from ..penalties import NoPenalty, Penalty
+from ..penalties import NoPenalty
 from ..problems import Problem, as_start, samples
 from ..result import Hyperbolic, Status, WellPosedness
 from ..solvers import JOBCD, VRJOBCD, Auto
@@ -149,25 +150,11 @@ def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
     return replace(solver, step_rule="accumulated" if probe else "bound")
 
 
-class _Rows(NamedTuple):
-    """``½ scale ||AX||²`` as a sum over the rows of A."""
+def _as_sum(problem: Problem) -> Any:
+    """The problem with f as a sum over data rows, of which `VRJOBCD` samples some.
 
-    A: FloatArray
-    scale: float
-    mean: None = None
-
-
-class _Sum(NamedTuple):
-    """A problem whose f is a sum over rows."""
-
-    smooth: _Rows
-    penalty: Penalty
-    signature: Signs | None
-    shape: tuple[int, int]
-
-
-def _as_sum(problem: Problem) -> Problem:
-    """The problem with f as a sum over data rows, of which `VRJOBCD` samples some."""
+    The rows are contiguous, while those of a `GramQuadratic` are not.
+    """
     smooth = problem.smooth
     if isinstance(smooth, (LogisticLoss, FiniteSum, HyperbolicStructuralProbeProblem)):
         return problem
@@ -186,7 +173,10 @@ def _as_sum(problem: Problem) -> Problem:
     ridge = getattr(problem, "ridge", 0.0)
     if ridge > 0.0:
         dense = np.vstack([dense, np.sqrt(ridge) * np.eye(dense.shape[1])])
-    return _Sum(_Rows(dense, scale), problem.penalty, problem.signature, problem.shape)
+    rows = SimpleNamespace(A=dense, scale=scale, mean=None)
+    return SimpleNamespace(
+        smooth=rows, penalty=problem.penalty, signature=problem.signature, shape=problem.shape
+    )
 
 
 def _check(problem: Problem, run: Solve) -> WellPosedness | None:
