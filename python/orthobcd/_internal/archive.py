@@ -90,8 +90,14 @@ class Filed:
 
     @classmethod
     def _classes(cls) -> Classes:
-        """Classes of the parts of an object, by name: those that the module of its class knows."""
-        return classes_in(vars(sys.modules[cls.__module__]).values())
+        """Classes of the parts of an object, by name: those that the module of its class knows.
+
+        For a subclass of a user it is the module of the class of this package.
+        """
+        package = __name__.partition(".")[0]
+        homes = (one.__module__ for one in cls.__mro__)
+        home = next(home for home in homes if home.partition(".")[0] == package)
+        return classes_in(vars(sys.modules[home]).values())
 
     def _check_loaded(self) -> None:
         """Raises an error if the parts of an object from a file do not fit together."""

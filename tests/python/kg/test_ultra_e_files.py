@@ -147,3 +147,17 @@ def test_other_and_changed_files_are_refused(case, tmp_path):
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         ob.kg.UltraE.load(tmp_path / "none.npz")
+
+
+class Mine(ob.kg.UltraE):
+    """A class of a user."""
+
+
+def test_a_model_of_a_subclass_comes_back(tmp_path):
+    mine = Mine(12, 1, 4, n_negatives=4, max_epochs=2).fit(TRIPLES)
+    mine.save(tmp_path / "model.npz")
+    loaded = Mine.load(tmp_path / "model.npz")
+    assert type(loaded) is Mine
+    np.testing.assert_array_equal(loaded.entities_, mine.entities_)
+    with pytest.raises(ValueError, match="it holds a Mine"):
+        ob.kg.UltraE.load(tmp_path / "model.npz")
