@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ._internal.checks import unmasked
 from ._internal.extras import need
-from .data import is_sliced, slices_of
+from .data import column_blocks, is_sliced
 from .sklearn import SparsePCA
 
 __all__ = ["sparse_pca"]
@@ -136,9 +135,4 @@ def _columns(data: Any, chosen: Any) -> Any:
     if getattr(data, "format", None) == "csc":
         # Rows of a CSC matrix cannot be read without all its columns.
         return data[:, chosen]
-
-    def blocks() -> Iterator[Any]:
-        for block in slices_of(data):
-            yield block if chosen.all() else block[:, chosen]
-
-    return blocks
+    return column_blocks(data, slice(None) if chosen.all() else chosen)

@@ -292,6 +292,11 @@ def slices_of(X: Any) -> Iterator[Any]:
         yield block if is_sparse(block) else np.asanyarray(block)
 
 
+def column_blocks(X: Any, columns: Any) -> Callable[[], Iterator[Any]]:
+    """A function that returns an iterator over blocks of rows of some columns of an array."""
+    return lambda: (block[:, columns] for block in slices_of(X))
+
+
 def _blocks_made(X: Callable[[], Any]) -> Iterator[Any]:
     """The iterator over blocks that a callable X returns, checked."""
     made = X()

@@ -85,9 +85,8 @@ def fit(options: argparse.Namespace) -> int:
     outputs.components(pca)
     outputs.report((m, n), report)
     outputs.picture(V, names)
-    say(f"{options.data}: {m} samples, {n} features")
-    if stream is not None:
-        say(f"read by blocks in {stream.seconds:.2f} s, {m / stream.seconds:,.0f} rows/s")
+    how = "" if stream is None else ", read by blocks"
+    say(f"{options.data}: {m} samples, {n} features{how}")
     _say_components(V, ratios, names)
     say(
         f"{pca.n_nonzero_} nonzeros of {V.size}, {100 * float(ratios.sum()):.2f} % of the "

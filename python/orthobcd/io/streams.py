@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from .._internal.extras import need
 from .._internal.reading import STDIN, ending_of
-from ..data import ROWS
+from ..data import ROWS, column_blocks, slices_of
 from .errors import UnreadableFile, note, refusing
 from .selection import Columns, Selection
 
@@ -20,7 +19,7 @@ STREAMED = (".npy", ".parquet")
 """Endings of files that can be read by blocks."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Stream:
     """A matrix in a file; a call returns an iterator over its blocks of rows.
 
@@ -32,19 +31,14 @@ class Stream:
         Number of samples and features.
     names : list of str
         Names of the features; may be empty.
-    seconds : float
-        Time from the first block to the last of the latest call, including the work on the blocks.
     """
 
     blocks: Callable[[], Iterator[Any]]
     shape: tuple[int, int]
     names: list[str]
-    seconds: float = 1e-9
 
     def __call__(self) -> Iterator[Any]:
-        started = time.perf_counter()
-        yield from self.blocks()
-        self.seconds = max(time.perf_counter() - started, 1e-9)
+        return self.blocks()
 
 
 def stream_of(
@@ -72,13 +66,9 @@ def _array_stream(path: str, selection: Selection) -> Stream:
         )
     m, n = data.shape
     kept = selection.selected([], n)
-
-    def blocks() -> Iterator[Any]:
-        for start in range(0, m, ROWS):
-            block = data[start : start + ROWS]
-            yield np.asarray(block if kept is None else block[:, kept])
-
-    return Stream(blocks, (m, n if kept is None else len(kept)), [])
+    if kept is None:
+        return Stream(lambda: slices_of(data), (m, n), [])
+    return Stream(column_blocks(data, kept), (m, len(kept)), [])
 
 
 def _parquet_stream(path: str, selection: Selection) -> Stream:
