@@ -21,7 +21,7 @@ from .._internal.names import component_names
 from .._internal.reading import reason_of
 from .._internal.terminal import complain, say
 from .._internal.writing import check_writable, is_same_file, replacing
-from ..io import write_components
+from ..io.components import put_components
 from .terminal import WRONG, WrongArgument, plain
 
 ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
@@ -76,7 +76,9 @@ class Outputs:
 
     def components(self, components: Any, names: Sequence[str] = ()) -> None:
         """Writes components, or an estimator that knows its names, to the file of --out."""
-        self._write("out", lambda part: write_components(part, components, names))
+        path = self._path("out")
+        ending = "" if path is None else path.suffix.lower()
+        self._write("out", lambda part: put_components(part, ending, components, names))
 
     def scores(self, scores: Any, samples: Sequence[str]) -> None:
         """Writes coordinates to the file of --out: .npy, or .csv with the components as header.

@@ -67,24 +67,30 @@ def write_components(
             raise TypeError(f"components must be a matrix or an estimator of orthobcd, got {kind}")
         if len(names):
             raise ValueError("names must not be given with an estimator")
+    with replacing(path) as part:
+        put_components(part, ending, components, names)
+
+
+def put_components(part: Path, ending: str, components: Any, names: Sequence[str]) -> None:
+    """Writes components or an estimator to ``part`` directly, in the format of an ending."""
+    if hasattr(components, "get_params"):
         if ending == ".npz":
-            components.save(path)
+            components.save(part)
             return
         check_is_fitted(components)
         names = getattr(components, "feature_names_in_", ())
         components = components.components_
     rows = as_float_array("components", components, 2)
     names = feature_names(list(names) or None, rows.shape[1])
-    with replacing(path) as part:
-        if ending == ".npz":
-            write_npz(part, {"components": rows, "feature_names": names})
-            return
-        with part.open("w", encoding="utf-8", newline="") as stream:
-            # Numbers are names if they are quoted.
-            are_numbers = None not in map(value_of, names)
-            quoted = csv.writer(stream, quoting=csv.QUOTE_ALL)
-            (quoted if are_numbers else csv.writer(stream)).writerow(names)
-            csv.writer(stream).writerows([repr(float(value)) for value in row] for row in rows)
+    if ending == ".npz":
+        write_npz(part, {"components": rows, "feature_names": names})
+        return
+    with part.open("w", encoding="utf-8", newline="") as stream:
+        # Numbers are names if they are quoted.
+        are_numbers = None not in map(value_of, names)
+        quoted = csv.writer(stream, quoting=csv.QUOTE_ALL)
+        (quoted if are_numbers else csv.writer(stream)).writerow(names)
+        csv.writer(stream).writerows([repr(float(value)) for value in row] for row in rows)
 
 
 def read_components(path: str | os.PathLike[str]) -> Any:
