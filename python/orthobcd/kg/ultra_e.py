@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _core
 from .._internal.archive import Filed
@@ -451,7 +452,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         KeyboardInterrupt
             After Ctrl-C.
         """
-        self._fitted()
+        check_is_fitted(self, "_training")
         return self._scores(self._vocabulary.triples("triples", triples))
 
     def rank(
@@ -483,7 +484,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         KeyboardInterrupt
             After Ctrl-C.
         """
-        self._fitted()
+        check_is_fitted(self, "_training")
         ranked = self._vocabulary.triples("triples", triples)
         more = ranked[:0] if filter is None else self._vocabulary.triples("filter", filter)
         known = np.concatenate([self._training.known, ranked, more]) if filtered else more
@@ -518,7 +519,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        self._fitted()
+        check_is_fitted(self, "_training")
         h = self._vocabulary.number("head", head, ENTITY)
         r = self._vocabulary.number("relation", relation, RELATION)
         return self._completed((h, r, None), k, filter)
@@ -545,7 +546,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        self._fitted()
+        check_is_fitted(self, "_training")
         r = self._vocabulary.number("relation", relation, RELATION)
         t = self._vocabulary.number("tail", tail, ENTITY)
         return self._completed((None, r, t), k, filter)
@@ -607,10 +608,6 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> FloatArray:
         """Ranks of heads and tails, of shape (N, 2)."""
         return _core.ultra_e_ranks(state, triples, known, self._signs(), self, self.n_threads)
-
-    def _fitted(self) -> None:
-        if not hasattr(self, "_training"):
-            raise ValueError("this UltraE is not fitted yet: call fit first")
 
     # Training -------------------------------------------------------------------------------------
 
@@ -708,7 +705,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     # Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        self._fitted()
+        check_is_fitted(self, "_training")
         super().save(path)
 
     def _check_loaded(self) -> None:
