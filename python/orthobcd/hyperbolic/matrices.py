@@ -51,9 +51,7 @@ def hyperbolic_cs(
     signs = as_signature(signature)
     if x.shape != (signs.size, signs.size):
         raise ValueError(f"X must have shape ({signs.size}, {signs.size}), got {x.shape}")
-    factors: tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]
-    factors = _core.hyperbolic_cs(x, signs)
-    return factors
+    return _core.hyperbolic_cs(x, signs)
 
 
 def random_j_orthogonal(signature: ArrayLike, scale: float = 0.5, seed: int = 0) -> FloatArray:
@@ -88,7 +86,5 @@ def random_j_orthogonal(signature: ArrayLike, scale: float = 0.5, seed: int = 0)
     True
     """
     signs = as_signature(signature)
-    x: FloatArray = _core.random_j_orthogonal(
-        signs, as_float("scale", scale, 0.0), as_int("seed", seed, 0)
-    )
-    return x
+    size, start = as_float("scale", scale, 0.0), as_int("seed", seed, 0)
+    return _core.random_j_orthogonal(signs, size, start)

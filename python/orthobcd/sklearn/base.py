@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
@@ -184,13 +184,16 @@ class Estimator(
         """Blocks of checked rows of X."""
         raise NotImplementedError
 
-    def _mapped(self, X: Any, function: Any, width: int | None, *arguments: Any) -> Any:
+    def _mapped(self, X: Any, function: Any, width: int | None, *arguments: Any) -> NDArray[Any]:
         """``function`` of the rows of X, lazy for a Dask collection.
 
         The value has ``width`` columns, or one dimension of integers if ``width`` is None.
         """
         if is_lazy(X):
-            return map_chunks(X, Mapped(function, arguments, self._check_of(X)), width)
+            lazy: NDArray[Any] = map_chunks(
+                X, Mapped(function, arguments, self._check_of(X)), width
+            )
+            return lazy
         parts = [function(data, *arguments) for data in self._pieces(X)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
@@ -667,8 +670,7 @@ class OrthonormalPCA(Estimator):
         fitted, xp = (self.components_.T, self.mean_, self.scale_), namespace_of(X)
         if xp is not None:
             return coordinates(*on_device(xp, X, *fitted))
-        scores: FloatArray = self._mapped(X, coordinates, len(self.components_), *fitted)
-        return scores
+        return self._mapped(X, coordinates, len(self.components_), *fitted)
 
     def loadings(self) -> Loadings:
         """Table of the nonzero loadings, with the names of the features.

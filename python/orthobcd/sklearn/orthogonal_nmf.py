@@ -320,8 +320,7 @@ class OrthogonalNMF(Estimator):
         """
         check_is_fitted(self)
         r, components = len(self.components_), self.components_
-        found: FloatArray = self._mapped(X, _memberships_of, r, components)
-        return found
+        return self._mapped(X, _memberships_of, r, components)
 
     def predict(self, X: DataLike) -> IntArray:
         """The cluster of each sample: the one whose profile has the smallest angle to the sample.
@@ -343,8 +342,7 @@ class OrthogonalNMF(Estimator):
             If X does not have the features of the fit, or has a negative entry.
         """
         check_is_fitted(self)
-        found: IntArray = self._mapped(X, _labels_of, None, self.components_)
-        return found
+        return self._mapped(X, _labels_of, None, self.components_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
