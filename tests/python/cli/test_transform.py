@@ -151,7 +151,10 @@ def test_a_first_column_of_names(here, options):
     header = [] if "--no-header" in options else ["patient,a,b,c,d,e,f,g"]
     rows = [f"no {k}," + ",".join(map(repr, row)) for k, row in enumerate(NEW.tolist())]
     (here / "new.csv").write_text("\n".join([*header, *rows]))
-    write("c.npz", np.eye(1, 7), list("abcdefg"), mean=np.zeros(7))
+    pca = ob.SparsePCA(1, n_nonzero=1, center=False, random_state=0)
+    pca.fit(pandas.DataFrame(A, columns=list("abcdefg")))
+    pca.components_ = np.eye(1, 7)
+    pca.save("c.npz")
     code = cli.main(["transform", "new.csv", "c.npz", "--out", "s.csv", *options])
     if options[0] == "--columns":
         assert code == 2
