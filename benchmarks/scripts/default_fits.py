@@ -1,10 +1,12 @@
 """Estimators without limits, beside the same fits with more effort.
 
 ``ORTHOBCD_DATA=<folder> OMP_NUM_THREADS=1 python scripts/default_fits.py [--effort 4] [--jobs 2]
-[--only NAME ...]`` prints the table of docs/results/default-fits.md. Columns are processor
-seconds of the default fit and of the longer fit, on one thread each, and the relative excess of the
-default objective over the lower of both. ``--effort 1`` leaves the longer fits out. ``--jobs``
-fits run at the same time. Data sets that are not in the folder are listed as absent.
+[--only NAME ...]`` prints the table of docs/results/default-fits.md, with ``--sizes --effort 1``
+that of docs/results/seconds.md: random data of many sizes, 12 sparse components beside noise or
+sparse words. Columns are processor seconds of the default fit and of the longer fit, on one thread
+each, and the relative excess of the default objective over the lower of both. ``--effort 1`` leaves
+the longer fits out. ``--jobs`` fits run at the same time. Data sets that are not in the folder are
+listed as absent.
 """
 
 from __future__ import annotations
@@ -25,19 +27,23 @@ from sklearn.datasets import load_breast_cancer, load_digits
 import orthobcd as ob
 
 PER_COMPONENT = 10
-"""Nonzero loadings per component, where a number is given."""
+"""Nonzero loadings per component, where a number is given, and of a planted component."""
+
+PLANTED = 12
+"""Number of sparse components that the planted data contain."""
 
 
 class Data(NamedTuple):
-    """A data set: its reader, and whether features are scaled."""
+    """A data set: its reader, whether features are scaled, and numbers of components."""
 
-    scale: bool
     read: Callable[[Path], Any]
+    scale: bool = False
+    components: tuple[int, ...] = (5, 20)
 
 
-def dense(name: str) -> Callable[[Path], Any]:
+def dense(name: str, dtype: type = float) -> Callable[[Path], Any]:
     """Read a dense array."""
-    return lambda folder: np.load(folder / f"{name}.npz")["X"].astype(float)
+    return lambda folder: np.load(folder / f"{name}.npz")["X"].astype(dtype)
 
 
 def sparse(name: str) -> Callable[[Path], Any]:
@@ -45,15 +51,11 @@ def sparse(name: str) -> Callable[[Path], Any]:
     return lambda folder: sp.load_npz(folder / f"{name}.csr.npz").astype(float).tocsr()
 
 
-def images(dtype: type) -> Callable[[Path], Any]:
-    """Read the training images of MNIST as numbers of this type."""
-    return lambda folder: np.load(folder / "mnist_train.npz")["X"].astype(dtype)
-
-
-def random_columns(n: int) -> Callable[[Path], Any]:
-    """Return 2,000 sparse rows with n features, ten random nonzeros in each feature."""
-    rng = np.random.default_rng(0)
-    return lambda _: sp.random_array((2000, n), density=10 / 2000, format="csr", rng=rng)
+def words(m: int, n: int, density: float) -> Callable[[Path], Any]:
+    """Return sparse rows with uniformly distributed nonzeros."""
+    return lambda _: sp.random_array(
+        (m, n), density=density, format="csr", rng=np.random.default_rng(0)
+    )
 
 
 def normal(m: int, n: int) -> Callable[[Path], Any]:
@@ -61,19 +63,42 @@ def normal(m: int, n: int) -> Callable[[Path], Any]:
     return lambda _: np.random.default_rng(0).standard_normal((m, n))
 
 
+def planted(m: int, n: int) -> Callable[[Path], Any]:
+    """Return sparse components of falling variance, beside noise."""
+
+    def made(_: Path) -> np.ndarray:
+        rng = np.random.default_rng(0)
+        loadings = np.zeros((PLANTED, n))
+        for row in loadings:
+            row[rng.choice(n, PER_COMPONENT, replace=False)] = 1.0
+        scores = rng.standard_normal((m, PLANTED)) * np.linspace(1.5, 0.5, PLANTED)
+        return scores @ loadings + rng.standard_normal((m, n))
+
+    return made
+
+
 DATA = {
-    "digits": Data(False, lambda _: load_digits().data),
-    "breast-cancer": Data(True, lambda _: load_breast_cancer().data),
-    "leukemia": Data(True, dense("leukemia_golub")),
-    "arcene": Data(False, dense("arcene")),
-    "reuters_t10": Data(False, sparse("reuters_t10")),
-    "news_t5": Data(False, sparse("news_t5")),
-    "tdt2": Data(False, sparse("tdt2")),
-    "mnist, uint8": Data(False, images(np.uint8)),
-    "mnist, float32": Data(False, images(np.float32)),
-    "normal, 20,000 × 300": Data(False, normal(20_000, 300)),
-    "sparse, 2,000 × 100,000": Data(False, random_columns(100_000)),
-    "sparse, 2,000 × 1,000,000": Data(False, random_columns(1_000_000)),
+    "digits": Data(lambda _: load_digits().data),
+    "breast-cancer": Data(lambda _: load_breast_cancer().data, True),
+    "leukemia": Data(dense("leukemia_golub"), True),
+    "arcene": Data(dense("arcene")),
+    "reuters_t10": Data(sparse("reuters_t10")),
+    "news_t5": Data(sparse("news_t5")),
+    "tdt2": Data(sparse("tdt2")),
+    "mnist, uint8": Data(dense("mnist_train", np.uint8)),
+    "mnist, float32": Data(dense("mnist_train", np.float32)),
+    "normal, 20,000 × 300": Data(normal(20_000, 300)),
+    "sparse, 2,000 × 100,000": Data(words(2000, 100_000, 10 / 2000)),
+    "sparse, 2,000 × 1,000,000": Data(words(2000, 1_000_000, 10 / 2000)),
+}
+
+SIZES = {
+    **{
+        f"{m} × {n}": Data(planted(m, n))
+        for m, n in ((500, 30), (500, 100), (500, 300), (1000, 1000), (20_000, 300), (100, 5000))
+    },
+    "2000 × 5000, 1.0% nonzero": Data(words(2000, 5000, 0.01), components=(5,)),
+    "2000 × 20000, 0.5% nonzero": Data(words(2000, 20_000, 0.005), components=(5,)),
 }
 
 FITS: dict[str, Callable[..., Any]] = {
@@ -110,7 +135,7 @@ class Outcome(NamedTuple):
 
 def run(row: Row) -> Outcome | None:
     """Fit with the default effort, then with more; None without data."""
-    data = DATA[row.data]
+    data = {**DATA, **SIZES}[row.data]
     try:
         matrix = data.read(Path(os.environ.get("ORTHOBCD_DATA", ".")))
     except FileNotFoundError:
@@ -132,13 +157,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--effort", type=float, default=4.0)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--components", type=int, nargs="*", default=[5, 20])
-    parser.add_argument("--only", nargs="*", default=list(DATA), choices=list(DATA))
+    parser.add_argument("--sizes", action="store_true", help="random data instead")
+    parser.add_argument("--only", nargs="*", choices=[*DATA, *SIZES])
     options = parser.parse_args()
+    chosen = SIZES if options.sizes else DATA
     rows = [
         Row(name, components, fit, options.effort)
-        for name in options.only
-        for components in options.components
+        for name in options.only or chosen
+        for components in {**DATA, **SIZES}[name].components
         for fit in FITS
     ]
     print("| data | components | estimator | default, s | longer, s | objective | behind by |")

@@ -1,26 +1,17 @@
 """UltraE on cores of WN18RR, FB15k and FB15k-237 and on the whole graphs, against its controls.
 
-    python scripts/ultra_e.py core [--graph wn18rr] [--epochs 120] [--seeds 3] [--out DIR]
-    python scripts/ultra_e.py curves [--graph wn18rr] [--epochs 120] [--seeds 3] --out DIR
-    python scripts/ultra_e.py select [--graph wn18rr] [--epochs 120]
+    python scripts/ultra_e.py core [--graph wn18rr] [--epochs 120] [--seeds 3]
     python scripts/ultra_e.py whole [--graph wn18rr] [--seeds 3] [--minutes 120] [--checkpoint FILE]
 
-``core`` prints test MRR and Hits for every seed and rule, with seconds per epoch; ``--out`` adds
-the runs as JSON. The core of WN18RR has 208 entities, 813 triples and 4 relations: the entity of
-least degree (ties: the larger number) is removed repeatedly. ``default_rng(0).permutation`` splits
-its triples 569/244. The core of FB15k-237 takes the fewest entities of highest degree (ties: the
-smaller number first) of which 135 have a triple of the 22 commonest relations among them. Of these
-triples the permutation draws 1027, the size of the JOBCD paper's FB15k batch, and splits them
-719/308; they have 127 entities and 22 relations. The core of FB15k follows the same rule from the
-505,436 available triples (its training triples are not complete).
-
-``curves`` runs all rules, stores the runs and draws loss, MRR and Hits per epoch and per second.
-``--paper`` takes the paper's space and loss (half of the signs -1, radius 1, logistic). The data
-folder is ORTHOBCD_DATA.
-
-``select`` chooses the step of every rule without the test triples and on other seeds: the last
-fifth of the training triples validates models of the others, seeds 100, 101, 102. Then ``select``
-prints the test MRR of models of all training triples, seeds 10, 11, 12.
+``core`` prints test MRR and Hits for every seed and rule, with seconds per epoch. The core of
+WN18RR has 208 entities, 813 triples and 4 relations: the entity of least degree (ties: the larger
+number) is removed repeatedly. ``default_rng(0).permutation`` splits its triples 569/244. The core
+of FB15k-237 takes the fewest entities of highest degree (ties: the smaller number first) of which
+135 have a triple of the 22 commonest relations among them. Of these triples the permutation draws
+1027, the size of the JOBCD paper's FB15k batch, and splits them 719/308; they have 127 entities and
+22 relations. The core of FB15k follows the same rule from the 505,436 available triples (its
+training triples are not complete). ``--paper`` takes the paper's space and loss (half of the signs
+-1, radius 1, logistic). The data folder is ORTHOBCD_DATA.
 
 ``whole`` trains on a whole graph with the settings ``WHOLE``, at most ``--minutes`` processor
 minutes per seed, and ranks the test triples with the model of the best validation MRR. Options of
@@ -30,7 +21,6 @@ the model on the command line override ``WHOLE`` and, in ``core``, the defaults.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
 import time
@@ -133,8 +123,10 @@ def run_core(args: argparse.Namespace) -> None:
     train, test, entities, relations = CORES[args.graph]()
     print(f"train {len(train)}, test {len(test)}, entities {entities}, relations {relations}")
     known = np.concatenate([train, test])
-    curves = []
+    shown = sorted({60, args.epochs})
     for rule in args.relations:
+        rankings: list[dict[int, ob.kg.Ranking]] = []
+        seconds: list[float] = []
         for seed in range(args.seeds):
             paper = PAPER if args.paper else {}
             options = {**paper, **given(args), "seed": seed, "max_epochs": args.epochs}
@@ -142,138 +134,23 @@ def run_core(args: argparse.Namespace) -> None:
             points: dict[int, ob.kg.Ranking] = {}
 
             def look(event: dict[str, float], model=model, points=points) -> None:
-                epoch = int(event["epoch"])
-                if epoch % args.every == 0 or epoch in (60, args.epochs):
-                    points[epoch] = model.rank(test, known)
+                if int(event["epoch"]) in shown:
+                    points[int(event["epoch"])] = model.rank(test, known)
 
             model.fit(train, callback=look)
-            seconds = np.cumsum(model.history_["seconds"])
-            curves.append(
-                {
-                    "relations": rule,
-                    "seed": seed,
-                    "epoch": list(points),
-                    "mrr": [r.mrr for r in points.values()],
-                    "hits": [[r.hits(k) for k in (1, 3, 10)] for r in points.values()],
-                    "seconds": [float(seconds[e - 1]) for e in points],
-                    "seconds_per_epoch": float(model.history_["seconds"].mean()),
-                    "loss": model.history_["loss"].tolist(),
-                }
-            )
-            shown = "  ".join(
-                f"@{e}: {points[e]!r}" for e in sorted({60, args.epochs} & set(points))
-            )
+            rankings.append(points)
+            seconds.append(float(model.history_["seconds"].mean()))
+            ranks = "  ".join(f"@{e}: {points[e]!r}" for e in points)
+            print(f"{rule:7s} seed {seed}  {ranks}  {seconds[-1]:.4f} s/epoch", flush=True)
+        for epoch in rankings[0]:
+            at = [points[epoch].mrr for points in rankings]
+            hits = [[points[epoch].hits(k) for k in (1, 3, 10)] for points in rankings]
             print(
-                f"{rule:7s} seed {seed}  {shown}  {model.history_['seconds'].mean():.4f} s/epoch",
+                f"{rule:7s} mean MRR @{epoch}: {np.mean(at):.4f} (min {min(at):.4f}), "
+                f"Hits@1/3/10 {'/'.join(f'{h:.3f}' for h in np.mean(hits, axis=0))}, "
+                f"{np.mean(seconds):.4f} s/epoch",
                 flush=True,
             )
-        mine = [c for c in curves if c["relations"] == rule]
-        for epoch in (60, args.epochs):
-            if all(epoch in c["epoch"] for c in mine):
-                at = [c["mrr"][c["epoch"].index(epoch)] for c in mine]
-                hits = np.mean([c["hits"][c["epoch"].index(epoch)] for c in mine], axis=0)
-                print(
-                    f"{rule:7s} mean MRR @{epoch}: {np.mean(at):.4f} (min {min(at):.4f}), "
-                    f"Hits@1/3/10 {hits[0]:.3f}/{hits[1]:.3f}/{hits[2]:.3f}, "
-                    f"{np.mean([c['seconds_per_epoch'] for c in mine]):.4f} s/epoch",
-                    flush=True,
-                )
-    if args.out:
-        out = Path(args.out)
-        out.mkdir(parents=True, exist_ok=True)
-        (out / stored(args)).write_text(json.dumps(curves))
-
-
-def stored(args: argparse.Namespace) -> str:
-    """The file of the runs on a core."""
-    return f"ultra_e_{args.graph}{'_paper' if args.paper else ''}.json"
-
-
-NAMES = {
-    "jobcd": "J-JOBCD",
-    "jobcd-pairs": "J-JOBCD, a curvature per pair",
-    "page-jobcd": "VR-J-JOBCD (PAGE)",
-    "csdm": "CSDM, full rotations",
-    "csdm-givens": "CSDM, Givens rotations",
-    "frozen": "relations stay at I",
-}
-
-
-def run_curves(args: argparse.Namespace) -> None:
-    run_core(args)
-    draw(args)
-
-
-def draw(args: argparse.Namespace) -> None:
-    """Draw loss, MRR and Hits per epoch and per second: means and ranges over the seeds."""
-    from matplotlib.figure import Figure
-
-    runs = json.loads((Path(args.out) / stored(args)).read_text())
-    figure = Figure(figsize=(13, 6), layout="constrained")
-    axes = figure.subplots(2, 4)
-    for rule in dict.fromkeys(run["relations"] for run in runs):
-        mine = [run for run in runs if run["relations"] == rule]
-        epochs = np.array(mine[0]["epoch"])
-        seconds = np.mean([run["seconds"] for run in mine], axis=0)
-        values = [np.array([np.array(run["loss"])[epochs - 1] for run in mine])]
-        values.append(np.array([run["mrr"] for run in mine]))
-        values += [np.array([run["hits"] for run in mine])[:, :, k] for k in (0, 2)]
-        for row, x in zip(axes, (epochs, seconds), strict=True):
-            for ax, y in zip(row, values, strict=True):
-                line = ax.plot(x, y.mean(axis=0), label=NAMES[rule])[0]
-                ax.fill_between(x, y.min(axis=0), y.max(axis=0), color=line.get_color(), alpha=0.2)
-    for row, unit in zip(axes, ("epoch", "seconds of training"), strict=True):
-        for ax, name in zip(row, ("loss", "MRR", "Hits@1", "Hits@10"), strict=True):
-            ax.set(xlabel=unit, title=name)
-    lines, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(lines, names, loc="outside lower center", ncols=len(names), frameon=False)
-    figure.savefig(Path(args.out) / stored(args).replace(".json", ".png"), dpi=90)
-
-
-CURVATURES = (0.05, 0.1, 0.14, 0.2, 0.3, 0.4, 0.6, 0.9)
-STEPS = (0.01, 0.02, 0.05, 0.07, 0.1, 0.2, 0.4)
-CHOICES: dict[str, list[dict[str, float]]] = {
-    "jobcd": [{"relation_curvature": c} for c in CURVATURES]
-    + [{"relation_curvature": c, "relation_matchings": 2} for c in (0.14, 0.2)],
-    "jobcd-pairs": [
-        {"relation_step": s, "relation_matchings": m} for m in (1, 6) for s in STEPS[2:]
-    ],
-    "page-jobcd": [{"relation_curvature": c} for c in CURVATURES],
-    "csdm": [{"relation_step": s} for s in STEPS],
-    "csdm-givens": [{"relation_step": s} for s in STEPS],
-    "frozen": [{}],
-}
-"""The settings that ``select`` compares."""
-
-
-def run_select(args: argparse.Namespace) -> None:
-    train, test, entities, relations = CORES[args.graph]()
-    cut = round(0.8 * len(train))
-    print(f"fit {cut}, validation {len(train) - cut}, test {len(test)}")
-
-    def mrr(
-        rule: str, choice: dict[str, float], part: np.ndarray, held: np.ndarray, seed: int
-    ) -> tuple[float, float]:
-        paper = PAPER if args.paper else {}
-        options = {**paper, **choice, "seed": seed, "max_epochs": args.epochs}
-        model = embedding(rule, entities, relations, options).fit(part)
-        known = np.concatenate([part, held])
-        return model.rank(held, known).mrr, float(model.history_["seconds"].mean())
-
-    for rule, choices in CHOICES.items():
-        means = []
-        for choice in choices:
-            values = [mrr(rule, choice, train[:cut], train[cut:], s)[0] for s in (100, 101, 102)]
-            means.append(float(np.mean(values)))
-            print(f"{rule:7s} {choice}: mean validation MRR {means[-1]:.4f}", flush=True)
-        best = choices[int(np.argmax(means))]
-        runs = [mrr(rule, best, train, test, seed) for seed in (10, 11, 12)]
-        values, seconds = zip(*runs, strict=True)
-        print(
-            f"{rule:7s} chosen {best}: mean test MRR {np.mean(values):.4f} "
-            f"({', '.join(f'{v:.4f}' for v in values)}), {np.mean(seconds):.4f} s/epoch",
-            flush=True,
-        )
 
 
 WHOLE: dict[str, dict[str, Any]] = {
@@ -350,7 +227,7 @@ def run_whole(args: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["core", "curves", "select", "whole"])
+    parser.add_argument("what", choices=["core", "whole"])
     parser.add_argument("--graph", choices=list(CORES), default="wn18rr")
     parser.add_argument("--paper", action="store_true")
     parser.add_argument("--epochs", type=int, help="by default 120, or that of WHOLE")
@@ -358,18 +235,15 @@ def main() -> None:
     parser.add_argument("--checkpoint")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--relations", nargs="+", default=RULES)
-    parser.add_argument("--every", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="first seed of whole")
     for name, kind in OPTIONS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind)
-    parser.add_argument("--out")
     args = parser.parse_args()
-    if args.what != "whole" and args.epochs is None:
-        args.epochs = 120
-    if args.what == "curves" and not args.out:
-        parser.error("--out must be given for curves")
-    runs = {"core": run_core, "curves": run_curves, "select": run_select, "whole": run_whole}
-    runs[args.what](args)
+    if args.what == "core":
+        args.epochs = args.epochs or 120
+        run_core(args)
+    else:
+        run_whole(args)
 
 
 if __name__ == "__main__":

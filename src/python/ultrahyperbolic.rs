@@ -136,7 +136,7 @@ pub(super) struct ModelOptions {
     seed: u64,
 }
 
-/// Default κ of J-JOBCD with the softmax loss: `select` of `benchmarks/scripts/ultra_e.py`, on three cores.
+/// Default κ of J-JOBCD with the softmax loss, chosen on three cores: "The weight κ" of `docs/results/ultra-e.md`.
 const SOFTMAX_CURVATURE: f64 = 0.3;
 
 /// Default κ of J-JOBCD with the logistic loss, from the same runs as [`SOFTMAX_CURVATURE`].
