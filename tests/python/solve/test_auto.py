@@ -1,16 +1,13 @@
 """`Auto`, the default solver: starts, perturbation, escape, reproducibility."""
 
 import math
-import pathlib
 from typing import get_args
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 import orthobcd as ob
 
-DATA = pathlib.Path(__file__).parents[4] / "shared" / "data"
 A = np.random.default_rng(0).standard_normal((50, 40)) * np.linspace(1, 3, 40)
 PENALTIES = [ob.L0(20.0), ob.L0(1.0), ob.L1(5.0), ob.NonNegative(), ob.NoPenalty()]
 
@@ -38,33 +35,11 @@ def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
     assert certificate.block2_gap <= 1e-6 * abs(result.objective)
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
-def test_sweep_limits_give_the_same_bits(penalty):
-    problem = pca(penalty)
-    first = ob.solve(problem, seed=1, max_sweeps=15)
-    second = ob.solve(problem, seed=1, max_sweeps=15, n_threads=1)
-    assert (first.x == second.x).all()
-    assert first.n_sweeps <= 15
-
-
 def test_smooth_problem_finds_the_eigenvalues():
     result = ob.solve(pca(ob.NoPenalty()))
     values = np.linalg.eigvalsh(A.T @ A)[::-1][:4]
     assert result.objective == pytest.approx(-0.5 * values.sum(), rel=1e-12)
     assert ob.certify(pca(ob.NoPenalty()), result.x).is_optimal
-
-
-def test_time_limit_is_kept_and_used():
-    # The limit ends the solve before all perturbations are tried.
-    wide = np.random.default_rng(1).standard_normal((60, 150))
-    problem = ob.SparsePCAProblem(wide, 12, ob.L0(5.0))
-    result = ob.solve(problem, max_time=0.5, effort=math.inf)
-    assert result.status is ob.Status.MAX_TIME
-    assert result.feasibility < 1e-12
-    none = ob.solve(problem, max_time=0.0)
-    assert none.status is ob.Status.MAX_TIME
-    assert none.feasibility < 1e-12
-    assert result.objective < none.objective
 
 
 def test_a_given_start_is_the_first():
@@ -112,30 +87,6 @@ def test_dense_l1_begins_with_the_two_highest_priors():
     assert set(scratch[2:4]) == {"smoothed", "splitting"}
 
 
-@pytest.mark.slow
-def test_other_objectives():
-    rng = np.random.default_rng(0)
-    r = 3
-    D = np.diag([3.0, 2.0, 1.0])
-    for smooth in (
-        ob.Quadratic(-A.T @ A, D=D),
-        ob.Quadratic(A.T @ A, linear=rng.standard_normal((40, r))),
-        ob.GramQuadratic(A),
-        ob.GramQuadratic(sparse.random(60, 40, 0.2, random_state=0)),
-    ):
-        for penalty in (
-            ob.L0(1.0),
-            ob.L1(1.0),
-            ob.NonNegative(),
-            ob.NoPenalty(),
-            ob.L1(np.ones((40, r))),
-        ):
-            result = ob.solve(ob.StiefelProblem(smooth, penalty, r), max_sweeps=30)
-            assert result.feasibility < 1e-12
-            if isinstance(penalty, ob.NonNegative):
-                assert (result.x >= 0).all()
-
-
 def test_bad_input_names_the_argument():
     with pytest.raises(ValueError, match="makers must be one of"):
         ob.Auto(makers=["luck"])
@@ -145,16 +96,6 @@ def test_bad_input_names_the_argument():
         ob.Auto(makers="path")
     with pytest.raises(TypeError, match="solver must be an Auto, Continuation or OBCD"):
         ob.solve(pca(ob.L0(1.0)), solver="auto")
-
-
-@pytest.mark.slow
-@pytest.mark.data
-@pytest.mark.skipif(not DATA.exists(), reason="no ../shared/data")
-def test_w1a_is_far_better_than_one_descent():
-    data = sparse.load_npz(DATA / "w1a.csr.npz").astype(float).toarray()
-    problem = ob.SparsePCAProblem(data, 20, ob.L0(10.0))
-    result = ob.solve(problem, max_sweeps=200)
-    assert result.objective < -5400.0
 
 
 PIECES = ob.PiecewiseQuadratic(

@@ -234,36 +234,6 @@ def test_mixed_first_order_conditions():
     assert solved.block2_gap <= 1e-9 * solved.objective
 
 
-@pytest.mark.parametrize("kind", ["capped l1", "mcp", "scad"])
-@pytest.mark.parametrize("n", [4, 20, 60])
-def test_unit_columns_are_critical_at_every_kink(kind, n):
-    """A column with one entry keeps it to first order, and its penalty may be concave there."""
-    rng = np.random.default_rng(n)
-    A = rng.standard_normal((2 * n, n))
-    r = min(n, 3)
-    x = np.eye(n)[:, rng.permutation(n)[:r]]
-    strong = 10.0 * np.linalg.norm(A) ** 2
-    for size in rng.uniform(1.0, 5.0, 60):
-        # SCAD and MCP are smooth here: the slopes of both sides differ only by rounding.
-        penalty = {
-            "capped l1": ob.CappedL1(strong * size, 1.0),
-            "mcp": ob.MCP(strong * size, 1.0 / (strong * size)),
-            "scad": ob.SCAD(0.2 / size, 5.0 * size),
-        }[kind]
-        certificate = ob.certify(ob.SparsePCAProblem(A, r, penalty), x)
-        assert np.isfinite(certificate.criticality)
-        if kind != "scad":
-            assert certificate.criticality <= 1e-12 * certificate.magnitude
-
-
-def test_solutions_at_a_kink_are_certified():
-    A = np.random.default_rng(0).standard_normal((50, 20))
-    problem = ob.SparsePCAProblem(A, 3, ob.CappedL1(200.0, 1.0))
-    result = ob.solve(problem, max_work=0.02)
-    assert np.count_nonzero(np.abs(result.x) == 1.0) == 3
-    assert ob.certify(problem, result.x).criticality <= 1e-12 * abs(result.objective)
-
-
 def test_a_panic_is_a_runtime_error():
     """One in the core leaves it as an ordinary exception; PyO3's own is none of `Exception`."""
     problem = ob.SparsePCAProblem(np.eye(6), 2, ob.L1(0.1))

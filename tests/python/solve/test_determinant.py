@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,51 +13,6 @@ N = 6
 RNG = np.random.default_rng(4)
 C = (lambda a: a + a.T)(RNG.standard_normal((N, N)))
 B = RNG.standard_normal((N, N))
-
-PENALTIES = [
-    ob.NoPenalty(),
-    ob.L0(0.3),
-    ob.L1(0.3),
-    ob.L1(0.1 + RNG.random((N, N))),
-    ob.NonNegative(),
-    ob.MCP(0.3, 2.0),
-    ob.L0(0.2) + ob.L1(0.2),
-    ob.PiecewiseQuadratic([-0.5, 0.2], [(0.1, -0.5, 0.0), (0.0, 0.0, 1.0), (0.05, 0.3, 0.0)]),
-]
-
-
-def quartic(x: np.ndarray) -> tuple[float, np.ndarray]:
-    image = C @ x
-    value = 0.5 * np.vdot(x, image) + np.vdot(B, x) + 0.25 * np.sum(x**4)
-    return float(value), image + B + x**3
-
-
-FUNCTIONS = [ob.Quadratic(C, B), ob.SmoothFunction(quartic, N)]
-
-
-@pytest.mark.parametrize("smooth", FUNCTIONS, ids=lambda f: type(f).__name__)
-@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda h: type(h).__name__)
-def test_runs_stay_with_rotations(smooth, penalty):
-    problem = ob.StiefelProblem(smooth, penalty, N, determinant=1)
-    signs = []
-
-    def watch(progress):
-        signs.append(np.linalg.det(progress.x))
-        return False
-
-    blocks = 2 if isinstance(smooth, ob.SmoothFunction) else 3
-    solvers: list[Any] = [ob.OBCD(), ob.OBCD(update="jacobi")]
-    solvers.append(ob.OBCD("random", block_size=blocks))
-    if isinstance(penalty, (ob.L0, ob.L1, ob.MCP, ob.penalties.Sum)):
-        solvers.append(ob.Continuation())
-    for solver in solvers:
-        result = ob.solve(problem, solver=solver, callback=watch, max_sweeps=300)
-        assert result.feasibility < 1e-12
-        assert (np.diff(result.history["objective"]) <= 0.0).all()
-        signs.append(np.linalg.det(result.x))
-    result = ob.solve(problem, solver=ob.Auto(), callback=watch, max_work=0.002)
-    signs.append(np.linalg.det(result.x))
-    np.testing.assert_allclose(signs, 1.0, atol=1e-9)
 
 
 def test_the_nearest_rotation():

@@ -90,17 +90,6 @@ def test_effort_scales_the_work_of_a_search(name):
         assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.parametrize("name", ["l0", "entries"])
-def test_an_endless_effort_uses_the_limit(name):
-    problem = SEARCHES[name]()
-    free = ob.solve(problem)
-    long = ob.solve(problem, effort=math.inf, max_work=3.0 * free.work)
-    assert long.status is ob.Status.MAX_WORK
-    assert long.work > 2.0 * free.work
-    timed = ob.solve(problem, effort=math.inf, max_time=0.5)
-    assert timed.status is not ob.Status.MAX_TIME or timed.seconds >= 0.4
-
-
 ESTIMATORS = {
     "sparse": lambda **how: ob.SparsePCA(2, scale=True, random_state=0, **how),
     "counted": lambda **how: ob.SparsePCA(2, n_nonzero=6, random_state=0, **how),

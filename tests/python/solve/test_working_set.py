@@ -1,4 +1,4 @@
-"""`working_set` of `OBCD`: greedy rules, and rules for rows that a user writes."""
+"""`working_set` of `OBCD`: rules for rows that a user writes."""
 
 from __future__ import annotations
 
@@ -6,42 +6,6 @@ import numpy as np
 import pytest
 
 import orthobcd as ob
-
-RULES = ("wss-sv", "wss-or")
-
-
-def binary(m: int, n: int, seed: int) -> np.ndarray:
-    """Data of 0 and 1, of columns with different frequencies."""
-    rng = np.random.default_rng(seed)
-    return (rng.random((m, n)) < rng.uniform(0.05, 0.6, n)).astype(float)
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("lam", [0.1, 1.0])
-@pytest.mark.parametrize("seed", range(3))
-def test_columns_leave_rows_without_variance(rule, lam, seed):
-    """The start selects them: all scores of such a row are 0, and other rows always have others."""
-    n, r = 120, 6
-    A = np.random.default_rng(seed).standard_normal((200, n))
-    A[:, :r] = 0.0
-    problem = ob.SparsePCAProblem(A, r, ob.L0(lam))
-    solver = ob.OBCD(working_set=rule)
-    result = ob.solve(problem, "identity", solver=solver, max_sweeps=6, seed=seed)
-    assert np.abs(result.x[:r]).max() < 0.5
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("scored_pairs", [None, 10**6])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_pair_that_cannot_move_is_not_chosen_for_ever(rule, scored_pairs, seed):
-    """For a large λ the r columns of largest variance are optimal, and every exchange is a pair."""
-    A = binary(200, 40, seed)
-    r, lam = 5, 1e4
-    problem = ob.SparsePCAProblem(A, r, ob.L0(lam))
-    solver = ob.OBCD(working_set=rule, scored_pairs=scored_pairs)
-    result = ob.solve(problem, "identity", solver=solver, max_sweeps=6, seed=seed)
-    optimum = lam * r - 0.5 * np.sort(np.sum(A**2, axis=0))[-r:].sum()
-    assert result.objective == pytest.approx(optimum, rel=1e-12)
 
 
 def quadratic(n, seed=0):
@@ -68,19 +32,6 @@ def neighbours():
         return np.array([1 + calls % (n - 1), 1 + (calls + 1) % (n - 1)])
 
     return rule
-
-
-@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L0(0.5), ob.L1(0.5)], ids=repr)
-@pytest.mark.parametrize("n", [4, 9, 12])
-def test_no_pair_is_left_after_convergence(n, penalty):
-    problem = ob.StiefelProblem(quadratic(n), penalty, 3)
-    for rule in (violation, neighbours()):
-        result = ob.solve(problem, "identity", solver=ob.OBCD(working_set=rule))
-        assert result.status == ob.Status.CONVERGED
-        certificate = ob.certify(problem, result.x)
-        assert certificate.block2_gap <= 1e-10 * certificate.magnitude
-        values = result.history["objective"]
-        assert all(np.diff(values) <= 1e-12 * np.abs(values[0]))
 
 
 def test_the_subgradient_is_that_of_the_objective():
