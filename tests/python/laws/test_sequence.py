@@ -142,16 +142,6 @@ def test_a_search_under_a_limit_is_a_sequence(form: str, kind: str, n: int, r: i
         assert again.work == cut.work
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize(("form", "kind", "n", "r"), CELLS[::9])
-def test_a_limit_that_is_not_reached_changes_nothing(form: str, kind: str, n: int, r: int) -> None:
-    cell = problem(form, kind, n, r)
-    free = solved(cell, effort=0.02)
-    limited = solved(cell, effort=0.02, max_time=1000.0, max_work=1000.0, n_threads=3)
-    assert (free.x == limited.x).all()
-    assert (free.status, free.work) == (limited.status, limited.work)
-
-
 @pytest.mark.parametrize("kind", PENALTIES)
 def test_an_endless_search_uses_its_limit(kind: str) -> None:
     """Without an end of its own a search goes on until its limit, unless the optimum is known."""
