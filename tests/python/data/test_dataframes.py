@@ -28,6 +28,7 @@ def test_pandas_and_polars_in_and_out():
         scores = pca.fit_transform(table)
         assert isinstance(scores, kind)
         assert list(scores.columns) == columns
+        assert name == "polars" or scores.index.equals(data.index)
         assert list(pca.feature_names_in_) == list(data.columns)
         np.testing.assert_array_equal(pca.components_, reference.components_)
         np.testing.assert_allclose(scores.to_numpy(), reference.transform(data))

@@ -82,51 +82,6 @@ def test_types_and_layouts_do_not_change_a_bit(kind, dtype):
         np.testing.assert_array_equal(negative(summed([given], kind)), wanted, name)
 
 
-@pytest.mark.parametrize("size", [1, 7, 1000, 5000])
-@pytest.mark.parametrize("shift", [0.0, 100.0, 1e6])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_order_and_blocks_do_not_change_exact_sums(size, shift, weighted):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((4500, 11)) * np.exp(3.0 * rng.standard_normal((4500, 11))) + shift
-    w = rng.integers(0, 5, len(X)).astype(float) if weighted else np.ones(len(X))
-    order = rng.permutation(len(X))
-    whole = summed([X], "exact", [w])
-    parts = summed(blocks(X[order], size), "exact", blocks(w[order], size) if weighted else None)
-    repeated = summed([X.repeat(w.astype(int), axis=0)], "exact")
-    assert parts.weight == whole.weight == repeated.weight == w.sum()
-    for center, scale in ((True, False), (False, False), (True, True)):
-        for other in (parts, repeated):
-            for got, wanted in zip(
-                other.read(center, scale), whole.read(center, scale), strict=True
-            ):
-                np.testing.assert_array_equal(got, wanted)
-
-
-@pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
-@pytest.mark.parametrize("cuts", [(1, 2), (700, 1500), (2500, 4400)])
-def test_merging_is_adding(kinds, cuts):
-    """In any order and nesting; fast sums to rounding."""
-    X = np.random.default_rng(2).standard_normal((4500, 40)) + 3.0
-    parts = np.split(X, cuts)
-    one, two, three = (summed([p], kinds[k % 2], threads=1) for k, p in enumerate(parts))
-    left, right, last = one.copy(), two.copy(), three.copy()
-    left.merge(two)
-    left.merge(three)
-    right.merge(three)
-    last.merge(one)
-    last.merge(two, n_threads=2)
-    one.merge(right)
-    wanted = negative(summed([X], "exact"))
-    for sums in (left, one, last):
-        assert sums.n_rows == len(X) == sums.weight
-        assert sums.precision == ("exact" if kinds == ("exact", "exact") else "fast")
-        if sums.precision == "exact":
-            np.testing.assert_array_equal(negative(sums), wanted)
-        else:
-            np.testing.assert_allclose(negative(sums), wanted, atol=1e-12 * np.abs(wanted).max())
-    np.testing.assert_array_equal(negative(two), negative(summed([parts[1]], kinds[1])))
-
-
 @pytest.mark.parametrize("kinds", [("exact", "exact"), ("fast", "fast"), ("fast", "exact")])
 @pytest.mark.parametrize("n", [1, 40, 300])
 @pytest.mark.parametrize("height", [1, 100, 10**6])

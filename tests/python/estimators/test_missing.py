@@ -258,41 +258,6 @@ def test_em_of_complete_data_is_its_covariance():
     np.testing.assert_array_equal(model.completed(X), X)
 
 
-@pytest.mark.parametrize("correlation", [0.1, 0.8, -0.95])
-def test_one_factor_completes_two_features_by_their_regression(correlation):
-    """One factor and noise of one variance are any correlation of two features."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((50, 2)) @ np.linalg.cholesky([[1, correlation], [correlation, 1]]).T
-    X = X * [2.0, 0.1] + [5.0, -3.0]
-    model = gaussian_of(X, 1, tolerance=1e-12)
-    mean, covariance = model.moments(X)
-    gapped = X.copy()
-    gapped[:, 1] = np.nan
-    slope = covariance[0, 1] / covariance[0, 0]
-    wanted = mean[1] + slope * (X[:, 0] - mean[0])
-    np.testing.assert_allclose(model.completed(gapped)[:, 1], wanted, atol=1e-9)
-
-
-def test_em_completes_by_the_conditional_mean():
-    """Against the textbook formula with the whole covariance."""
-    X, _ = planted()
-    rng = np.random.default_rng(1)
-    gapped = np.where(rng.random(X.shape) < 0.1, np.nan, X)
-    model = gaussian_of(gapped, 3)
-    W, s = model.loadings * model.scale[:, None], model.scale
-    cov = W @ W.T + model.noise * np.diag(s**2)
-    mean = model.mean * s
-    done = model.completed(gapped)
-    for row, full in zip(gapped[:20], done[:20], strict=True):
-        gaps = np.isnan(row)
-        known = ~gaps
-        expected = mean[gaps] + cov[np.ix_(gaps, known)] @ np.linalg.solve(
-            cov[np.ix_(known, known)], row[known] - mean[known]
-        )
-        np.testing.assert_allclose(full[gaps], expected, atol=1e-8)
-        np.testing.assert_array_equal(full[known], row[known])
-
-
 @pytest.mark.parametrize("scale", [False, True])
 def test_missing_values(scale):
     X, V = planted()

@@ -66,6 +66,7 @@ NUMBERS: list[tuple[Callable[..., Any], str, list[Any], list[Any]]] = [
     (pca, "n_nonzero", [2, 10], [1, 11]),
     (pca, "n_features", [2, 5], [1, 6]),
     (pca, "alpha", [0.0], [BELOW_0]),
+    (pca, "tol", [0.0], [BELOW_0]),
     (choice, "quantile", [0.0, 1.0], [BELOW_0, ABOVE_1]),
     (choice, "max_components", [1], [0]),
     (embedding, "dim", [2], [1]),

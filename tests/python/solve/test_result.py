@@ -109,19 +109,6 @@ def test_columns_of_x_are_components():
     assert problem.n_principal == 2
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"full_gradient": True, "batch_size": 3},
-        {"full_gradient": True, "small_batch_size": 3},
-        {"step_rule": "adaptive"},
-    ],
-)
-def test_options_without_a_meaning_are_refused(options):
-    with pytest.raises(ValueError, match=list(options)[-1]):
-        ob.VRJOBCD(**options)
-
-
 def test_arrays_are_shown_by_their_shapes():
     from scipy.sparse import csc_array
 
