@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
@@ -147,34 +145,3 @@ def test_gradients_against_differences(rng):
             np.testing.assert_allclose(gradient[:, k], slope / (2 * h), rtol=1e-6, atol=1e-7)
         change = hyp.double_projection(X + e, J, RADIUS) - hyp.double_projection(X - e, J, RADIUS)
         np.testing.assert_allclose(pulled[:, k], (change * V).sum(axis=1) / (2 * h), atol=1e-7)
-
-
-def test_gradients_against_automatic_differentiation(rng):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch = pytest.importorskip("torch")
-    X, Y, V = rng.standard_normal((3, 6, 5))
-    x, y, v, j = (torch.tensor(a, dtype=torch.float64) for a in (X, Y, V, J))
-    x.requires_grad_()
-    y.requires_grad_()
-
-    def phi(a):
-        s, t = a[:, j > 0], a[:, j < 0]
-        stretch = torch.sqrt(RADIUS**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
-        out = torch.zeros_like(a)
-        out[:, j > 0], out[:, j < 0] = s, t * stretch[:, None]
-        return out
-
-    z = ((x * j * y).sum(1)).abs() / RADIUS**2
-    safe = torch.where(z >= 1, z, 2.0 * torch.ones_like(z))
-    low = torch.where(z < 1, z, 0.5 * torch.ones_like(z))
-    d = RADIUS * torch.where(z >= 1, torch.acosh(safe), torch.acos(low))
-    d.sum().backward()
-    ours = hyp.distance_gradient(X, Y, J, RADIUS)
-    np.testing.assert_allclose(ours[0], d.detach().numpy(), rtol=1e-13)
-    np.testing.assert_allclose(ours[1], x.grad.numpy(), rtol=1e-12)
-    np.testing.assert_allclose(ours[2], y.grad.numpy(), rtol=1e-12)
-    x.grad = None
-    (phi(x) * v).sum().backward()
-    pulled = hyp.double_projection_gradient(X, V, J, RADIUS)
-    np.testing.assert_allclose(pulled, x.grad.numpy(), rtol=1e-12, atol=1e-14)

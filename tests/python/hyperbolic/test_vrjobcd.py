@@ -1,4 +1,4 @@
-"""`VRJOBCD`: steps with variance reduction."""
+"""`VRJOBCD`: steps with variance reduction; `LogisticLoss` on all signatures."""
 
 import numpy as np
 import pytest
@@ -58,3 +58,19 @@ def test_variance_reduced_with_a_penalty_and_one_sign(penalty, p):
     assert result.objective < 0.99 * value(x0)
     drift = np.abs(result.x.T @ (j[:, None] * result.x) - np.diag(j)).max()
     assert drift <= 1e-13 * np.sum(result.x**2)
+
+
+def test_logistic_losses_are_solved_by_default():
+    rng = np.random.default_rng(0)
+    loss = ob.LogisticLoss(rng.standard_normal((40, 6)), rng.standard_normal((40, 6)), np.ones(40))
+    for given in ([1, 1, 1, -1, -1, -1], [1] * 6, [-1] * 6):
+        problem = ob.JOrthogonalProblem(loss, given)
+        result = ob.solve(problem, max_sweeps=30)
+        first = result.history["objective"][0]
+        assert result.objective < first
+        j = np.diag(np.asarray(given, float))
+        gap = np.linalg.norm(result.x.T @ j @ result.x - j)
+        assert gap <= 1e-11 * max(1.0, np.vdot(result.x, result.x))
+        if -1 in given and 1 in given:
+            with pytest.raises(TypeError, match="solver"):
+                ob.solve(problem, solver=ob.JOBCD())
