@@ -131,6 +131,8 @@ WRONG = {
     "folder": (["sparse-pca", "data.csv", "--report", "none/r.json"], "no folder"),
     "certify": (["certify", "data.csv", "three.npy"], "has 3 features"),
     "positive": (["hyperbolic", "data.csv", "--positive", "9"], "--positive"),
+    "demo": (["demo", "data.csv", "--components", "9"], "--components"),
+    "demo of a broken file": (["demo", "broken.csv"], "number of columns changed"),
 }
 
 

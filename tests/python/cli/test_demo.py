@@ -59,21 +59,6 @@ def test_all_rows_have_the_same_objective(digits):
 
 
 @pytest.mark.slow
-def test_the_nonnegative_row_is_not_one_descent(digits):
-    """It is what the default solver gives: not worse than single descents, which differ."""
-    from sklearn.datasets import load_digits
-
-    problem = ob.NonnegativePCAProblem(load_digits().data, 6, center=True)
-    single = [
-        ob.solve(problem, start, solver=ob.OBCD(), seed=seed).objective
-        for start, seed in [("spectral", 0), *(("partition", seed) for seed in range(5))]
-    ]
-    assert max(single) > min(single) * (1 - 1e-3)
-    assert digits[-1].objective <= min(single) * (1 - 1e-9)
-    assert digits[-1].objective == pytest.approx(ob.certify(problem, digits[-1].x).objective)
-
-
-@pytest.mark.slow
 def test_explained_variance(digits):
     from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
@@ -129,28 +114,3 @@ def test_the_command_on_a_file(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "20 samples, 6 features, 2 components" in done.stdout
-
-
-def test_the_command_on_a_broken_file(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "bad.csv").write_text("a,b\nc,d\n")
-    assert cli.main(["demo", "bad.csv"]) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith("error: bad.csv: ")
-    assert len(said.err.strip().splitlines()) == 1
-
-
-def test_too_many_components(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    np.save(tmp_path / "a.npy", A)
-    assert cli.main(["demo", "a.npy", "--components", "7"]) == 2
-    assert "--components" in capsys.readouterr().err
-
-
-@pytest.mark.long
-@pytest.mark.data
-def test_w1a(w1a):
-    rows = demo.compare(w1a, 5, seconds=1.0)
-    best = [row for row in rows if row.method.startswith("OBCD l0")]
-    assert all(row.gap < 1e-12 for row in best)
