@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 import orthobcd as ob
-from orthobcd.data import Gram
 
 SHIFT = 1e8
 
@@ -43,29 +42,6 @@ KINDS = {
     "sparse, some stored": (partly, sparse.csr_array),
     "sparse, some stored, CSC": (partly, sparse.csc_matrix),
 }
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_moments(kind):
-    make, container = KINDS[kind]
-    X = make()
-    centred = exact(X)
-    scale = np.linalg.norm(centred, axis=0)
-    data = container(X)
-    moments = Gram.of_rows(data if kind == "dense" else data.tocsc(), True)
-    np.testing.assert_allclose(moments.variances, scale**2, rtol=1e-12)
-    gram = moments.gram_rows(slice(None))
-    assert np.abs((gram - centred.T @ centred) / np.outer(scale, scale)).max() < 1e-12
-    np.testing.assert_allclose(
-        Gram.of_rows(data, True, True).scale, scale / np.sqrt(30), rtol=1e-12
-    )
-    x = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 3)))[0]
-    # A mean of 1e8 has the rounding error 1e-8, a constant shift of the scores.
-    np.testing.assert_allclose(moments.scores(x), centred @ x, atol=1e-7)
-    w = np.random.default_rng(2).standard_normal(30)
-    np.testing.assert_allclose(moments.transposed(w), centred.T @ w, atol=1e-6)
-    moments.divide(np.arange(1.0, 9.0))
-    np.testing.assert_allclose(moments.variances, (scale / np.arange(1.0, 9.0)) ** 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

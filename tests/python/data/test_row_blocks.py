@@ -403,15 +403,6 @@ def test_sizes_as_text(size, text):
 
 
 @short
-@pytest.mark.parametrize("name", MAKE)
-@pytest.mark.parametrize("empty", [lambda: iter([]), iter([])], ids=["callable", "iterator"])
-def test_without_a_block_there_is_nothing_to_fit(name, empty):
-    how = "fit" if callable(empty) else "partial_fit"
-    with pytest.raises(ValueError, match="X must have at least one block of rows"):
-        getattr(MAKE[name](), how)(empty)
-
-
-@short
 def test_joined_blocks_are_sparse_if_all_are():
     dense, thin = X[:30], sparse.csc_array(X[30:50])
     for parts in ([thin, thin], [thin]):
@@ -422,17 +413,6 @@ def test_joined_blocks_are_sparse_if_all_are():
     for parts in ([dense, thin], [thin, dense], [dense, X[30:50]]):
         assert isinstance(concatenate_blocks(parts), np.ndarray)
         assert concatenate_blocks(parts).shape == (50, 8)
-
-
-@short
-@pytest.mark.parametrize("name", MAKE)
-@pytest.mark.parametrize("size", [400, 200, 199, 130, 1])
-def test_coordinates_of_any_number_of_blocks(name, size):
-    data = X[:400]
-    pca = MAKE[name]().fit(data)
-    parts = pieces(size, data)
-    np.testing.assert_allclose(pca.transform(parts), pca.transform(data), rtol=1e-6, atol=1e-9)
-    assert pca.score(parts) == pytest.approx(pca.score(data))
 
 
 @short
