@@ -105,6 +105,7 @@ def test_samples_that_are_all_equal(m, n, value, scale):
         pca = ob.SparsePCA(2, n_nonzero=2, scale=scale, missing=how, random_state=0).fit(data)
         np.testing.assert_array_equal(pca.explained_variance_, 0.0)
         np.testing.assert_array_equal(pca.explained_variance_ratio_, 0.0)
+        np.testing.assert_array_equal(pca.score_correlation_, np.eye(2))
         assert np.abs(pca.transform(data)).max() <= 1e-12 * abs(value) * n
     np.testing.assert_allclose(gaussian_of(N, 1).completed(N), X, rtol=1e-15)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 
 import numpy as np
 import pytest
 
 import orthobcd as ob
-
-from ..conftest import ROOT
 
 
 def h(x: np.ndarray, criterion: str) -> float:
@@ -130,44 +127,6 @@ def test_more_starts_are_never_worse():
     V = np.random.default_rng(8).standard_normal((20, 5))
     values = [np.abs(ob.rotate_loadings(V, n_starts=k)[0]).sum() for k in (1, 2, 4, 8)]
     assert all(b <= a for a, b in itertools.pairwise(values))
-
-
-@pytest.fixture(scope="module")
-def script():
-    path = ROOT / "benchmarks/scripts/rotation.py"
-    spec = importlib.util.spec_from_file_location("rotation", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def loadings_of(data: np.ndarray, r: int, scaled: bool) -> np.ndarray:
-    _, s, vt = np.linalg.svd(data - data.mean(axis=0), full_matrices=False)
-    return vt[:r].T * (s[:r] if scaled else 1.0)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("scaled", [False, True])
-@pytest.mark.parametrize("kind", ["cancer", "digits", "normal", "heavy"])
-def test_no_start_of_a_subgradient_method_ends_lower(script, kind, scaled):
-    """From the same five starts, where local minima lie as near as 1e-7."""
-    from sklearn.datasets import load_breast_cancer, load_digits
-
-    rng = np.random.default_rng(3)
-    if kind == "cancer":
-        V = loadings_of(
-            load_breast_cancer().data / load_breast_cancer().data.std(axis=0), 5, scaled
-        )
-    elif kind == "digits":
-        V = loadings_of(load_digits().data, 5, scaled)
-    else:
-        draw = rng.standard_normal((50, 6)) if kind == "normal" else rng.laplace(size=(50, 6)) ** 3
-        V = draw * rng.uniform(0.2, 3.0, 6) if scaled else np.linalg.qr(draw)[0]
-    r = V.shape[1]
-    starts = [np.eye(r), *(orthogonal(rng, r) for _ in range(4))]
-    ours = min(np.abs(ob.rotate_loadings(V @ q, n_starts=1)[0]).sum() for q in starts)
-    theirs = min(script.subgradient(V, q, steps=1000) for q in starts)
-    assert ours <= theirs * (1 + 1e-12)
 
 
 @pytest.mark.slow

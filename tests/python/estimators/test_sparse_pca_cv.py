@@ -6,7 +6,6 @@ import inspect
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
@@ -50,8 +49,8 @@ def test_the_rule_of_one_standard_error(seed):
     X = decreasing(seed)
     grid = [2, 4, 6, 8, 12, 16, 24, 32]
     one_se, best = (
-        ob.SparsePCACV(2, n_nonzeros=grid, rule=rule, random_state=0).fit(X)
-        for rule in ("one_se", "best")
+        ob.SparsePCACV(2, n_nonzeros=grid, rule=rule, random_state=0, n_jobs=jobs).fit(X)
+        for rule, jobs in (("one_se", 1), ("best", 2))
     )
     np.testing.assert_array_equal(one_se.scores_, best.scores_)
     mean = best.scores_.mean(axis=1)
@@ -146,19 +145,6 @@ def test_information_criteria_find_what_was_planted(criterion):
     assert alone.scores_[0, 0] == pytest.approx(bic + choices, rel=1e-9)
 
 
-def test_one_standard_error_is_no_denser_than_the_best():
-    X, _ = planted(noise=2.0)
-    fits = {
-        rule: ob.SparsePCACV(3, n_alphas=9, rule=rule, random_state=0).fit(X)
-        for rule in ("one_se", "best")
-    }
-    assert fits["one_se"].best_index_ <= fits["best"].best_index_
-    parallel = ob.SparsePCACV(3, n_alphas=9, random_state=0, n_jobs=2).fit(X)
-    np.testing.assert_array_equal(parallel.scores_, fits["one_se"].scores_)
-    S = sparse.csr_array(np.where(np.abs(X) > 2.0, X, 0.0))
-    assert ob.SparsePCACV(2, n_alphas=4, cv=3, random_state=0).fit(S).scores_.shape == (4, 3)
-
-
 @pytest.mark.slow
 def test_the_rule_of_one_standard_error_divides_by_the_folds_less_one():
     """By data on which the rule with three or with one degree of freedom chooses another weight."""
@@ -229,11 +215,3 @@ def test_a_residual_of_zero_follows_the_units(exponent):
     options = {"alphas": [0.5, 0.0], "criterion": "bic", "random_state": 0}
     one, other = (ob.SparsePCACV(3, **options).fit(s * X).scores_ for s in (1.0, 2.0**exponent))
     np.testing.assert_allclose(other - one, 2.0 * exponent * np.log(2.0), rtol=1e-9)
-
-
-def test_the_time_of_a_choice_may_be_any():
-    X = load_wine().data[:9, :3]
-    for seconds in (0.0, 0.5):
-        assert ob.SparsePCACV(1, n_alphas=2, cv=2, max_time=seconds).fit(X).alpha_ >= 0.0
-    with pytest.raises(ValueError, match="max_time"):
-        ob.SparsePCACV(1, max_time=-0.1).fit(X)
