@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy import sparse
 
 import orthobcd as ob
 
@@ -98,12 +96,6 @@ def test_a_sum_with_nonnegativity_keeps_every_condition(count, include, exclude)
         assert not x[exclude[t] if np.ndim(exclude[0]) else exclude, t].any()
 
 
-def test_of_all_entries_the_optimum_is_that_of_pca():
-    result = ob.solve(problem(ob.Cardinality(60)))
-    assert result.converged
-    assert -2.0 * result.objective == pytest.approx(top(tuple(range(15)), 4), rel=1e-12)
-
-
 def test_pairs_of_columns_against_every_pair_of_supports():
     """Two columns with two entries each are enumerated by hand, those on the same rows too."""
     for seed in range(5):
@@ -147,31 +139,6 @@ def test_starts_keep_the_limit():
     assert again.objective <= best.objective
     for start in ("identity", "random", "spectral"):
         assert np.all(np.count_nonzero(ob.solve(at, start, **QUICK).x, axis=0) <= [4, 4, 3, 3])
-
-
-@pytest.mark.parametrize("work", [0.002, 0.01, 0.05])
-@pytest.mark.parametrize("penalty", [ob.Cardinality(12), ob.RowSparse(count=6)], ids=str)
-def test_the_number_of_threads_changes_nothing(penalty, work):
-    one, *others = (
-        ob.solve(problem(penalty), max_work=work, n_threads=count) for count in (1, 2, 3, 5)
-    )
-    for other in others:
-        np.testing.assert_array_equal(other.x, one.x)
-        assert (other.n_iterations, other.n_sweeps) == (one.n_iterations, one.n_sweeps)
-        assert other.work == one.work
-        runs = [[replace(run, seconds=0.0) for run in found.search.runs] for found in (one, other)]
-        assert runs[0] == runs[1]
-
-
-def test_sparse_data_are_the_same_problem():
-    data = np.where(np.abs(A) > 1.0, A, 0.0)
-    values = [
-        ob.solve(
-            ob.StiefelProblem(ob.GramQuadratic(form), ob.Cardinality([5, 5, 5]), 3), **QUICK
-        ).objective
-        for form in (data, sparse.csc_array(data))
-    ]
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
 
 
 @pytest.mark.parametrize("penalty", [ob.Cardinality(12), ob.RowSparse(count=6)])
