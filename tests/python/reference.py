@@ -21,6 +21,11 @@ import numpy as np
 PENALTIES = ("none", "l0", "l1", "nonnegative")
 
 
+def signs(n: int, p: int) -> np.ndarray:
+    """A signature: p times +1, then −1."""
+    return np.repeat([1, -1], [p, n - p])
+
+
 def penalty_value(kind: str, lam: float, x: np.ndarray) -> np.ndarray:
     """h summed over the last axis."""
     if kind == "l0":

@@ -9,7 +9,7 @@ from scipy import linalg as sl
 import orthobcd as ob
 from orthobcd.hyperbolic.factorizations import BREAKDOWN_TOLERANCE
 
-from .reference_starts import signs
+from ..reference import signs
 
 
 def random_signs(rng: np.random.Generator, n: int) -> np.ndarray:

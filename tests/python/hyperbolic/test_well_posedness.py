@@ -7,7 +7,7 @@ import orthobcd as ob
 from orthobcd.hyperbolic import well_posedness
 from orthobcd.hyperbolic.posedness import decided
 
-from .reference_starts import signs
+from ..reference import signs
 
 
 def test_well_posedness():
