@@ -216,31 +216,6 @@ def test_batches_estimate_the_loss_over_all_entities_without_bias():
     assert mean == pytest.approx(total / len(triples), rel=1e-12)
 
 
-@LOSSES
-def test_gradients_against_differences(loss):
-    estimator, state, triples, drawn = batch(loss)
-    _, entities, biases, relations = loss_and_gradient(estimator, state, triples, drawn)
-    rng, h = np.random.default_rng(2), 1e-6
-
-    def slope(which, direction):
-        values = []
-        for step in (h, -h):
-            moved = [a.copy() for a in state]
-            moved[which] = moved[which] + step * direction
-            values.append(loss_and_gradient(estimator, tuple(moved), triples, drawn)[0])
-        return (values[0] - values[1]) / (2 * h)
-
-    direction = np.zeros_like(state[0])
-    direction[:, :DIM] = rng.standard_normal((N_ENTITIES, DIM))
-    assert slope(0, direction) == pytest.approx(np.vdot(entities, direction[:, :DIM]), rel=1e-6)
-    direction = np.zeros_like(state[0])
-    direction[:, 3 * DIM : 3 * DIM + 2] = rng.standard_normal((N_ENTITIES, 2))
-    expected = np.vdot(biases, direction[:, 3 * DIM : 3 * DIM + 2])
-    assert slope(0, direction) == pytest.approx(expected, rel=1e-6)
-    direction = rng.standard_normal(state[1].shape)
-    assert slope(1, direction) == pytest.approx(np.vdot(relations, direction), rel=1e-6)
-
-
 def test_steps_are_those_of_adam_with_decoupled_decay():
     # An epoch is one batch of all triples and all entities, without random draws.
     options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
