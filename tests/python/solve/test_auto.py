@@ -35,13 +35,6 @@ def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
     assert certificate.block2_gap <= 1e-6 * abs(result.objective)
 
 
-def test_smooth_problem_finds_the_eigenvalues():
-    result = ob.solve(pca(ob.NoPenalty()))
-    values = np.linalg.eigvalsh(A.T @ A)[::-1][:4]
-    assert result.objective == pytest.approx(-0.5 * values.sum(), rel=1e-12)
-    assert ob.certify(pca(ob.NoPenalty()), result.x).is_optimal
-
-
 def test_a_given_start_is_the_first():
     problem = pca(ob.L0(5.0))
     x0 = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 4)))[0]

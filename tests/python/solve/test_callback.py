@@ -98,17 +98,3 @@ def test_callback_returning_none_goes_on():
     assert result.status is ob.Status.MAX_SWEEPS
     assert result.n_sweeps == 3
     assert len(calls) >= 3
-
-
-def test_failing_callback_raises_with_the_result():
-    def fail_later(progress: ob.Progress) -> None:
-        if progress.n_iterations > 0:
-            raise KeyError("broken")
-
-    with pytest.raises(KeyError, match="broken") as caught:
-        ob.solve(WIDE, "random", callback=fail_later, tol=0.0)
-    result = caught.value.result
-    assert isinstance(result, ob.Result)
-    assert result.status is ob.Status.INTERRUPTED
-    assert result.feasibility < 1e-12
-    assert result.objective <= result.history["objective"][0]

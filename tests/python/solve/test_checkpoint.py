@@ -113,35 +113,6 @@ def test_an_interrupted_solve_ends_with_the_same_bits(name, tmp_path):
         assert_same(ob.solve(problem, checkpoint=path, **options), whole)
 
 
-KILLED = """
-import sys
-import numpy as np
-from tests.python.solve.test_checkpoint import PROBLEMS
-import orthobcd as ob
-problem, options = PROBLEMS[sys.argv[2]]
-ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **{**options, **eval(sys.argv[3])})
-"""
-
-
-@pytest.mark.slow
-@posix
-@pytest.mark.parametrize("name", ["l0", "entries", "rows", "function", "mixed"])
-def test_a_killed_solve_ends_with_the_same_bits(name, tmp_path):
-    problem, options = PROBLEMS[name]
-    options = {**options, "max_work": 4 * options["max_work"]}
-    whole = ob.solve(problem, **options)
-    path = tmp_path / "solve.checkpoint"
-    root = Path(__file__).parents[3]
-    for _ in range(2):
-        command = ["-c", KILLED, str(path), name, repr(options)]
-        killed_with_a_file(command, path, cwd=root, env={**os.environ, "PYTHONPATH": ""})
-    # The unfinished file of a killed process.
-    (tmp_path / ".solve.checkpoint.part").write_bytes(b"half")
-    resumed = ob.solve(problem, checkpoint=path, **options)
-    assert_same(resumed, whole)
-    assert os.listdir(tmp_path) == ["solve.checkpoint"]
-
-
 @pytest.mark.slow
 def test_a_time_limit_holds_for_both_calls(tmp_path):
     problem, _ = PROBLEMS["l1"]
@@ -183,34 +154,6 @@ def test_another_solve_is_refused_with_the_reason(name, tmp_path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("change", [1e-6, 1.0, np.inf])
-def test_other_data_are_refused(change, tmp_path):
-    path = tmp_path / "solve.checkpoint"
-    _, options = PROBLEMS["l0"]
-    path.write_bytes(finished())
-    data = A.copy()
-    data[17, 11] = data[17, 11] + change if np.isfinite(change) else 0.0
-    with pytest.raises(ValueError, match=r"^checkpoint .* is of other data"):
-        ob.solve(ob.SparsePCAProblem(data, 3, ob.L0(8.0)), checkpoint=path, **options)
-
-
-def test_damaged_files_are_refused(tmp_path):
-    path = tmp_path / "solve.checkpoint"
-    problem, options = PROBLEMS["l0"]
-    whole = finished()
-    texts = {b"": "no checkpoint", b"name,value\n1,2\n": "no checkpoint"}
-    cuts = np.random.default_rng(1).integers(30, len(whole), 30)
-    texts |= {whole[:cut]: "damaged" for cut in cuts}
-    for cut in cuts:
-        texts[whole[:cut] + bytes([whole[cut] ^ 4]) + whole[cut + 1 :]] = "damaged"
-    older = whole.replace(ob.__version__.encode(), b"9" * len(ob.__version__), 1)
-    for content, reason in {**texts, older: "damaged|written by"}.items():
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match=reason):
-            ob.solve(problem, checkpoint=path, **options)
-        assert path.read_bytes() == content
-
-
 def test_arguments_are_checked(tmp_path):
     problem, _ = PROBLEMS["l0"]
     for path, every, error in [
@@ -243,34 +186,6 @@ def test_a_file_that_cannot_be_written_is_a_warning(tmp_path):
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="cannot be written"):
             ob.solve(problem, checkpoint=path, **options)
-
-
-FULL = """
-import resource, signal, sys, warnings
-from tests.python.solve.test_checkpoint import PROBLEMS
-import orthobcd as ob
-problem, options = PROBLEMS["l0"]
-whole = ob.solve(problem, **options)
-with open(sys.argv[1], "wb"):
-    pass
-import os
-os.remove(sys.argv[1])
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    found = ob.solve(problem, checkpoint=sys.argv[1], checkpoint_every=0, **options)
-assert (found.x == whole.x).all()
-assert ["cannot be written" in str(w.message) for w in caught] == [True], caught
-"""
-
-
-@pytest.mark.slow
-@posix
-def test_a_full_disk_is_a_warning(tmp_path):
-    command = [sys.executable, "-c", FULL, str(tmp_path / "solve.checkpoint")]
-    subprocess.run(command, cwd=Path(__file__).parents[3], check=True)
-    assert [name for name in os.listdir(tmp_path) if name.endswith(".part")] == []
 
 
 @pytest.mark.slow
@@ -371,9 +286,6 @@ COMMANDS = {
     "nonneg-pca": ["-r", "3"],
     "hyperbolic": ["--positive", "20"],
 }
-
-
-NAMES = ["sparse-pca", *(pytest.param(c, marks=pytest.mark.long) for c in list(COMMANDS)[1:])]
 
 
 def begun(command: str) -> list[str]:

@@ -66,14 +66,6 @@ def test_functions_with_hessians_and_quadratics(scaled):
         assert np.ptp(found) <= 1e-7 * abs(found[0])
 
 
-def test_rotations_stay_rotations():
-    M = np.diag([-1.0, 2.0, 3.0])
-    problem = ob.StiefelProblem(linear(M), FREE, 3, determinant=1)
-    result = ob.solve(problem, n_threads=1)
-    assert np.linalg.det(result.x) > 0.0
-    assert result.objective == pytest.approx(-4.0)
-
-
 @pytest.mark.parametrize("penalty", [ob.L1(0.05), ob.L0(0.05), ob.NonNegative()], ids=repr)
 def test_penalties(penalty):
     """Monomial matrices: the best signed permutation has either determinant."""

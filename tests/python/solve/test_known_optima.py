@@ -128,14 +128,6 @@ def test_linear_terms(n, r):
             is_answered(result, value, np.abs(C).sum())
 
 
-@pytest.mark.parametrize("n", [2, 7, 60])
-def test_permutations(n):
-    cost = np.random.default_rng(n).standard_normal((n, n))
-    problem = ob.StiefelProblem(ob.Quadratic(np.zeros((n, n)), linear=cost), ob.NonNegative(), n)
-    value = cost[scipy.optimize.linear_sum_assignment(cost)].sum()
-    is_answered(ob.solve(problem, n_threads=1), value, np.abs(cost).sum(), "assignment")
-
-
 def pencil_value(C, J, K, w):
     """min tr(W XᵀCX) over XᵀJX = diag(K): the smallest eigenvalues of each type, by weight."""
     values = 1.0 / scipy.linalg.eigh(np.diag(J.astype(float)), C)[0]
@@ -205,39 +197,3 @@ def test_limits_and_given_solvers_keep_their_ways():
     assert ob.solve(problem, solver=ob.JOBCD()).search is None
     indefinite = ob.JOrthogonalProblem(ob.Quadratic(symmetric(6)), [1, 1, 1, -1, -1, -1])
     assert ob.solve(indefinite, max_sweeps=50).search is None
-
-
-def oracle(C: np.ndarray, lam: float, r: int) -> float:
-    """λr − ½ Σ of the r largest variances: the optimum once λ exceeds what two entries can gain."""
-    return lam * r - 0.5 * float(np.sort(np.diag(C))[-r:].sum())
-
-
-@pytest.mark.parametrize("penalty", [ob.L0, ob.L1])
-@pytest.mark.parametrize("working_set", ["random", "tiled"])
-def test_large_lambda_randn(penalty, working_set):
-    A = np.random.default_rng(0).standard_normal((500, 1000))
-    lam, r = 1000.0, 20
-    problem = ob.SparsePCAProblem(A, r, penalty(lam))
-    result = ob.solve(problem, "identity", solver=ob.OBCD(working_set=working_set), max_sweeps=100)
-    assert result.objective == pytest.approx(oracle(A.T @ A, lam, r), rel=1e-10)
-    assert result.n_nonzero == r
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("working_set", "block_size"), [("tiled", 2), ("random", 4)])
-def test_eigenvalues_without_penalty(working_set, block_size):
-    n, r = 80, 6
-    # Pure noise: the gaps between eigenvalues are small.
-    A = np.random.default_rng(1).standard_normal((110, n))
-    C = A.T @ A
-    optimum = -0.5 * float(np.linalg.eigvalsh(C)[-r:].sum())
-    result = ob.solve(
-        ob.StiefelProblem(ob.Quadratic(-C), ob.NoPenalty(), r),
-        "identity",
-        solver=ob.OBCD(working_set=working_set, block_size=block_size),
-        target=optimum * (1 - 1e-6),
-        max_sweeps=100_000,
-        tol=0.0,
-    )
-    assert result.objective == pytest.approx(optimum, rel=1e-6)
-    assert result.objective >= optimum * (1 + 1e-12)
