@@ -71,18 +71,6 @@ def test_lemma_2_4_the_pairs_of_a_matching_do_not_depend_on_each_other():
                 np.testing.assert_allclose(Y, together, rtol=1e-12, atol=1e-13)
 
 
-def test_lemma_a1_sums_over_all_blocks():
-    rng = np.random.default_rng(1)
-    n = 6
-    W = rng.standard_normal((n, n))
-    own, all_entries = np.sum(np.diag(W) ** 2), np.sum(W**2)
-    for k in range(2, n + 1):
-        blocks = list(itertools.combinations(range(n), k))
-        total = sum(norm(W[np.ix_(B, B)]) ** 2 for B in blocks)
-        inner = sum(1 for B in blocks if {0, 1} <= set(B))
-        assert total == pytest.approx(k / n * len(blocks) * own + inner * (all_entries - own))
-
-
 def test_lemma_a3_the_tangent_space():
     """{Y : XᵀJY + YᵀJX = 0} has the dimension n(n − 1)/2, and holds the directions of curves."""
     rng = np.random.default_rng(2)
