@@ -54,26 +54,10 @@ seed : int, default 0
 from __future__ import annotations
 
 from .annealed import annealed_ladmm
-from .gpower import gpower, pca_threshold
-from .hyperbolic import (
-    TraceProblem,
-    admm,
-    cayley_gradient,
-    csdm,
-    reference_start,
-    trace_problem,
-    umcm,
-)
-from .manpg import manpg, manpg_from_diagonal
-from .nonnegative import alternating_partition, ep4orth
-from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
-from .probe import csdm_factors
+from .hyperbolic import TraceProblem, reference_start
+from .manpg import manpg
+from .nonnegative import ep4orth
 from .registry import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, Baseline, methods_for
-from .scoring import best_feasible, round_to_partition, score_at_projection
-from .smoothed import smoothed_gradient
-from .splitting import ladmm, radmm, soc_admm, spm
-from .subgradient import riemannian_subgradient, rssm
-from .supports import forward_selection
 from .ultra_e import CsdmUltraE
 
 __all__ = [
@@ -83,33 +67,9 @@ __all__ = [
     "Baseline",
     "CsdmUltraE",
     "TraceProblem",
-    "admm",
-    "alternating_partition",
     "annealed_ladmm",
-    "available",
-    "best_feasible",
-    "cayley_gradient",
-    "csdm",
-    "csdm_factors",
     "ep4orth",
-    "forward_selection",
-    "gpower",
-    "ladmm",
     "manpg",
-    "manpg_from_diagonal",
     "methods_for",
-    "pca_threshold",
-    "pymanopt_smoothed",
-    "radmm",
     "reference_start",
-    "riemannian_subgradient",
-    "round_to_partition",
-    "rssm",
-    "score_at_projection",
-    "sklearn_sparse_pca",
-    "smoothed_gradient",
-    "soc_admm",
-    "spm",
-    "trace_problem",
-    "umcm",
 ]
