@@ -1,4 +1,4 @@
-"""`solve` where the optimum is known: eigenvalues, linear terms, permutations, pencils, large λ."""
+"""`solve` of a `StiefelProblem` or `SparsePCAProblem` with a known optimum, and of pencils."""
 
 from __future__ import annotations
 
