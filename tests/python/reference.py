@@ -2,18 +2,16 @@
 
 Equation and section numbers are those of "A Block Coordinate Descent Method for Nonsmooth
 Composite Optimization under Orthogonality Constraints". The module has two independent solvers of
-the pair problem, and the loop around them:
+the pair problem:
 
 * `grid_pair` scans a dense grid of angles on both branches and refines the best cells;
 * `breakpoint_pair` is the papers' breakpoint search with quartics in t = tan θ, corrected
-  (breakpoints at −x/y, every column kept; the printed version has the sign reversed);
-* `obcd` is the loop with random pairs and either of them.
+  (breakpoints at −x/y, every column kept; the printed version has the sign reversed).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -204,40 +202,6 @@ def _at(half: float, t: float, reflect: bool) -> np.ndarray:
 def exact_curvature(Z: np.ndarray, C: np.ndarray, B: list[int]) -> np.ndarray:
     """Q of eq. 8 for f = ½⟨X, CX⟩: ZZᵀ ⊗ C_BB."""
     return np.kron(Z @ Z.T, C[np.ix_(B, B)])
-
-
-def obcd(
-    C: np.ndarray,
-    X: np.ndarray,
-    kind: str,
-    lam: float,
-    alpha: float = 1e-5,
-    sweeps: int = 20,
-    seed: int = 0,
-    pair: Callable[..., tuple[float, np.ndarray]] = breakpoint_pair,
-) -> tuple[np.ndarray, list[float]]:
-    """OBCD with random pairs and the exact Q, for f = ½⟨X, CX⟩ (section 3.1)."""
-    rng = np.random.default_rng(seed)
-    X = X.copy()
-    n = X.shape[0]
-
-    def objective(X: np.ndarray) -> float:
-        return 0.5 * float(np.sum(X * (C @ X))) + float(penalty_value(kind, lam, X.ravel()))
-
-    history = [objective(X)]
-    for _ in range(sweeps * n * (n - 1) // 2):
-        B = sorted(rng.choice(n, 2, replace=False).tolist())
-        Z, G = X[B], (C @ X)[B]
-        _, V = pair(Z, G, exact_curvature(Z, C, B), alpha, kind, lam)
-        new = X.copy()
-        new[B] = V @ Z
-        # Entries that a breakpoint sets to zero are exactly zero.
-        new[B] = np.where(np.abs(new[B]) < 1e-13, 0.0, new[B])
-        value = objective(new)
-        if value < history[-1]:
-            X = new
-            history.append(value)
-    return X, history
 
 
 def stationary_gap(problem: Any, X: np.ndarray) -> float:
