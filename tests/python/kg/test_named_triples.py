@@ -213,6 +213,8 @@ def test_a_saved_model_keeps_names_and_known_triples(fitted, tmp_path):
     assert loaded.get_params() == fitted.get_params()
     assert (loaded.entity_names_, loaded.relation_names_) == (ENTITIES, RELATIONS)
     np.testing.assert_array_equal(loaded.rank(GRAPH.test).ranks, fitted.rank(GRAPH.test).ranks)
+    assert (loaded.status_, loaded.best_epoch_) == (fitted.status_, fitted.best_epoch_)
+    same(loaded, fitted)
     # A checkpoint resumes for the same triples by name or by number, with sizes given or not.
     state = tmp_path / "state.npz"
     model(max_epochs=2).fit(GRAPH, checkpoint=state)
