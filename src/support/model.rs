@@ -57,8 +57,10 @@ pub(crate) const BYTES: usize = 256 << 20;
 /// Largest number of steps of the projected power method.
 const POWER_STEPS: usize = 2000;
 
-/// Largest number of power steps on the rows of a column, and the relative gain of a step up to which they end.
+/// Largest number of power steps on the rows of a column.
 const CLIMB_STEPS: usize = 300;
+
+/// Relative gain of a power step on the rows of a column up to which they end.
 const CLIMBED: f64 = 1e-8;
 
 /// A feasible X and f there.
