@@ -159,11 +159,14 @@ pub(super) fn take_first_point<'a>(
     threads: &Threads,
 ) -> Option<Axes<'a>> {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
-    if is_chosen(incumbent.auto) || incumbent.status.is_some() || clock.expired() {
+    if is_chosen(incumbent.auto) {
         return None;
     }
     let (own, axes, end) = (profile(problem), OnceLock::new(), incumbent.spent + FIRST_POINT * unit);
     for turned in [false, true] {
+        if incumbent.status.is_some() || clock.expired() {
+            break;
+        }
         let (mut from, mut before) = (None, f64::INFINITY);
         // Rays go on from the point that they led to.
         while from.is_none() || own.kind == Kind::Nonnegative {
