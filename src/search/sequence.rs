@@ -24,6 +24,9 @@ use crate::start;
 /// Multiple of the least work of a heuristic from which more work does not make its success more likely.
 const AMPLE: f64 = 4.0;
 
+/// Multiple of the least work for the first start of a function that runs alone.
+const EARLY: f64 = 0.5;
+
 /// Least number of arms of an epoch.
 const FEW: usize = 2;
 
@@ -161,7 +164,11 @@ impl<'s, 'a> Search<'s, 'a> {
         let profile = &self.rounds.profile;
         // The seconds of an evaluation of a function are not known: its first results come early.
         let long = profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
-        let ample = if long { AMPLE } else { 1.0 };
+        let ample = match profile.is_slow() && !profile.quadratic {
+            true => EARLY,
+            false if long => AMPLE,
+            false => 1.0,
+        };
         let slice = ample * needs.fold(f64::INFINITY, f64::min);
         let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
         (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
