@@ -19,7 +19,7 @@ use crate::linalg::inner;
 use crate::numerics;
 use crate::rows::change;
 use crate::start;
-use crate::support::{self, Covariance};
+use crate::support::{self, Covariance, argmax, owners, power_step};
 
 /// Relative decrease of f in a power step below which the columns have converged.
 const CONVERGED: f64 = 1e-7;
@@ -144,7 +144,7 @@ impl<'a, 'b> Alternation<'a, 'b> {
                         _ => 0.0,
                     }
                 };
-                let to = largest((0..values.len()).map(gain_of));
+                let to = argmax((0..values.len()).map(gain_of));
                 (0.5 * (gain_of(to) - loss), to)
             })
             .collect()
@@ -229,11 +229,6 @@ impl<'a, 'b> Alternation<'a, 'b> {
     }
 }
 
-/// Returns the column of each row's largest entry.
-fn owners(x: &Array2<f64>) -> Vec<usize> {
-    x.outer_iter().map(|row| largest(row.iter().copied())).collect()
-}
-
 /// Returns f = −½⟨X, P X⟩ and its gradient if each row has at most one nonzero: n² multiply-adds, not n² r.
 fn sparse_value_and_gradient(p: &Covariance<'_>, x: &Array2<f64>, owner: &[usize]) -> (f64, Array2<f64>) {
     let mut gradient = Array2::<f64>::zeros((x.ncols(), x.nrows()));
@@ -251,7 +246,7 @@ fn second_choice(point: &PartitionPoint, i: usize) -> usize {
     let own = point.owner[i];
     let pulls = point.gradient.row(i);
     let pulls = pulls.iter().enumerate();
-    largest(pulls.map(|(k, g)| if k == own { f64::NEG_INFINITY } else { -g }))
+    argmax(pulls.map(|(k, g)| if k == own { f64::NEG_INFINITY } else { -g }))
 }
 
 /// Gives a random share of the rows to their second-best columns.
@@ -261,22 +256,6 @@ fn reassigned(point: &PartitionPoint, rng: &mut Xoshiro256PlusPlus) -> Array2<f6
         .map(|i| if rng.random::<f64>() < share { second_choice(point, i) } else { point.owner[i] })
         .collect();
     power_step(&-&point.gradient, &owner)
-}
-
-/// Returns the index of the largest value, the first of equal ones.
-fn largest(values: impl Iterator<Item = f64>) -> usize {
-    values.enumerate().fold((0, f64::NEG_INFINITY), |best, (k, v)| if v > best.1 { (k, v) } else { best }).0
-}
-
-/// Makes one projected power step of every column on the rows assigned by `owner`. An empty column takes the
-/// row of its largest `pull`, from a column that keeps other rows.
-fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
-    let mut x = Array2::<f64>::zeros(pull.dim());
-    for (i, &k) in owner.iter().enumerate() {
-        x[[i, k]] = pull[[i, k]].max(0.0);
-    }
-    start::complete_partition(&mut x, |i, k| pull[[i, k]]);
-    x
 }
 
 /// Alternates from x, whose rows have one owner each, until no change lowers f.
@@ -324,7 +303,7 @@ fn improve(
 
 /// Returns a start: of a quadratic form by [rays](support::rays), first from the rotated axes, then from random rotations of
 /// the axes.
-fn begun(task: &Task<'_>) -> Option<Array2<f64>> {
+fn new_start(task: &Task<'_>) -> Option<Array2<f64>> {
     let (oracle, basis) = (task.oracle, &task.known.basis);
     let (n, r) = basis.rotated.dim();
     let first = task.run == 0;
@@ -362,7 +341,7 @@ impl Heuristic for Partition {
         }
         let x = match task.from {
             Some(best) => best.clone(),
-            None => begun(task)?,
+            None => new_start(task)?,
         };
         let covariance = task.known.covariance.as_ref();
         Some(improve(task.oracle, covariance, &x, task.seed, task.limit))

@@ -97,6 +97,13 @@ pub(super) enum Index<'py> {
 }
 
 impl Index<'_> {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Narrow(a) => a.len(),
+            Self::Wide(a) => a.len(),
+        }
+    }
+
     /// Returns the indices of the array `argument`; an error for one that is negative or too large.
     pub(super) fn collect<T: TryFrom<i64>>(&self, argument: &'static str) -> Result<Vec<T>> {
         let bad = |_| Error::invalid(argument, "has an index that is out of range");

@@ -245,7 +245,10 @@ impl PyMoments {
         let add = |source: &Source<'_>| self.add_rows(py, m, source, weights.as_deref(), &threads);
         match &data {
             Data::Dense(a) => a.reading(add),
-            Data::Sparse(a) => a.reading(add)?,
+            Data::Sparse(a) => {
+                reserve_numbers(0.5 * a.indices.len() as f64, || "a copy of the indices of X".to_owned())?;
+                a.reading(add)?
+            }
         }
     }
 

@@ -28,5 +28,5 @@ pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
 pub(crate) use moves::{AT_ONCE, TRIALS};
 pub(crate) use pattern::{Part, SCALAR, dense, gain, largest_rows, nonzero_rows, on_rows, without};
 pub(crate) use power::{Axes, Directions, Powers, STAGES, free_rows};
-pub(crate) use rays::{ENOUGH, rays};
+pub(crate) use rays::{ENOUGH, argmax, owners, power_step, rays};
 pub(crate) use rules::Rules;

@@ -40,11 +40,11 @@ pub(crate) fn rays(
             y *= if *square > 0.0 { 1.0 / square.sqrt() } else { 0.0 };
         }
         if product == 0 {
-            x = owned(&y);
+            x = power_step(&y, &owners(&y));
             continue;
         }
         let value = -0.5 * squares.iter().sum::<f64>();
-        let found = std::mem::replace(&mut x, owned(&y));
+        let found = std::mem::replace(&mut x, power_step(&y, &owners(&y)));
         if best.as_ref().is_none_or(|best| value < best.0) {
             best = Some((value, found));
         }
@@ -68,16 +68,24 @@ fn outward(v: ArrayView2<'_, f64>) -> Array2<f64> {
     x
 }
 
-/// Returns X in which each row belongs to the column of its largest positive y. A column without rows takes the one of
-/// its largest y from a column with others.
-fn owned(y: &Array2<f64>) -> Array2<f64> {
-    let mut x = Array2::zeros(y.dim());
-    for (row, mut target) in y.outer_iter().zip(x.outer_iter_mut()) {
-        let (owner, largest) =
-            (row.iter().enumerate()).fold((0, 0.0), |best, (t, &v)| if v > best.1 { (t, v) } else { best });
-        target[owner] = largest;
+/// Returns the index of the largest value, the first of equal ones.
+pub(crate) fn argmax(values: impl Iterator<Item = f64>) -> usize {
+    values.enumerate().fold((0, f64::NEG_INFINITY), |best, (k, v)| if v > best.1 { (k, v) } else { best }).0
+}
+
+/// Returns the column of each row's largest entry.
+pub(crate) fn owners(x: &Array2<f64>) -> Vec<usize> {
+    x.outer_iter().map(|row| argmax(row.iter().copied())).collect()
+}
+
+/// Makes one projected power step of every column on the rows assigned by `owner`. An empty column takes the
+/// row of its largest `pull`, from a column that keeps other rows.
+pub(crate) fn power_step(pull: &Array2<f64>, owner: &[usize]) -> Array2<f64> {
+    let mut x = Array2::<f64>::zeros(pull.dim());
+    for (i, &k) in owner.iter().enumerate() {
+        x[[i, k]] = pull[[i, k]].max(0.0);
     }
-    start::complete_partition(&mut x, |i, t| y[[i, t]]);
+    start::complete_partition(&mut x, |i, k| pull[[i, k]]);
     x
 }
 
