@@ -63,7 +63,7 @@ impl Profile {
     /// Returns whether solutions are likely to be dense, so that methods that move all rows at once come
     /// first.
     pub fn is_dense(&self) -> bool {
-        self.penalty_share < 1.0
+        self.penalty_share < 1.5
     }
 
     /// Returns whether optima are dense and close together, so that one long run brings more than several short runs and

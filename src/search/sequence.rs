@@ -24,8 +24,8 @@ use crate::start;
 /// Multiple of the least work of a heuristic from which more work does not make its success more likely.
 const AMPLE: f64 = 4.0;
 
-/// Multiple of the least work for the first start of a function that runs alone.
-const EARLY: f64 = 0.5;
+/// Multiple of the least work for a first start that runs alone and whose iterations are costly.
+const EARLY: f64 = 0.125;
 
 /// Least number of arms of an epoch.
 const FEW: usize = 2;
@@ -162,12 +162,12 @@ impl<'s, 'a> Search<'s, 'a> {
         let needs = self.candidates(0, f64::INFINITY);
         let needs = needs.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.profile;
-        // The seconds of an evaluation of a function are not known: its first results come early.
-        let long = profile.quadratic && !profile.is_costly() && (profile.is_slow() || self.is_smooth());
-        let ample = match profile.is_slow() && !profile.quadratic {
-            true => EARLY,
-            false if long => AMPLE,
-            false => 1.0,
+        let slow = profile.is_slow();
+        // First results come early where iterations are costly, or their seconds are not known.
+        let ample = match () {
+            () if slow && (profile.is_costly() || !profile.quadratic) => EARLY,
+            () if profile.quadratic && !profile.is_costly() && (slow || self.is_smooth()) => AMPLE,
+            () => 1.0,
         };
         let slice = ample * needs.fold(f64::INFINITY, f64::min);
         let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
