@@ -13,9 +13,14 @@ use crate::riemann::admm::{self, RAISE, Terms};
 /// Annealed ADMM, followed by a projection to a feasible point and a descent.
 pub(super) struct Splitting;
 
-/// First and last β for X ≥ 0, in the units of [`admm::FIRST`] and [`admm::LAST`]; ADMM only determines the
-/// column of each row.
+/// First and last β, in units of the least curvature of a component and of the Lipschitz constant of ∇f. For X ≥ 0 ADMM only
+/// determines the column of each row; for ℓ1 the descent ends what ADMM begins.
 const NONNEGATIVE: (f64, f64) = (0.2, 0.6);
+const ABSOLUTE: (f64, f64) = (0.6, 0.12);
+const OTHER: (f64, f64) = (0.2, 1.2);
+
+/// Largest ratio of the first β to the last.
+const NARROWEST: f64 = 0.5;
 
 /// Sizes of the random rotations of repeated starts and of the incumbent.
 const ROTATIONS: (f64, f64) = (0.1, 0.05);
@@ -36,14 +41,17 @@ fn range(oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
     if penalty.nonnegative() {
         return (NONNEGATIVE.0 * level, NONNEGATIVE.1 * lipschitz);
     }
+    let (first, last) = match penalty.l1_weights() {
+        Some(_) => ABSOLUTE,
+        None => OTHER,
+    };
     // The largest penalty of an entry 1.
     let largest = ndarray::indices(x.dim())
         .into_iter()
         .map(|(i, k)| penalty.entry(i, k, 1.0))
         .filter(|value| value.is_finite())
         .fold(0.0, f64::max);
-    let last = (admm::LAST * lipschitz).max(SURVIVAL * largest);
-    (admm::FIRST * level, last)
+    (first * level, (last * lipschitz).max(SURVIVAL * largest))
 }
 
 impl Heuristic for Splitting {
@@ -78,6 +86,7 @@ impl Heuristic for Splitting {
             inertia: oracle.convexity,
         };
         let part = limit.first(SHARE);
+        let first = first.min(NARROWEST * last);
         let (x, y) = admm::anneal(terms, x, (first, last), || part.progress())?;
         let y = if nonnegative { x.clone() } else { y };
         let feasible = sharpen::feasible_near(oracle, &x, &y)?;
