@@ -57,7 +57,8 @@ struct Reached {
     heuristic: usize,
     /// Number of the start; a start that more work does not improve is followed by another one.
     start: usize,
-    /// Slice of the last run.
+    /// Number of the start of the last run, and its slice.
+    run: usize,
     slice: f64,
     objective: f64,
 }
@@ -371,13 +372,15 @@ impl<'s, 'a> Search<'s, 'a> {
             let polished = each || self.rounds.makers.is_some();
             jobs.push(Job::taken("given", polished, false));
         }
+        let slow = profile.is_slow();
         for arm in &arms {
-            let start = self.number(arm, slice);
-            jobs.push(self.job(*arm, start, each));
+            let (start, again) = self.number(arm, slice);
+            // Where optima are dense, a longer run goes on from the incumbent.
+            jobs.push(Job { improve: slow && again, ..self.job(*arm, start, each) });
         }
         self.limit_sweeps(&mut jobs);
-        let from = given.unwrap_or_else(|| self.first.clone());
-        let froms = vec![&from; jobs.len()];
+        let (from, best) = (given.unwrap_or_else(|| self.first.clone()), self.incumbent.best.x.clone());
+        let froms: Vec<_> = jobs.iter().map(|job| if job.improve { &best } else { &from }).collect();
         let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
         let made = jobs.iter().zip(&found).skip(offset);
         for (job, found) in made.filter_map(|(job, found)| Some((job, found.as_ref()?))) {
@@ -400,17 +403,20 @@ impl<'s, 'a> Search<'s, 'a> {
         self.polish(&points, work);
     }
 
-    /// Returns the number of the next start of an arm, which gets `slice` of work.
-    fn number(&mut self, arm: &Arm, slice: f64) -> usize {
+    /// Returns the number of the next start of an arm, which gets `slice` of work, and whether it was run before.
+    fn number(&mut self, arm: &Arm, slice: f64) -> (usize, bool) {
         match self.reached.iter_mut().find(|r| r.heuristic == arm.heuristic) {
             Some(own) => {
                 own.start += usize::from(slice < LONGER * own.slice);
                 own.slice = slice;
-                own.start
+                let again = own.start == own.run;
+                own.run = own.start;
+                (own.start, again)
             }
             None => {
-                self.reached.push(Reached { heuristic: arm.heuristic, start: 0, slice, objective: f64::INFINITY });
-                0
+                let objective = f64::INFINITY;
+                self.reached.push(Reached { heuristic: arm.heuristic, start: 0, run: 0, slice, objective });
+                (0, false)
             }
         }
     }

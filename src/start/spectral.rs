@@ -18,8 +18,10 @@ pub(super) const PRODUCTS: usize = 12;
 /// Least number of products with a block for a rough basis.
 const FEWEST: usize = 4;
 
-/// Multiply-adds that decide between the largest and the least number of products.
-const ROUGH: f64 = 1e9;
+/// Multiply-adds that decide between the largest and the least number of products: for a basis from which a whole search
+/// begins, and for axes of first points.
+const ROUGH: f64 = 5e9;
+const FIRST: f64 = 1e9;
 
 /// Largest number of products for eigenvectors to rounding.
 const MANY_PRODUCTS: usize = 300;
@@ -39,7 +41,7 @@ const ENTRIES: usize = 12_000_000;
 /// Columns of a block beyond r.
 const MORE: usize = 8;
 
-/// Columns of a block beyond r if the fewest products with `MORE` exceed `ROUGH`.
+/// Columns of a block beyond r if the fewest products with `MORE` exceed the work.
 const FEW: usize = 2;
 
 /// Returns the minimiser of the quadratic part over the Stiefel manifold: eigenvectors of the r smallest
@@ -69,7 +71,7 @@ pub(crate) fn rough_spectral(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64))> {
-    let (x, spectrum, _) = krylov(form, r, rough(form, r), threads, go_on)?;
+    let (x, spectrum, _) = krylov(form, r, rough(form, r, ROUGH), threads, go_on)?;
     Some((x, spectrum))
 }
 
@@ -82,7 +84,7 @@ pub(crate) fn spectral_within(
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, (f64, f64), f64)> {
-    let (width, least) = rough(form, r);
+    let (width, least) = rough(form, r, FIRST);
     let each = block_work(form, width);
     let products = ((work / each) as usize).clamp(least, MANY_PRODUCTS);
     let (x, spectrum, done) = krylov(form, r, (width, products), threads, go_on)?;
@@ -90,18 +92,18 @@ pub(crate) fn spectral_within(
     Some((x, spectrum, spent))
 }
 
-/// Returns the number of columns of a block, and of products with a block, of [`rough_spectral`].
-fn rough(form: &dyn QuadraticForm, r: usize) -> (usize, usize) {
-    let cheap = |more| FEWEST as f64 * block_work(form, r + more) <= ROUGH;
+/// Returns the number of columns of a block, and of products with a block, for a rough basis by about `work`.
+fn rough(form: &dyn QuadraticForm, r: usize, work: f64) -> (usize, usize) {
+    let cheap = |more| FEWEST as f64 * block_work(form, r + more) <= work;
     let width = r + if cheap(MORE) { MORE } else { FEW };
-    let products = (ROUGH / block_work(form, width)) as usize;
+    let products = (work / block_work(form, width)) as usize;
     (width, products.clamp(FEWEST, PRODUCTS))
 }
 
 /// Returns the multiply-adds of [`rough_spectral`].
 pub(crate) fn rough_work(form: &dyn QuadraticForm, r: usize) -> f64 {
     let n = form.order();
-    let (width, products) = rough(form, r);
+    let (width, products) = rough(form, r, ROUGH);
     if is_decomposed(n, width) {
         return eigen_work(n) + gradient_work(form, n);
     }
