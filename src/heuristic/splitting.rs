@@ -27,7 +27,7 @@ const ROTATIONS: (f64, f64) = (0.1, 0.05);
 
 /// The last β is at least this multiple of the penalty of an entry 1: below, single entries do not survive
 /// the proximal map.
-const SURVIVAL: f64 = 16.0;
+const SURVIVAL: f64 = 32.0;
 
 /// Share of the work for ADMM; the rest is for the descent.
 const SHARE: f64 = 0.85;
