@@ -14,13 +14,6 @@ use ndarray::{Array1, Array2, Zip};
 
 use crate::linalg::{square, symmetric, symmetric_eigen};
 
-/// First β in units of the [curvature](curvatures) of a component (for penalties the least curvature). Half and double
-/// are worse on most of the training list.
-pub(crate) const FIRST: f64 = 0.06;
-
-/// Last β in units of the Lipschitz constant of ∇f. Half and double are worse on most of the training list.
-pub(crate) const LAST: f64 = 1.2;
-
 /// Factor by which the first β is raised for a result near the incumbent.
 pub(crate) const RAISE: f64 = 6.0;
 
@@ -94,7 +87,7 @@ mod tests {
         let mut gradient = |x: &Array2<f64>| Some(-(x * &diagonal.view().insert_axis(Axis(1))));
         let x = start::random(n, r, 4);
         let lipschitz = n as f64;
-        let first = FIRST * curvatures(&x, &gradient(&x).unwrap(), lipschitz)[0];
+        let first = 0.06 * curvatures(&x, &gradient(&x).unwrap(), lipschitz)[0];
         let kept = |step: f64| move |v: f64| if v * v > 2.0 * step * lambda { v } else { 0.0 };
         let terms =
             Terms { gradient: &mut gradient, polar: &polar, proximal: &mut |x, step| x.mapv(kept(step)), inertia: 0.0 };
@@ -103,7 +96,7 @@ mod tests {
             done += 1;
             f64::from(done - 1) / 200.0
         };
-        let (x, y) = anneal(terms, x, (first, LAST * lipschitz), progress).unwrap();
+        let (x, y) = anneal(terms, x, (first, 1.2 * lipschitz), progress).unwrap();
         assert!((&x - &y).iter().all(|v| v.abs() < 1e-3));
         let gram = x.t().dot(&x) - Array2::<f64>::eye(r);
         assert!(gram.iter().all(|v| v.abs() < 1e-12));

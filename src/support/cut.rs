@@ -13,6 +13,9 @@ use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
 use crate::threads::Threads;
 
+/// First β, in units of the [curvature](admm::curvatures) of a component, and last β, in units of the Lipschitz constant of ∇f.
+const BETA: (f64, f64) = (0.06, 1.2);
+
 /// Largest number of ADMM iterations.
 pub(crate) const STEPS: f64 = 300.0;
 
@@ -178,7 +181,7 @@ impl Cut<'_> {
         let (x, lipschitz) = (from(), 2.0 * model.scale);
         // The last component may have zero curvature; the supports of the others would move too long.
         let level = admm::curvatures(&x, &gradient(&x)?, lipschitz)[(r - 1) / 2];
-        let beta = admm::FIRST * level * admm::RAISE.powf(raise);
+        let beta = BETA.0 * level * admm::RAISE.powf(raise);
         let mut parts = Vec::new();
         let mut done = -1.0;
         let terms = Terms {
@@ -194,7 +197,7 @@ impl Cut<'_> {
             done += 1.0;
             done / (steps - 1.0)
         };
-        admm::anneal(terms, x, (beta, admm::LAST * lipschitz), progress)?;
+        admm::anneal(terms, x, (beta, BETA.1 * lipschitz), progress)?;
         Some(parts)
     }
 }
