@@ -45,7 +45,7 @@ pub struct Profile {
     pub columns: bool,
     /// True if all of C is stored.
     pub whole: bool,
-    /// h over |f| (less its constant) at the rotated spectral solution; below 1, solutions are likely to be
+    /// h over |f| (less its constant) at the rotated spectral solution; below 1 (1.5 for ℓ0), solutions are likely to be
     /// dense.
     pub penalty_share: f64,
     /// The smallest over the largest of the r leading curvatures; near 1 in noise, where no direction is
@@ -63,7 +63,8 @@ impl Profile {
     /// Returns whether solutions are likely to be dense, so that methods that move all rows at once come
     /// first.
     pub fn is_dense(&self) -> bool {
-        self.penalty_share < 1.5
+        // ℓ0 also counts small entries, which a solution drops.
+        self.penalty_share < if self.kind == Kind::Count { 1.5 } else { 1.0 }
     }
 
     /// Returns whether optima are dense and close together, so that one long run brings more than several short runs and
