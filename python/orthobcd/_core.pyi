@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ._internal.solve import Solve
+from .solving import Solve
 from .data import Precision
 from .kg.ultra_e import UltraE
 from .problems import Problem

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._internal.checks import FloatArray, as_bool, as_float, as_float_array
-from ._internal.solve import Solve
 from .hyperbolic.problems import (
     HyperbolicEigenvalueProblem,
     HyperbolicPCAProblem,
@@ -19,16 +18,13 @@ from .hyperbolic.problems import (
     on_stiefel,
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
-from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import Problem, as_problem, without_trivial_limit
+from .solving import Solve, check_bounded
 
 __all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
 
 OPTIMALITY_TOLERANCE = 1e-10
 """Largest gap to the known optimum, relative to `Certificate.magnitude`, of an optimal point."""
-
-BOUNDED = (L0, L1, Cardinality, RowSparse, NonNegative, NoPenalty)
-"""Penalties with a lower bound."""
 
 PAIRS_SHARE = 0.5
 """Share of the time limit for the pairs when a bound is computed too."""
@@ -293,25 +289,6 @@ def certify(
     if error is not None:
         raise error
     return replace(certificate, bound=Bound(**bounded, interrupted=interrupted))
-
-
-def check_bounded(problem: Problem, wish: str) -> None:
-    """Raises an error that begins with ``wish`` if there is no lower bound for the problem."""
-    if problem.signature is not None and on_stiefel(problem).signature is not None:
-        raise ValueError(f"{wish} for a mixed signature")
-    smooth = problem.smooth
-    if not isinstance(smooth, (Quadratic, GramQuadratic)):
-        raise TypeError(f"{wish} for a {type(smooth).__name__}")
-    penalty = problem.penalty
-    weighted = isinstance(penalty, L0) and np.ptp(penalty.lam) > 0.0
-    if weighted or not isinstance(penalty, BOUNDED):
-        kind = "weighted L0" if weighted else type(penalty).__name__
-        raise TypeError(
-            f"{wish} for a penalty other than L0 with one weight, L1, NonNegative, "
-            f"NoPenalty, Cardinality and RowSparse, got a {kind}"
-        )
-    if isinstance(smooth, Quadratic) and not smooth.is_trace_form:
-        raise ValueError(f"{wish} for a Quadratic with a linear term or a column metric")
 
 
 def _pencil_optimum(problem: PencilProblem) -> float | None:

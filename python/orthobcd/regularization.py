@@ -20,11 +20,11 @@ from ._internal.checks import (
     as_int,
     as_nonnegative,
 )
-from ._internal.solve import Solve
 from .penalties import PenaltyName, penalty_of
 from .problems import SparsePCAProblem, StiefelProblem, largest_lam
-from .result import PathPoint, Status, as_result
+from .result import PathPoint, Status
 from .solvers import DESCENT, OBCD, RATIO, Stages
+from .solving import Solve, as_result
 
 __all__ = ["RegularizationPath", "lam_max", "regularization_path"]
 

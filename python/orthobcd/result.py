@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,16 +71,6 @@ MESSAGES = {
         "noise, relative to the magnitude of F, ends the solve earlier"
     ),
 }
-
-
-CONTRADICTION = "contradiction"
-"""Status of the core where the gradient of a function is not that of its values."""
-
-WRONG_GRADIENT = (
-    "smooth must return the gradient of its value: the value does not fall as the gradient says, "
-    "and differences of values disagree with the gradient (check_gradient shows by how much), "
-    "unless noise as large as these differences hides them (then tol must be above the noise)"
-)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -387,37 +376,3 @@ class Result(Filed):
             raise ValueError("x and history must hold numbers")
         if not isinstance(self.status, Status):
             raise TypeError("status must be a Status")
-
-
-def _status(name: str) -> Status:
-    """The status of the core; a contradiction is an error, whose result was interrupted."""
-    return Status.INTERRUPTED if name == CONTRADICTION else Status(name)
-
-
-def as_result(
-    returned: dict[str, Any],
-    error: BaseException | None,
-    seed: int,
-    extra: dict[str, Any] | None = None,
-) -> Result:
-    """Makes a `Result` of the dict from the core; raises ``error`` of a callback, with the result
-    as its attribute."""
-    if returned["status"] == CONTRADICTION:
-        error = error or ValueError(WRONG_GRADIENT)
-    returned["status"] = _status(returned["status"])
-    returned.pop("recession", None)
-    if (search := returned.pop("search", None)) is not None:
-        runs = tuple(SearchRun(**run) for run in search["runs"])
-        returned["search"] = Search(search["profile"] or {}, runs, returned.pop("strategy"))
-    points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
-    returned["path"] = tuple(PathPoint(**point) for point in points)
-    if (bound := returned.pop("bound", None)) is not None:
-        returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
-        returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
-    result = Result(**returned, seed=seed, extra=extra or {})
-    if error is not None:
-        # Some exceptions refuse attributes.
-        with contextlib.suppress(Exception):
-            error.result = result  # type: ignore[attr-defined]
-        raise error
-    return result

@@ -10,7 +10,7 @@ import numpy as np
 import orthobcd as ob
 from orthobcd import _core
 from orthobcd._internal.checks import FloatArray, IntArray
-from orthobcd._internal.solve import Solve
+from orthobcd.solving import Solve
 
 from .hyperbolic import FactorDescent
 

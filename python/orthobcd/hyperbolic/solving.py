@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import _core
 from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, is_sparse
-from .._internal.solve import Solve
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
 from ..problems import Problem, as_start, samples
@@ -23,6 +22,9 @@ from .pencil import eigenvectors
 from .posedness import decided, is_definite
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
+
+if TYPE_CHECKING:
+    from ..solving import Solve
 
 logger = logging.getLogger("orthobcd")
 

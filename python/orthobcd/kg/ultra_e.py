@@ -33,9 +33,9 @@ from .._internal.checks import (
     summary,
 )
 from .._internal.reading import reason_of
-from .._internal.solve import Solve, show_log
 from ..hyperbolic.space import double_projection
 from ..result import Status
+from ..solving import Solve, show_log
 from .ranking import Ranking, candidates
 from .training import Embedding, Training, fingerprint
 from .triples import TripleFiles

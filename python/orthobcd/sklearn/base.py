@@ -33,7 +33,6 @@ from .._internal.checks import (
     warn,
 )
 from .._internal.names import feature_names
-from .._internal.solve import Solve, check_seeded
 from ..data import (
     DENSE_COVARIANCE_LIMIT,
     ROWS,
@@ -66,7 +65,7 @@ from ..penalties import Cardinality
 from ..problems import SparsePCAProblem, StiefelProblem
 from ..result import Result, Status
 from ..solvers import OBCD, Auto, Continuation
-from ..solving import solve
+from ..solving import Solve, check_seeded, solve
 from .dask import (
     Check,
     LazyOutput,

@@ -18,8 +18,8 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from .._internal.checks import FloatArray, IntArray, is_sparse
-from .._internal.solve import Solve
 from ..data import Gram, column_means, deviations_of, is_constant
+from ..solving import Solve
 
 STEPS = 200
 """Largest number of iterations of the EM algorithm."""

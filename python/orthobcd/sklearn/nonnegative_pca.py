@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._internal.solve import Solve
 from ..data import Gram
 from ..penalties import NonNegative
 from ..result import Result
 from ..solvers import DESCENT, OBCD, SEARCH, Auto
+from ..solving import Solve
 from .base import OrthonormalPCA, problem_of
 
 

@@ -27,8 +27,8 @@ from .._internal.checks import (
 )
 from .._internal.drawing import PALETTE, Plotted, axes_of, whole_ticks
 from .._internal.names import component_names, shortened_names
-from .._internal.solve import Solve, folder_of, run_in_threads
 from ..data import Gram, as_samples, check_complete, check_magnitude
+from ..solving import Solve, folder_of, run_in_threads
 from .base import OrthonormalPCA, conditions, prepare_subsample_fit
 from .missing import Gaussian, gaussian_of, standardized
 

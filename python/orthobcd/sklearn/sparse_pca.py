@@ -17,8 +17,7 @@ from .._internal.checks import (
     as_int,
     warn,
 )
-from .._internal.solve import Solve
-from ..certificate import certify, check_bounded
+from ..certificate import certify
 from ..data import Gram
 from ..penalties import (
     L1,
@@ -34,7 +33,7 @@ from ..problems import SparsePCAProblem, StiefelProblem, largest_lam
 from ..regularization import RegularizationPath, path_of
 from ..result import PathPoint, Result, Status
 from ..solvers import DESCENT, OBCD, RATIO, SEARCH, STAGE_TOLERANCE, Auto, Continuation
-from ..solving import value
+from ..solving import Solve, check_bounded, value
 from .base import OrthonormalPCA, problem_of
 
 AlphaScale = Literal["relative", "absolute"]
@@ -53,6 +52,8 @@ BARRIER = 1e6
 
 Covariance: TypeAlias = SparsePCAProblem | StiefelProblem
 """The problem of a fit, whose penalty is replaced by that of a solve."""
+
+Point: TypeAlias = PathPoint | Result
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -338,12 +339,13 @@ class SparsePCA(OrthonormalPCA):
             run.result = self._part(run, limited, self._warm(*problem.shape))
         elif self.n_nonzero is not None:
             count = as_int("n_nonzero", self.n_nonzero, 1)
-            self.alpha_, run.result = self._at_count(run, problem, count)
+            self.alpha_, point = self._at_count(run, problem, count)
+            run.result = self._at_point(run, problem, self.alpha_, point)
             # A limit on all entries restricts nothing: where f is constant, fewer are as good.
-            fewer = run.result.n_nonzero != count < run.result.x.size
-            if fewer and run.result.status is not Status.INTERRUPTED:
+            fewer = point.n_nonzero != count < point.x.size
+            if fewer and point.status is not Status.INTERRUPTED:
                 warn(
-                    f"n_nonzero={count} is not met; the result has {run.result.n_nonzero} nonzero "
+                    f"n_nonzero={count} is not met; the result has {point.n_nonzero} nonzero "
                     "loadings",
                     ConvergenceWarning,
                 )
@@ -401,8 +403,8 @@ class SparsePCA(OrthonormalPCA):
             return self._part(run, problem.with_penalty(penalty), None, self.solver)
         return self._part(run, problem.with_penalty(penalty), last.x, self._descents)
 
-    def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Result]:
-        """Penalty weight and result with at most ``count`` nonzeros: of the path, or of a support.
+    def _at_count(self, run: Solve, problem: Covariance, count: int) -> tuple[float, Point]:
+        """Penalty weight and point with at most ``count`` nonzeros: of the path, or of a support.
 
         The ℓ1 path jumps over numbers of nonzeros where features are alike. Then the support is
         that of the best components with ``count`` nonzeros.
@@ -413,11 +415,11 @@ class SparsePCA(OrthonormalPCA):
             nearest = replace(nearest, status=Status.INTERRUPTED)
         elif self.penalty == "l1" and nearest.n_nonzero < count:
             return self._on_support(run, problem, nearest, count, path.alpha_max)
-        return nearest.lam, self._at_point(run, problem, nearest.lam, nearest)
+        return nearest.lam, nearest
 
     def _on_support(
         self, run: Solve, problem: Covariance, sparser: PathPoint, count: int, top: float
-    ) -> tuple[float, Result]:
+    ) -> tuple[float, Point]:
         """ℓ1 on the best support of ``count`` entries, with the largest weight that keeps them.
 
         The weights tried are those of ``sparser`` and smaller ones; without one that keeps all
@@ -431,10 +433,10 @@ class SparsePCA(OrthonormalPCA):
             weights = L1(np.where(best.x != 0.0, lam, barred))
             here = self._part(run, problem.with_penalty(weights), best.x, self._descents)
             if here.n_nonzero == count or here.status is Status.INTERRUPTED:
-                return lam, self._at_point(run, problem, lam, here)
-        return sparser.lam, self._at_point(run, problem, sparser.lam, sparser)
+                return lam, here
+        return sparser.lam, sparser
 
-    def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: Any) -> Result:
+    def _at_point(self, run: Solve, problem: Covariance, alpha: float, point: Point) -> Result:
         """A point of a path as a result."""
         penalty = penalty_of(self._norm, alpha)
         here = value(problem.with_penalty(penalty), point.x, n_threads=run.n_threads)

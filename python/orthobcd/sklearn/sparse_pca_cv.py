@@ -24,7 +24,6 @@ from .._internal.checks import (
 )
 from .._internal.drawing import PALETTE, Plotted, axes_of
 from .._internal.extras import need
-from .._internal.solve import Solve, folder_of, open_checkpoint, run_in_threads
 from ..data import (
     Gram,
     PrecisionName,
@@ -37,7 +36,7 @@ from ..data import (
 from ..penalties import Cardinality, Penalty, PenaltyName, penalty_of
 from ..problems import largest_lam
 from ..result import Status
-from ..solving import solve
+from ..solving import Solve, folder_of, open_checkpoint, run_in_threads, solve
 from .base import problem_of
 from .sparse_pca import AlphaScale, SparsePCA
 

@@ -14,7 +14,6 @@ from scipy import sparse
 
 import orthobcd as ob
 from orthobcd import data as door
-from orthobcd._internal.solve import Solve
 from orthobcd.data import (
     as_bytes,
     concatenate_blocks,
@@ -24,6 +23,7 @@ from orthobcd.data import (
     tables_of_batches,
     text_of,
 )
+from orthobcd.solving import Solve
 
 try:
     import zarr

@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import orthobcd as ob
-from orthobcd._internal.solve import Solve
 from orthobcd.sklearn import missing
 from orthobcd.sklearn.missing import Gaussian, gaussian_of
+from orthobcd.solving import Solve
 
 from .samples import planted
 

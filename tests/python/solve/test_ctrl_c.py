@@ -21,9 +21,9 @@ from sklearn.model_selection import GridSearchCV
 
 import orthobcd as ob
 from orthobcd import _core, solving
-from orthobcd._internal.solve import AHEAD, run_in_threads
 from orthobcd.data import Gram
 from orthobcd.sklearn import base
+from orthobcd.solving import AHEAD, run_in_threads
 
 from ..conftest import ROOT, random_sparse
 
