@@ -53,10 +53,7 @@ seed : int, default 0
 
 from __future__ import annotations
 
-from .annealed import annealed_ladmm
 from .hyperbolic import TraceProblem, reference_start
-from .manpg import manpg
-from .nonnegative import ep4orth
 from .registry import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, Baseline, methods_for
 from .ultra_e import CsdmUltraE
 
@@ -67,9 +64,6 @@ __all__ = [
     "Baseline",
     "CsdmUltraE",
     "TraceProblem",
-    "annealed_ladmm",
-    "ep4orth",
-    "manpg",
     "methods_for",
     "reference_start",
 ]

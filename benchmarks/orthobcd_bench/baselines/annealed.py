@@ -28,10 +28,6 @@ def annealed_ladmm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    first_beta: float | None = None,
-    last_beta: float | None = None,
-    inertia: float = 0.0,
-    share: float | None = None,
 ) -> Result:
     """LADMM with a geometrically growing penalty parameter.
 
@@ -40,13 +36,6 @@ def annealed_ladmm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, the varimax-rotated spectral start, for
         X ≥ 0 with the signs of its columns turned towards positive sums. The seed is not used.
-    first_beta, last_beta : float, optional
-        Range of β, in units of L. Defaults in `beta_range`.
-    inertia : float, default 0.0
-        Proximal weight added to β in the X step, in units of L; 0 suits concave f.
-    share : float, optional
-        Share of the time over which β grows: 0.8 for X ≥ 0, whose partition is perturbed and
-        polished in the remaining time, 0.95 otherwise.
 
     Returns
     -------
@@ -58,12 +47,9 @@ def annealed_ladmm(
     x = recorder.x0
     if oracle.is_nonnegative:
         x = turned_positive(x)
-    lipschitz = oracle.lipschitz
-    first, last = beta_range(oracle, recorder.x0)
-    low = first if first_beta is None else first_beta * lipschitz
-    high = last if last_beta is None else last_beta * lipschitz
-    if share is None:
-        share = 0.8 if oracle.is_nonnegative else 0.95
+    low, high = beta_range(oracle, recorder.x0)
+    # For X ≥ 0 the partition is perturbed and polished in the remaining time.
+    share = 0.8 if oracle.is_nonnegative else 0.95
     y = x.copy()
     multiplier = np.zeros_like(x)
     began = recorder.progress
@@ -71,8 +57,7 @@ def annealed_ladmm(
     while ratio < 1.0 and recorder.step(x, sparse=y):
         ratio = min(1.0, (recorder.progress - began) / max(share * (1.0 - began), 1e-9))
         beta = low * (high / low) ** ratio
-        step = 1.0 / (beta + inertia * lipschitz)
-        x = polar(x - step * (oracle.gradient(x) + multiplier + beta * (x - y)))
+        x = polar(x - (oracle.gradient(x) + multiplier + beta * (x - y)) / beta)
         y = oracle.proximal(x + multiplier / beta, 1.0 / beta)
         multiplier = multiplier + beta * (x - y)
     if oracle.is_nonnegative:

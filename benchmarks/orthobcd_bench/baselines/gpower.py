@@ -26,24 +26,21 @@ def gpower(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    n_starts: int = GPOWER_STARTS,
 ) -> Result:
     """Single-unit generalised power method, one component after another, with deflation.
 
     For each component the thresholded power iteration ``x ← T(Σ_k x)/‖·‖`` runs on the deflated
-    covariance ``Σ_k = (I − XXᵀ)Σ(I − XXᵀ)``, from many unit vectors at once: those of the largest
-    remaining variances. The best result becomes the component. At the end all components are
-    projected onto {XᵀX = I, support}. T keeps the entries whose removal would cost more than λ (ℓ0:
-    g²/(2v) > λ with v = xᵀΣ_k x) or soft-thresholds by λ (ℓ1). Further passes vary the scale of the
-    thresholds until the time limit.
+    covariance ``Σ_k = (I − XXᵀ)Σ(I − XXᵀ)``, from `GPOWER_STARTS` unit vectors at once: those of
+    the largest remaining variances. The best result becomes the component. At the end all
+    components are projected onto {XᵀX = I, support}. T keeps the entries whose removal would cost
+    more than λ (ℓ0: g²/(2v) > λ with v = xᵀΣ_k x) or soft-thresholds by λ (ℓ1). Further passes vary
+    the scale of the thresholds until the time limit.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ0 or ℓ1 with one weight and f = ½⟨X, C X⟩. ``x0`` is
         only scored. The seed is that of the threshold scales after the first pass.
-    n_starts : int, default `GPOWER_STARTS`
-        Number of vectors that are iterated at once.
     """
     oracle = oracle_of(problem)
     penalty = oracle.penalty
@@ -57,7 +54,7 @@ def gpower(
     best = np.inf
     n_passes = 0
     while not recorder.out_of_time:
-        trial = _one_pass(oracle, sigma, recorder, n_starts, scale, disjoint)
+        trial = _one_pass(oracle, sigma, recorder, scale, disjoint)
         if trial is None:
             break
         n_passes += 1
@@ -73,7 +70,6 @@ def _one_pass(
     oracle: Oracle,
     sigma: FloatArray,
     recorder: Recorder,
-    n_starts: int,
     scale: float,
     disjoint: bool,
 ) -> FloatArray | None:
@@ -97,7 +93,7 @@ def _one_pass(
         variances = np.diag(sigma) * (1.0 - np.minimum(leverage, 1.0))
         if disjoint:
             variances = np.where(taken, -np.inf, variances)
-        rows = np.argsort(-variances, kind="stable")[:n_starts]
+        rows = np.argsort(-variances, kind="stable")[:GPOWER_STARTS]
         units = np.zeros((oracle.n, rows.size))
         units[rows, np.arange(rows.size)] = 1.0
         previous = np.full(rows.size, np.inf)

@@ -26,6 +26,9 @@ from .steps import BarzilaiBorwein, Reference
 DIVERGED_NORM = 1e8
 """‖X‖_F²/n beyond which a run ends as diverged; its infimum may be finite but not attained."""
 
+CRITICALITY = 1e-14
+"""‖K‖_F of a converged point of `cayley_gradient`, in units of ‖A‖₂ ‖X‖_F²."""
+
 
 class GroupProblem:
     """A smooth f on the J-orthogonal matrices.
@@ -214,7 +217,6 @@ def cayley_gradient(
     max_time: float = 10.0,
     seed: int = 0,
     side: str = "right",
-    tolerance: float = 1e-14,
 ) -> Result:
     """Riemannian gradient descent with Cayley steps and Barzilai–Borwein lengths.
 
@@ -228,15 +230,11 @@ def cayley_gradient(
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     side : {"right", "left"}, default "right"
         Side on which the group acts.
-    tolerance : float, default 1e-14
-        Converged when ‖K‖_F is at most this times ‖A‖₂ ‖X‖_F².
 
     References
     ----------
     Gao, Son, Absil and Stykel 2021 (Cayley steps on the symplectic group, the same algebra).
     """
-    if side not in ("left", "right"):
-        raise ValueError(f"side must be 'left' or 'right', got {side!r}")
     group = group_problem(problem)
     book = logbook(group, x0, max_time, seed)
     column, row = group.signature[:, np.newaxis], group.signature[np.newaxis, :]
@@ -252,7 +250,7 @@ def cayley_gradient(
     lengths = BarzilaiBorwein(0.1 / max(norm, 1e-300))
     reference = Reference(value)
     diverged = False
-    while not (converged := norm <= tolerance * group.size * float(np.vdot(x, x))):
+    while not (converged := norm <= CRITICALITY * group.size * float(np.vdot(x, x))):
         diverged = group.diverges(x)
         if diverged or not book.step(x):
             break
@@ -292,7 +290,6 @@ def umcm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    beta: float = UMCM_BETA,
 ) -> Result:
     """Unconstrained multiplier correction: gradient steps with the closed-form multiplier.
 
@@ -303,8 +300,6 @@ def umcm(
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
-    beta : float, optional
-        In units of ‖A‖₂ (`GroupProblem.size`); `UMCM_BETA` by default.
 
     References
     ----------
@@ -314,7 +309,7 @@ def umcm(
     book = logbook(group, x0, max_time, seed)
     column = group.signature[:, np.newaxis]
     norm = group.size
-    weight = beta * norm
+    weight = UMCM_BETA * norm
     target = np.diag(group.signature)
 
     def force(x: FloatArray) -> FloatArray:
@@ -327,7 +322,7 @@ def umcm(
 
     x = book.x0
     pull = force(x)
-    cautious = 0.1 / (norm * max(1.0, float(np.linalg.norm(x, 2)) ** 2) * (1.0 + beta))
+    cautious = 0.1 / (norm * max(1.0, float(np.linalg.norm(x, 2)) ** 2) * (1.0 + UMCM_BETA))
     lengths = BarzilaiBorwein(cautious)
     diverged = False
     best = x
@@ -482,7 +477,7 @@ class FactorDescent:
     signature : ndarray of shape (n,)
         ±1 in any order.
     factors : {"full", "givens"}
-        Moves of the orthogonal factors, as in `csdm`.
+        Moves of the orthogonal factors, see `csdm`.
     """
 
     def __init__(self, x: FloatArray, signature: FloatArray, factors: str) -> None:
@@ -526,88 +521,34 @@ def csdm(
     factors: str = "full",
     step: float = CSDM_STEP,
 ) -> Result:
-    """Gradient descent on the factors of the hyperbolic CS decomposition, scaled as by Adagrad.
-
-    ``factors="full"`` moves U₁, U₂, V₁, V₂ by Cayley-like rotations (polar retraction) and the
-    rapidities. ``"givens"`` moves each orthogonal factor only by one Givens rotation per pair of
-    consecutive columns, as UltraE does, and cannot reach every X.
+    """`FactorDescent` of a smooth f; the best point is returned.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; a random start with the seed 1.
     factors : {"full", "givens"}, default "full"
-        Moves of the orthogonal factors.
+        "full": the orthogonal factors move by Cayley-like rotations. "givens": each moves only by
+        one Givens rotation per pair of consecutive columns, as in UltraE, and not every X is
+        reached.
     step : float, optional
-        First step length; `CSDM_STEP` by default. The step length grows after every success.
+        First step length; `CSDM_STEP` by default.
 
     References
     ----------
     Xiong and coauthors 2022, "Ultrahyperbolic knowledge graph embeddings" (UltraE).
     """
-    if factors not in ("full", "givens"):
-        raise ValueError(f"factors must be 'full' or 'givens', got {factors!r}")
-    trace = trace_problem(problem)
-    book = logbook(trace, x0, max_time, seed)
-    parts = factorise(book.x0, trace.signature)
-    p, q = parts.plus.size, parts.minus.size
-    order = np.concatenate([parts.plus, parts.minus])
-    matrix = trace.matrix[np.ix_(order, order)]
-    k = np.arange(min(p, q))
-
-    def gradients(
-        now: Factors,
-    ) -> tuple[float, tuple[FloatArray, ...], FloatArray]:
-        """Value, skew gradients of the four factors (acting from the right), of rapidities."""
-        left = scipy.linalg.block_diag(now.u1, now.u2)
-        middle = boost_matrix(p, q, now.rapidity)
-        inner = left.T @ matrix @ left
-        # f = tr(Bᵀ inner B) does not depend on V, so V stays fixed
-        image = 2.0 * inner @ middle
-        value = 0.5 * float(np.vdot(middle, image))
-        turn = 2.0 * inner @ (middle @ middle.T)
-        turn = turn - turn.T
-        cosh, sinh = np.cosh(now.rapidity), np.sinh(now.rapidity)
-        slope = (image[k, k] + image[p + k, p + k]) * sinh
-        slope = slope + (image[k, p + k] + image[p + k, k]) * cosh
-        return value, (turn[:p, :p], turn[p:, p:]), slope
-
-    def moved(now: Factors, direction: tuple[FloatArray, ...], slope: FloatArray) -> Factors:
-        return Factors(
-            now.plus,
-            now.minus,
-            rotate(now.u1, direction[0], factors),
-            rotate(now.u2, direction[1], factors),
-            now.v1,
-            now.v2,
-            now.rapidity + slope,
-        )
-
-    value, turns, slope = gradients(parts)
-    sums = [np.full_like(turns[0], 1e-30), np.full_like(turns[1], 1e-30)]
-    sum_slope = np.full_like(slope, 1e-30)
-    length = step
-    diverged = False
-    decay = 0.9
-    x = book.x0
-    while not diverged and length >= 1e-16 and book.step(x):
-        for total, turn in zip(sums, turns, strict=True):
-            total *= decay
-            total += (1.0 - decay) * turn * turn
-        sum_slope = decay * sum_slope + (1.0 - decay) * slope * slope
-        scales = [np.sqrt(total) + 1e-3 * np.sqrt(total.max(initial=0.0)) for total in sums]
-        direction = tuple(-length * turn / scale for turn, scale in zip(turns, scales, strict=True))
-        drift = -length * slope / (np.sqrt(sum_slope) + 1e-3 * np.sqrt(sum_slope.max()))
-        trial = moved(parts, direction, drift)
-        trial_value, trial_turns, trial_slope = gradients(trial)
-        if trial_value < value:
-            parts, value, turns, slope = trial, trial_value, trial_turns, trial_slope
-            length *= 1.1
-            x = assemble(parts)
-            diverged = trace.diverges(x)
-        else:
-            length *= 0.5
-    return book.result(x, method=f"CSDM ({factors})", converged=length < 1e-16, diverged=diverged)
+    group = group_problem(problem)
+    book = logbook(group, x0, max_time, seed)
+    descent = FactorDescent(book.x0, group.signature, factors)
+    x = best = book.x0
+    least = np.inf
+    while book.step(best) and not (diverged := group.diverges(x)):
+        value, gradient = group.value_and_gradient(x)
+        if value < least:
+            least, best = value, x
+        x = descent.step(gradient, step)
+    return book.result(best, method=f"CSDM ({factors})", diverged=diverged)
 
 
 def rotate(u: FloatArray, skew: FloatArray, factors: str) -> FloatArray:

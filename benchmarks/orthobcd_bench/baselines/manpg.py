@@ -36,6 +36,12 @@ MAX_LINE_SEARCH = 30
 SPARSE_MASK = 8.0
 """Nonzeros of the mask per row below which the blocks W_k are faster."""
 
+CRITICALITY = 1e-9
+"""‖V‖_F/t of a converged point, in units of L."""
+
+ADAPT = 1.2
+"""Factor by which t grows after an iteration without halving, and falls otherwise."""
+
 MAX_CONJUGATE = 300
 """Largest number of conjugate gradient iterations for a Newton direction."""
 
@@ -170,8 +176,6 @@ def manpg(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    tolerance: float = 1e-9,
-    adapt: float = 1.2,
 ) -> Result:
     """ManPG with adaptive step length.
 
@@ -179,11 +183,6 @@ def manpg(
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start.
-    tolerance : float, default 1e-9
-        Converged when ‖V‖_F/t is at most this times L.
-    adapt : float, default 1.2
-        Factor by which t grows after an iteration without halving, and falls (not below 1/L)
-        otherwise; 1 gives plain ManPG.
 
     Returns
     -------
@@ -227,7 +226,7 @@ def manpg(
         direction = solved.direction
         squared = float(np.vdot(direction, direction))
         criticality = float(np.sqrt(squared)) / step
-        if criticality <= tolerance * oracle.lipschitz:
+        if criticality <= CRITICALITY * oracle.lipschitz:
             converged = True
             break
         length = 1.0
@@ -243,7 +242,7 @@ def manpg(
             converged = criticality <= 1e-4 * oracle.lipschitz
             break
         x, gradient, objective = trial, trial_gradient, trial_objective
-        step = step * adapt if length == 1.0 else max(step / adapt, shortest)
+        step = step * ADAPT if length == 1.0 else max(step / ADAPT, shortest)
     return recorder.result(
         x,
         method="ManPG",

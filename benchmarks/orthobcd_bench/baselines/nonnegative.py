@@ -18,6 +18,12 @@ from .settings import EP4ORTH_SIGMA
 from .starts import varimax_spectral
 from .steps import BarzilaiBorwein, Reference
 
+STAGES = 30
+"""Number of values of σ of EP4Orth+."""
+
+STAGES_SHARE = 0.85
+"""Share of the time for these values; then the rounded point is polished."""
+
 Owners = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 
@@ -166,9 +172,6 @@ def ep4orth(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    sigma_range: tuple[float, float] = EP4ORTH_SIGMA,
-    stages: int = 30,
-    share: float = 0.85,
 ) -> Result:
     """Exact penalty in the manner of EP4Orth+, then rounding and polishing.
 
@@ -182,12 +185,6 @@ def ep4orth(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; X ≥ 0, the varimax-rotated spectral start. The seed is
         that of the perturbations at the end.
-    sigma_range : (float, float), optional
-        First and last σ/(r L).
-    stages : int, default 30
-        Number of values of σ.
-    share : float, default 0.85
-        Share of the time for the penalty stages; then the rounded point is polished.
 
     References
     ----------
@@ -197,12 +194,12 @@ def ep4orth(
     oracle = nonnegative_oracle(problem)
     recorder = Recorder(oracle, x0, _turned_varimax, max_time=max_time, seed=seed)
     x = _unit_nonnegative(recorder.x0)
-    first, last = (oracle.r * oracle.lipschitz * value for value in sigma_range)
+    first, last = (oracle.r * oracle.lipschitz * value for value in EP4ORTH_SIGMA)
     lengths = BarzilaiBorwein(1.0 / oracle.lipschitz)
     began = recorder.progress
     overlap = np.inf
-    for stage in range(stages):
-        sigma = first * (last / first) ** (stage / max(1, stages - 1)) / oracle.r
+    for stage in range(STAGES):
+        sigma = first * (last / first) ** (stage / (STAGES - 1)) / oracle.r
 
         def penalised(z: FloatArray, sigma: float = sigma) -> tuple[float, FloatArray]:
             value, gradient = oracle.value_and_gradient(z)
@@ -213,7 +210,7 @@ def ep4orth(
         value, gradient = penalised(x)
         reference = Reference(value)
         lengths.restart()
-        deadline = began + (1.0 - began) * share * (stage + 1) / stages
+        deadline = began + (1.0 - began) * STAGES_SHARE * (stage + 1) / STAGES
         while recorder.progress < deadline:
             length = lengths.length
             for _ in range(20):

@@ -20,7 +20,6 @@ from orthobcd import (
     NoPenalty,
     Problem,
     Quadratic,
-    SmoothFunction,
 )
 from orthobcd._internal.checks import FloatArray
 from orthobcd.objectives import Smooth
@@ -92,42 +91,13 @@ class _GramPart:
         return value, self._pull_back(scores)
 
 
-class _CallablePart:
-    """A function of which only value and gradient are known."""
-
-    def __init__(self, smooth: SmoothFunction) -> None:
-        self.smooth = smooth
-
-    def value_and_gradient(self, x: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = self.smooth.value_and_gradient(x)
-        return float(value), gradient
-
-    def curvature_product(self, x: FloatArray) -> FloatArray:
-        raise TypeError("smooth must be a Quadratic or GramQuadratic here, got a SmoothFunction")
-
-    def slope(self, n: int, r: int) -> float:
-        """The given Lipschitz constant, or the largest secant of the gradient at a random point."""
-        if self.smooth.lipschitz is not None:
-            return float(self.smooth.lipschitz)
-        rng = np.random.default_rng(0)
-        x = np.linalg.qr(rng.standard_normal((n, r)))[0]
-        _, here = self.value_and_gradient(x)
-        secants = []
-        for size in (1e-3, 1e-1, 1.0):
-            step = rng.standard_normal((n, r))
-            step *= size * np.sqrt(r) / np.linalg.norm(step)
-            _, there = self.value_and_gradient(x + step)
-            secants.append(float(np.linalg.norm(there - here) / np.linalg.norm(step)))
-        return max(secants)
-
-
 class Oracle:
     """First-order access to ``f + h``, with the bounds by which methods choose their steps.
 
     Parameters
     ----------
-    smooth : Quadratic, GramQuadratic or SmoothFunction
-        f; a `SmoothFunction` has no spectral start.
+    smooth : Quadratic or GramQuadratic
+        f.
     penalty : L0, L1, NonNegative or NoPenalty
         h.
     n_components : int
@@ -135,19 +105,15 @@ class Oracle:
     """
 
     def __init__(self, smooth: Smooth, penalty: Penalty, n_components: int) -> None:
-        if not isinstance(smooth, (Quadratic, GramQuadratic, SmoothFunction)):
+        if not isinstance(smooth, (Quadratic, GramQuadratic)):
             name = type(smooth).__name__
-            raise TypeError(
-                f"smooth must be a Quadratic, GramQuadratic or SmoothFunction, got {name}"
-            )
-        self.smooth: Quadratic | GramQuadratic | SmoothFunction = smooth
+            raise TypeError(f"smooth must be a Quadratic or GramQuadratic, got {name}")
+        self.smooth: Quadratic | GramQuadratic = smooth
         self.penalty = penalty
         self.n = smooth.n_rows
         self.r = n_components
         self._part: _SmoothPart
-        if isinstance(smooth, SmoothFunction):
-            self._part = _CallablePart(smooth)
-        elif isinstance(smooth, Quadratic):
+        if isinstance(smooth, Quadratic):
             self._part = _DenseQuadratic(smooth)
         else:
             self._part = _GramPart(smooth)
@@ -227,8 +193,6 @@ class Oracle:
     @property
     def lipschitz(self) -> float:
         """``‖C‖`` (times ``‖D‖``), or the norm of the linear term if larger: f's scale on St."""
-        if isinstance(self._part, _CallablePart) and self._lipschitz is None:
-            self._lipschitz = self._part.slope(self.n, self.r)
         if self._lipschitz is None:
             operator = scipy.sparse.linalg.LinearOperator(
                 (self.n, self.n), matvec=self._column_product, dtype=np.float64
@@ -267,9 +231,7 @@ class Oracle:
         """True if f is concave, to rounding: C has no eigenvalue above `CONCAVE` ‖C‖."""
         if self._concave is None:
             smooth = self.smooth
-            if isinstance(smooth, SmoothFunction):
-                self._concave = False
-            elif isinstance(smooth, GramQuadratic):
+            if isinstance(smooth, GramQuadratic):
                 self._concave = smooth.scale <= 0.0
             elif smooth.D is not None:
                 self._concave = False
@@ -291,9 +253,7 @@ class Oracle:
     def diagonal(self) -> FloatArray:
         """Diagonal of the curvature matrix C; negative entries where f is concave."""
         if self._diagonal is None:
-            if isinstance(self.smooth, SmoothFunction):
-                self._diagonal = np.zeros(self.n)
-            elif isinstance(self.smooth, Quadratic):
+            if isinstance(self.smooth, Quadratic):
                 self._diagonal = np.diag(self.smooth.C).copy()
             else:
                 data = self.smooth.A
@@ -313,9 +273,8 @@ class Oracle:
         The trace is reduced by the most that eigenvalues up to `CONCAVE` ‖C‖ add; −∞ for other f.
         """
         smooth = self.smooth
-        if isinstance(smooth, SmoothFunction) or not self.is_concave:
-            return -np.inf
-        if isinstance(smooth, Quadratic) and smooth.linear is not None:
+        linear = isinstance(smooth, Quadratic) and smooth.linear is not None
+        if linear or not self.is_concave:
             return -np.inf
         above = self.n * CONCAVE * self.lipschitz
         return 0.5 * (float(np.sum(self.diagonal)) - above)

@@ -15,8 +15,7 @@ from .hyperbolic import admm, cayley_gradient, csdm, umcm
 from .manpg import manpg, manpg_from_diagonal
 from .nonnegative import alternating_partition, ep4orth
 from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
-from .probe import csdm_factors
-from .settings import PROBE_ADMM
+from .settings import PROBE_ADMM, PROBE_CSDM_STEP
 from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
 from .subgradient import riemannian_subgradient, rssm
@@ -87,8 +86,8 @@ PROBE_METHODS: dict[str, Solve] = {
     "cayley-left": partial(cayley_gradient, side="left"),
     "umcm": umcm,
     "j-admm": partial(admm, rho=PROBE_ADMM[0], curvature=PROBE_ADMM[1]),
-    "csdm": partial(csdm_factors, factors="full"),
-    "csdm-givens": partial(csdm_factors, factors="givens"),
+    "csdm": partial(csdm, factors="full", step=PROBE_CSDM_STEP),
+    "csdm-givens": partial(csdm, factors="givens", step=PROBE_CSDM_STEP),
 }
 """Baselines under a hyperbolic constraint, for a structural probe."""
 

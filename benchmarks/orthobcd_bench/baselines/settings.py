@@ -24,7 +24,7 @@ MNIST; the J-orthogonal penalty parameters on the reported randn 100 × 100, p =
 | forward selection | seeds 12-100, groups 3-8, noise | 24, 3, .3 |
 | UMCM | β/‖A‖ .1 1 3 10 30 100 | 3 |
 | J-orthogonal ADMM | ρ/‖A‖ .03 .3 1 3 10 30 | 1 |
-| CSDM | first step .005 .02 .1 | .02 |
+| CSDM | first step .02 .1 .3 | .1 |
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ UMCM_BETA = 3.0
 HYPERBOLIC_ADMM_RHO = 1.0
 """ρ/‖A‖ of the J-orthogonal ADMM."""
 
-CSDM_STEP = 0.02
+CSDM_STEP = 0.1
 """First step length of CSDM, in radians."""
 
 PROBE_ADMM = (10.0, 100.0)

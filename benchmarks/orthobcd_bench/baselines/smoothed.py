@@ -140,6 +140,9 @@ CONTINUATION_L0 = Continuation(2.0, 0.3, 20, 400, (0.1, 0.02), 0.05)
 CONTINUATION_L1 = Continuation(0.3, 0.03, 4, 200, (0.01, 1e-3), 0.02)
 """Schedule for ℓ1; the unit is 1/√n, the size of an entry of a dense unit vector."""
 
+CYCLES_SHARE = 0.8
+"""Share of the time for the cycles; then the best point descends at the last ε."""
+
 
 def smoothed_gradient(
     problem: Problem,
@@ -147,8 +150,6 @@ def smoothed_gradient(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    continuation: Continuation | None = None,
-    share: float = 0.8,
 ) -> Result:
     """Smoothed Riemannian gradient with BB steps; repeated continuation until the time limit.
 
@@ -157,10 +158,6 @@ def smoothed_gradient(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ0, ℓ1 or no penalty, the varimax-rotated spectral
         start. The seed is that of the rotations that restart a cycle.
-    continuation : Continuation, optional
-        `CONTINUATION_L0` or `CONTINUATION_L1` by default.
-    share : float, default 0.8
-        Share of the time for the cycles; then the best point descends at the last ε.
 
     Returns
     -------
@@ -172,7 +169,7 @@ def smoothed_gradient(
     recorder = Recorder(oracle, x0, varimax_spectral, max_time=max_time, seed=seed)
     rng = np.random.default_rng(seed)
     is_l0 = isinstance(oracle.penalty, L0)
-    plan = continuation or (CONTINUATION_L0 if is_l0 else CONTINUATION_L1)
+    plan = CONTINUATION_L0 if is_l0 else CONTINUATION_L1
     unit = _natural_epsilon(oracle)
     descent = Descent(
         recorder.x0, smoothed_objective(oracle, plan.first * unit), 1.0 / oracle.lipschitz
@@ -182,7 +179,7 @@ def smoothed_gradient(
     judge = smoothed_objective(oracle, plan.last * unit)
     n_cycles = 0
     began = recorder.progress
-    until = began + share * (1.0 - began)
+    until = began + CYCLES_SHARE * (1.0 - began)
     while recorder.progress < until and not is_smooth(oracle):
         for stage in range(plan.stages):
             ratio = stage / max(1, plan.stages - 1)

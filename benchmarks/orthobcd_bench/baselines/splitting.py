@@ -54,22 +54,18 @@ def ladmm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    beta: float | None = None,
 ) -> Result:
     """Linearised ADMM on X = Y with X orthonormal and Y carrying the penalty.
 
     ``X ← polar(X − η(∇f(X) + β(X − Y + U)))``, ``Y ← prox_{h/β}(X + U)``, ``U ← U + X − Y`` with
-    the scaled dual U.
+    the scaled dual U. Short trials of `LADMM_BETA`, a fifth and a twenty-fifth of it choose β/L,
+    because ‖C‖ can be far above the curvature along the later components. After a trial that ends
+    at the start, the next trial begins farther away.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, a random start.
-    beta : float, optional
-        Penalty parameter in units of L. By default short trials of `LADMM_BETA`, a fifth and a
-        twenty-fifth of it choose the value, because ‖C‖ can be far above the curvature along the
-        later components. After a trial that ends at the start, the next trial begins farther
-        away.
 
     References
     ----------
@@ -78,7 +74,7 @@ def ladmm(
     recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
     usual = LADMM_BETA[type(oracle.penalty).__name__]
-    trials = [usual * factor for factor in (1.0, 0.2, 0.04)] if beta is None else [beta]
+    trials = [usual * factor for factor in (1.0, 0.2, 0.04)]
     began = recorder.progress
 
     def phase(trial: float, state: State, until: float = 1.0) -> State:
@@ -97,7 +93,7 @@ def ladmm(
 
     chosen, best = trials[0], np.inf
     state = first = begin(recorder.nudged_start())
-    for number, trial in enumerate(trials if len(trials) > 1 else []):
+    for number, trial in enumerate(trials):
         share = TRIAL_SHARE * (number + 1) / len(trials)
         reached = phase(trial, first, began + (1.0 - began) * share)
         value = recorder.submit(reached[0], sparse=reached[1], thorough=False)
@@ -114,19 +110,16 @@ def spm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    beta_range: tuple[float, float] | None = None,
 ) -> Result:
     """Smoothing (quadratic) penalty method: LADMM without multiplier, β growing.
 
     ``X ← polar(X − η(∇f(X) + β(X − Y)))``, ``Y ← prox_{h/β}(X)``: alternating minimisation of
-    f plus the Moreau envelope of h. β grows geometrically with the clock.
+    f plus the Moreau envelope of h. β grows geometrically with the clock, by `SPM_RANGE`.
 
     Parameters
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, a random start.
-    beta_range : (float, float), optional
-        First and last β in units of L; `SPM_RANGE` by default.
 
     References
     ----------
@@ -134,7 +127,7 @@ def spm(
     """
     recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
-    low, high = beta_range or SPM_RANGE[type(oracle.penalty).__name__]
+    low, high = SPM_RANGE[type(oracle.penalty).__name__]
     high = max(high, 10.0 * oracle.survival_weight / oracle.lipschitz)
     extra = 0.0 if oracle.is_concave else oracle.lipschitz
 
@@ -152,7 +145,6 @@ def soc_admm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    beta: float | None = None,
 ) -> Result:
     """Lai and Osher's ADMM with three copies of X, one of them orthonormal.
 
@@ -164,8 +156,6 @@ def soc_admm(
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty, a random start.
-    beta : float, optional
-        β in units of L, above ½; `SOC_BETA` by default.
 
     References
     ----------
@@ -173,9 +163,7 @@ def soc_admm(
     """
     recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
-    if beta is None:
-        beta = SOC_BETA[type(oracle.penalty).__name__]
-    weight = max(beta * oracle.lipschitz, oracle.survival_weight)
+    weight = max(SOC_BETA[type(oracle.penalty).__name__] * oracle.lipschitz, oracle.survival_weight)
     smooth = oracle.smooth
     factor = None
     linear: FloatArray | float = 0.0
@@ -206,9 +194,6 @@ def radmm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    rho: float | None = None,
-    gamma: float | None = None,
-    step: float | None = None,
 ) -> Result:
     """Riemannian ADMM on a Moreau-smoothed penalty.
 
@@ -221,8 +206,6 @@ def radmm(
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; any penalty (the theory asks for a convex one), a random
         start.
-    rho, gamma, step : float, optional
-        ρ in units of L, γ and the gradient step in units of 1/L; `RADMM` by default.
 
     References
     ----------
@@ -230,12 +213,10 @@ def radmm(
     """
     recorder = from_random(problem, x0, max_time, seed)
     oracle = recorder.oracle
-    defaults = RADMM[type(oracle.penalty).__name__]
+    rho, gamma, step = RADMM[type(oracle.penalty).__name__]
     lipschitz = oracle.lipschitz
-    weight = lipschitz * (defaults[0] if rho is None else rho)
-    weight = max(weight, oracle.survival_weight)
-    smoothing = (defaults[1] if gamma is None else gamma) / lipschitz
-    length = (defaults[2] if step is None else step) / (lipschitz + weight)
+    weight = max(lipschitz * rho, oracle.survival_weight)
+    smoothing, length = gamma / lipschitz, step / (lipschitz + weight)
     blend = smoothing * weight
 
     def update(x: FloatArray, z: FloatArray, y: FloatArray, dual: FloatArray) -> State:

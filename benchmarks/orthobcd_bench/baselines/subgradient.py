@@ -25,8 +25,6 @@ def riemannian_subgradient(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    first_step: float | None = None,
-    last_step: float | None = None,
 ) -> Result:
     """``X ← polar(X − τ Proj_T(Γ)/‖Proj_T(Γ)‖)`` with a geometrically falling τ.
 
@@ -34,8 +32,6 @@ def riemannian_subgradient(
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
-    first_step, last_step : float, optional
-        Range of the distance τ of a step; `RSUBGRAD` by default.
 
     Notes
     -----
@@ -43,9 +39,7 @@ def riemannian_subgradient(
     tuning row.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
-    first = RSUBGRAD[0] if first_step is None else first_step
-    last = RSUBGRAD[1] if last_step is None else last_step
-    return _descend(recorder, "Riemannian subgradient", recorder.oracle.r, first, last)
+    return _descend(recorder, "Riemannian subgradient", recorder.oracle.r, *RSUBGRAD)
 
 
 def rssm(
@@ -54,11 +48,8 @@ def rssm(
     *,
     max_time: float = 10.0,
     seed: int = 0,
-    block: int | None = None,
-    first_step: float | None = None,
-    last_step: float | None = None,
 ) -> Result:
-    """Randomised submanifold subgradient method: a random block of columns moves.
+    """Randomised submanifold subgradient method: a random half of the columns moves.
 
     The block X_S stays orthonormal and orthogonal to the other columns. A step follows the
     subgradient, projected onto the tangent space of this submanifold, and the polar factor
@@ -68,10 +59,6 @@ def rssm(
     ----------
     problem, x0, max_time, seed
         As in `orthobcd_bench.baselines`; ℓ1 or no penalty, a random start. τ follows the clock.
-    block : int, optional
-        Columns in a block; half of all columns by default.
-    first_step, last_step : float, optional
-        Range of the distance τ of a step; `RSSM` by default.
 
     Notes
     -----
@@ -80,10 +67,7 @@ def rssm(
     of `riemannian_subgradient`.
     """
     recorder = from_random(problem, x0, max_time, seed, convex=True)
-    first = RSSM[0] if first_step is None else first_step
-    last = RSSM[1] if last_step is None else last_step
-    size = max(1, recorder.oracle.r // 2) if block is None else block
-    return _descend(recorder, "RSSM", size, first, last)
+    return _descend(recorder, "RSSM", max(1, recorder.oracle.r // 2), *RSSM)
 
 
 def _descend(recorder: Recorder, method: str, size: int, first: float, last: float) -> Result:
