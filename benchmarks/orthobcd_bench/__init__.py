@@ -2,7 +2,7 @@
 
 `run` is the command line. A run is a list of tasks (row × method × seed) from a suite; each
 finished task is one line of ``results.jsonl`` in the output folder, so a run that was killed
-continues with its unfinished tasks. The reports are made from these lines alone: ``results.csv``,
+continues with its unfinished tasks. The reports are made from these lines alone:
 ``comparison.md``, ``figures/*.png`` and ``run.json``.
 """
 

@@ -65,9 +65,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="tasks at a time, on cores of their own (1)",
     )
-    options.add_argument(
-        "--threads", type=int, default=1, metavar="N", help="threads of a task, and its cores (1)"
-    )
     options.add_argument("--methods", nargs="+", metavar="NAME", help="only these (all)")
     options.add_argument("--rows", nargs="+", metavar="TEXT", help="only rows whose id has TEXT")
     options.add_argument(
@@ -109,9 +106,8 @@ def run(argv: Sequence[str] | None = None) -> int:
         options.error("--polish must be at least 0")
     if chosen.seeds < 1:
         options.error("--seeds must be at least 1")
-    for name in ("jobs", "threads"):
-        if getattr(chosen, name) < 1:
-            options.error(f"--{name} must be at least 1")
+    if chosen.jobs < 1:
+        options.error("--jobs must be at least 1")
     # The module of a user's method may be in the current folder.
     sys.path.insert(0, os.getcwd())
     if chosen.document is not None:
@@ -136,7 +132,6 @@ def run(argv: Sequence[str] | None = None) -> int:
         "polish": usual if chosen.polish is None else chosen.polish,
         "seeds": chosen.seeds,
         "jobs": chosen.jobs,
-        "threads": chosen.threads,
         "methods": chosen.methods,
         "rows": chosen.rows,
         "data": names,
@@ -162,7 +157,7 @@ def run(argv: Sequence[str] | None = None) -> int:
         _say("interrupted; run the same command again to go on")
     finished = [store.records[task.key] for task in tasks if task.key in store.records]
     finished_run = Run(_tables(settings), finished, settings, describe())
-    for path in write_all(finished_run, out)[:3]:
+    for path in write_all(finished_run, out)[:2]:
         _say(f"wrote {path}")
     if interrupted:
         return 130
@@ -196,7 +191,7 @@ def _tasks(bench: Bench, settings: dict[str, Any], folder: Path | None) -> list[
             for method in [*bench.methods(row), *_own_methods(row, settings)]:
                 if not settings["methods"] or method.partition("@")[0] in settings["methods"]:
                     polish = settings["polish"] if "+" in method.partition("@")[0] else 0.0
-                    task = Task(row, method, seed, settings["time"], settings["threads"], polish)
+                    task = Task(row, method, seed, settings["time"], polish)
                     tasks.setdefault(task.key, task)
     for name, reason in missing.items():
         _say(f"left out {name}: {reason}")

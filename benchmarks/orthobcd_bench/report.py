@@ -1,11 +1,10 @@
-"""Reports from finished tasks: CSV, Markdown in the papers' form, convergence figures, JSON.
+"""Reports from finished tasks: Markdown in the papers' form, convergence figures, JSON.
 
 Reports are made from the lines of ``results.jsonl`` alone, and can be made again without a run.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import shutil
@@ -33,35 +32,6 @@ from .suites import (
 )
 
 Record = dict[str, Any]
-
-CSV_FIELDS = (
-    "row",
-    "data",
-    "penalty",
-    "lam",
-    "relative",
-    "r",
-    "normalised",
-    "method",
-    "seed",
-    "time_limit",
-    "objective",
-    "objective_at_projection",
-    "feasibility",
-    "last_infeasibility",
-    "package_infeasibility",
-    "inner_residual",
-    "surrogate",
-    "start_objective",
-    "stuck",
-    "nonzeros",
-    "status",
-    "n_iterations",
-    "seconds",
-    "memory",
-    "load",
-    "error",
-)
 
 MARKED = 0.1
 """Least relative decrease of the objective, from the first method to the hybrid, for a (+)."""
@@ -172,21 +142,8 @@ def write_all(run: Run, folder: Path) -> list[Path]:
     text = "\n".join(lines)
     markdown = folder / "comparison.md"
     write_text(markdown, text.rstrip() + "\n")
-    written = [
-        write_csv(run.records, folder / "results.csv"),
-        markdown,
-        write_json(run, folder / "run.json"),
-    ]
+    written = [markdown, write_json(run, folder / "run.json")]
     return written + write_figures(run, folder / "figures")
-
-
-def write_csv(records: list[Record], path: Path) -> Path:
-    """Write one line per task."""
-    with replacing(path) as part, part.open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.DictWriter(stream, CSV_FIELDS, extrasaction="ignore", restval="")
-        writer.writeheader()
-        writer.writerows(records)
-    return path
 
 
 def write_json(run: Run, path: Path) -> Path:
@@ -236,14 +193,13 @@ def _head(run: Run) -> list[str]:
     machine = environment.get("machine", {})
     packages = environment.get("packages", {})
     versions = ", ".join(f"{name} {found}" for name, found in packages.items() if found)
-    jobs, threads = settings.get("jobs", 1), settings.get("threads", 1)
-    cores = "one core" if threads == 1 else f"{threads} cores"
+    jobs = settings.get("jobs", 1)
     loads = [record["load"] for record in run.records if record.get("load") is not None]
     busy = f", {statistics.median(loads):.2g} processes at work (median)" if loads else ""
     return [
         f"Suite `{settings['suite']}`{' (full)' if settings.get('full') else ''}, "
         f"{settings['time']:g} s per method and row, {settings['seeds']} seed(s), every method on "
-        f"{cores}{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
+        f"one core{f', {jobs} at a time' if jobs > 1 else ''}. {machine.get('processor', '')}, "
         f"{machine.get('cpus', '?')} cores{busy}, "
         f"Python {environment.get('python', '?')}, {versions}, "
         f"commit `{str(environment.get('commit'))[:10]}`.",
@@ -591,7 +547,6 @@ def _command(settings: dict[str, Any]) -> str:
     # the full tables of a suite may have another polish
     polish = settings.get("polish", 0.0)
     parts += [f"--polish {polish:g}"] if polish or settings.get("full") else []
-    parts += [f"--threads {settings['threads']}"] if settings.get("threads", 1) > 1 else []
     parts += ["--full"] if settings.get("full") else []
     parts += [
         f"--{name} {' '.join(settings[name])}" for name in ("methods", "rows") if settings.get(name)

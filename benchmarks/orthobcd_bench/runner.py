@@ -92,8 +92,6 @@ class Task:
         Seed of the start and of the method.
     seconds : float
         Time limit.
-    threads : int, default 1
-        Threads of our solvers, and of NumPy's matrix products in the others.
     polish : float, default 0.0
         Seconds of the second method of a hybrid, whose first method then has the whole time limit;
         with 0 each has half of the limit.
@@ -103,15 +101,13 @@ class Task:
     method: str
     seed: int
     seconds: float
-    threads: int = 1
     polish: float = 0.0
 
     @property
     def key(self) -> str:
         """Name of the task in ``results.jsonl``."""
-        threads = f"|{self.threads}t" if self.threads > 1 else ""
         polish = f"+{self.polish:g}s" if self.polish else ""
-        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{polish}{threads}"
+        return f"{self.row.id}|{self.method}|seed{self.seed}|{self.seconds:g}s{polish}"
 
 
 class Store:
@@ -225,7 +221,7 @@ class Bench:
             start = task.method.partition("@")[2]
             x0 = self.start(task.row, start, task.seed) if start else None
             before = _resident_memory()
-            with threadpool_limits(limits=task.threads):
+            with threadpool_limits(limits=1):
                 result = _solve(task, problem, x0)
             after = _resident_memory()
         except Exception as error:
@@ -337,7 +333,7 @@ def _run(name: str, task: Task, problem: Any, x0: FloatArray | None, seconds: fl
         max_time=seconds,
         effort=math.inf,
         seed=task.seed,
-        n_threads=task.threads,
+        n_threads=1,
     )
     return solved
 
@@ -403,7 +399,6 @@ def _described(task: Task) -> dict[str, Any]:
         "method": task.method,
         "seed": task.seed,
         "time_limit": task.seconds + task.polish,
-        "threads": task.threads,
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
     }
 
@@ -435,8 +430,8 @@ def run_tasks(
     say : callable
         Takes lines of progress.
     jobs : int, default 1
-        Number of tasks at a time, each in a fresh process that is bound to as many cores as it has
-        threads. With 1 the tasks run in this process.
+        Number of tasks at a time, each in a fresh process that is bound to a core. With 1 the tasks
+        run in this process.
     """
     waiting = [task for task in tasks if task.key not in store.records]
     if len(waiting) < len(tasks):
@@ -465,11 +460,9 @@ def _parallel(bench: Bench, tasks: list[Task], jobs: int) -> Iterator[dict[str, 
     if "forkserver" in methods:
         context.set_forkserver_preload([__name__])
     there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    threads = max((task.threads for task in tasks), default=1)
     cores: queue.SimpleQueue[set[int]] = queue.SimpleQueue()
     for worker in range(jobs):
-        own = range(worker * threads, (worker + 1) * threads) if there else ()
-        cores.put({there[k % len(there)] for k in own})
+        cores.put({there[worker % len(there)]} if there else set())
 
     def run_fresh(task: Task) -> dict[str, Any]:
         own = cores.get()

@@ -19,15 +19,12 @@ from orthobcd import (
 from orthobcd_bench.baselines import (
     HYPERBOLIC_METHODS,
     METHODS,
-    CsdmUltraE,
     TraceProblem,
-    methods_for,
     reference_start,
 )
 from orthobcd_bench.baselines.geometry import (
     multiplier_on_support,
     orthonormality_error,
-    polar,
     project_on_support,
     random_stiefel,
 )
@@ -36,7 +33,7 @@ from orthobcd_bench.baselines.manpg import INNER_TOLERANCE, manpg, tangent_step
 from orthobcd_bench.baselines.oracle import oracle_of
 from orthobcd_bench.baselines.scoring import best_feasible, round_to_partition
 from orthobcd_bench.baselines.smoothed import smoothed_objective
-from orthobcd_bench.baselines.starts import top_diagonal, varimax
+from orthobcd_bench.baselines.starts import top_diagonal
 
 pytestmark = pytest.mark.long
 
@@ -226,12 +223,6 @@ def test_leaves_a_block_of_unit_vectors(name: str) -> None:
     assert result.objective < 2.0 * inside
 
 
-def test_manpg_rejects_l0() -> None:
-    problem = SparsePCAProblem(_data(), R, L0(1.0))
-    with pytest.raises(ValueError, match="L1"):
-        manpg(problem, max_time=0.1)
-
-
 def test_bad_start_is_named() -> None:
     problem = SparsePCAProblem(_data(), R, L0(1.0))
     with pytest.raises(ValueError, match="x0"):
@@ -308,27 +299,6 @@ def test_scoring_finds_a_hidden_sparse_point() -> None:
     assert orthonormality_error(point.x) < 1e-12
 
 
-def test_supports_that_are_left_out_hold_nothing_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    """f never goes below its floor, and scoring finds the same with and without it."""
-    indefinite = StiefelProblem(Quadratic(np.diag([1.0, -1.0] * (N // 2))), L0(1.0), R)
-    assert oracle_of(indefinite).smooth_floor == -np.inf
-    # positive eigenvalues up to rounding raise the trace, but not the floor
-    almost = np.diag([-1.0] * R + [9e-7] * (N - R))
-    assert oracle_of(StiefelProblem(Quadratic(almost), L0(1.0), R)).smooth_floor <= -0.5 * R
-    rng = np.random.default_rng(0)
-    for lam in (0.1, 3.0, 100.0):
-        oracle = oracle_of(SparsePCAProblem(_data(), R, L0(lam)))
-        starts = [_start(seed) for seed in range(5)]
-        assert all(oracle.smooth_value(x) >= oracle.smooth_floor for x in starts)
-        points = [x + 0.1 * rng.standard_normal(x.shape) for x in starts]
-        found = [best_feasible(oracle, x, sparse=np.where(abs(x) > 0.2, x, 0.0)) for x in points]
-        with monkeypatch.context() as patch:
-            patch.setattr(type(oracle), "smooth_floor", -np.inf)
-            for x, point in zip(points, found, strict=True):
-                all_tried = best_feasible(oracle, x, sparse=np.where(abs(x) > 0.2, x, 0.0))
-                assert all_tried.objective == point.objective
-
-
 def test_rounding_fills_empty_columns() -> None:
     problem = StiefelProblem(Quadratic(-_data().T @ _data()), NonNegative(), R)
     x = np.zeros((N, R))
@@ -338,28 +308,10 @@ def test_rounding_fills_empty_columns() -> None:
     assert point.min() >= 0.0
 
 
-def test_varimax_and_polar() -> None:
-    x = _start()
-    turned = varimax(x)
-    np.testing.assert_allclose(turned @ turned.T, x @ x.T, atol=1e-10)
-    assert np.sum(turned**4) >= np.sum(x**4) - 1e-12
-    np.testing.assert_allclose(polar(2.0 * x), x, atol=1e-12)
-    flat = np.ones((N, R))
-    assert orthonormality_error(polar(flat)) < 1e-10
-
-
 def test_top_diagonal() -> None:
     problem = SparsePCAProblem(_data(), R, L1(1.0))
     rows = np.flatnonzero(top_diagonal(oracle_of(problem)).any(axis=1))
     assert set(rows) == set(np.argsort(np.einsum("ij,ij->j", _data(), _data()))[-R:])
-
-
-def test_registry_covers_the_issue() -> None:
-    for penalty in (L0(1.0), L1(1.0), NonNegative(), NoPenalty()):
-        assert "ladmm" in methods_for(penalty)
-    assert {"smoothed", "annealed-ladmm", "forward", "gpower"} <= set(methods_for(L0(1.0)))
-    assert {"ep4orth", "partition"} <= set(methods_for(NonNegative()))
-    assert "manpg" not in methods_for(L0(1.0))
 
 
 # --- J-orthogonal -------------------------------------------------------------------------
@@ -415,29 +367,6 @@ def test_unsorted_signature() -> None:
     np.testing.assert_allclose(assemble(factorise(x, shuffled.signature)), x, atol=1e-12)
     result = HYPERBOLIC_METHODS["csdm"](shuffled, x, max_time=0.3, seed=0)
     assert result.objective < 0.9 * shuffled.value(x)
-
-
-@pytest.mark.parametrize("factors", ["full", "givens"])
-def test_csdm_embeds_a_graph(factors: str) -> None:
-    k = np.arange(30)
-    triples = np.concatenate(
-        [np.stack([k, 0 * k, (k + 1) % 30], 1), np.stack([k, 0 * k + 1, -k % 30], 1)]
-    )
-    signature = np.resize([1, 1, -1], 8)
-
-    def fitted() -> CsdmUltraE:
-        space = {"dim": 8, "signature": signature, "radius": 1.0, "loss": "logistic"}
-        model = CsdmUltraE(factors, n_negatives=10, batch_size=16, max_epochs=20, **space)
-        return model.fit(triples)  # type: ignore[return-value]
-
-    model = fitted()
-    losses = model.history_["loss"]
-    assert losses[-1] < 0.7 * losses[0]
-    assert (model.history_["seconds"] > 0.0).all()
-    for matrix in model.relations_:
-        assert TraceProblem(np.eye(8), signature).infeasibility(matrix) < 1e-11
-        assert np.abs(matrix - np.eye(8)).max() > 1e-3
-    np.testing.assert_array_equal(model.entities_, fitted().entities_)
 
 
 def test_repair() -> None:

@@ -13,7 +13,6 @@ and excludes scoring.
 | ``soc-admm`` | Lai and Osher's three-copy ADMM | any |
 | ``radmm`` | Riemannian ADMM | any |
 | ``manpg`` | manifold proximal gradient | ℓ1, smooth |
-| ``manpg-diagonal`` | the same from the top diagonal | ℓ1, smooth |
 | ``rsubgrad`` | Riemannian subgradient | ℓ1, smooth |
 | ``rssm`` | randomised submanifold subgradient | ℓ1, smooth |
 | ``annealed-ladmm`` | LADMM with growing β, varimax start | any |
@@ -31,8 +30,6 @@ and excludes scoring.
 | ``j-admm`` | bilinear ADMM | J-orthogonal |
 | ``csdm`` | hyperbolic CS factors | J-orthogonal |
 | ``csdm-givens`` | the same with Givens rotations only | J-orthogonal |
-
-`CsdmUltraE` is `orthobcd.kg.UltraE` with its paper's update of the relations, CSDM.
 
 All other methods have these parameters, and tuned settings from
 `orthobcd_bench.baselines.settings`:
@@ -55,14 +52,12 @@ from __future__ import annotations
 
 from .hyperbolic import TraceProblem, reference_start
 from .registry import HYPERBOLIC_METHODS, METHODS, PROBE_METHODS, Baseline, methods_for
-from .ultra_e import CsdmUltraE
 
 __all__ = [
     "HYPERBOLIC_METHODS",
     "METHODS",
     "PROBE_METHODS",
     "Baseline",
-    "CsdmUltraE",
     "TraceProblem",
     "methods_for",
     "reference_start",

@@ -52,18 +52,16 @@ def gpower(
     scale, disjoint = 1.0, False
     x = recorder.x0
     best = np.inf
-    n_passes = 0
     while not recorder.out_of_time:
         trial = _one_pass(oracle, sigma, recorder, scale, disjoint)
         if trial is None:
             break
-        n_passes += 1
         value = recorder.submit(trial)
         if value < best:
             x, best = trial, value
         disjoint = not disjoint
         scale = float(np.exp(rng.normal(0.0, 0.5)))
-    return recorder.result(x, method="GPower", n_passes=n_passes)
+    return recorder.result(x, method="GPower")
 
 
 def _one_pass(

@@ -280,7 +280,6 @@ def cayley_gradient(
         method=f"Cayley gradient ({side})",
         converged=converged,
         diverged=diverged,
-        gradient_norm=norm,
     )
 
 

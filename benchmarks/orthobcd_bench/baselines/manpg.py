@@ -23,9 +23,8 @@ from orthobcd import Problem, Result
 from orthobcd._internal.checks import FloatArray
 
 from .geometry import polar
-from .oracle import Oracle, oracle_of
+from .oracle import Oracle
 from .recorder import from_random
-from .starts import top_diagonal
 
 INNER_TOLERANCE = 1e-8
 """‖XᵀV + VᵀX‖_F at which the tangent problem counts as solved."""
@@ -65,14 +64,11 @@ class TangentStep:
         Λ, the warm start of the next problem.
     residual : float
         ‖XᵀV + VᵀX‖_F.
-    n_newton : int
-        Newton steps taken.
     """
 
     direction: FloatArray
     multiplier: FloatArray
     residual: float
-    n_newton: int
 
 
 def tangent_step(
@@ -130,7 +126,7 @@ def tangent_step(
                 length = low + min(max(share, 0.1), 0.9) * (high - low)
         multiplier = multiplier + length * newton
         point, direction, error, residual = candidate
-    return TangentStep(direction, multiplier, residual, done)
+    return TangentStep(direction, multiplier, residual)
 
 
 def _newton_direction(
@@ -187,8 +183,7 @@ def manpg(
     Returns
     -------
     Result
-        ``extra["inner_residual"]`` is the largest ‖XᵀV + VᵀX‖_F accepted in the run,
-        ``extra["criticality"]`` the last ‖V‖_F/t.
+        ``extra["inner_residual"]`` is the largest ‖XᵀV + VᵀX‖_F accepted in the run.
 
     Raises
     ------
@@ -249,25 +244,4 @@ def manpg(
         converged=converged,
         sparse=x + direction,
         inner_residual=worst,
-        criticality=criticality,
     )
-
-
-def manpg_from_diagonal(
-    problem: Problem,
-    x0: FloatArray | None = None,
-    *,
-    max_time: float = 10.0,
-    seed: int = 0,
-) -> Result:
-    """`manpg` from unit vectors at the largest variances, the optimum for a large ℓ1 weight.
-
-    Parameters
-    ----------
-    problem, max_time, seed
-        As for `manpg`.
-    x0 : ndarray of shape (n, r), optional
-        Replaces the start.
-    """
-    start = top_diagonal(oracle_of(problem)) if x0 is None else x0
-    return manpg(problem, start, max_time=max_time, seed=seed)

@@ -197,7 +197,6 @@ def ep4orth(
     first, last = (oracle.r * oracle.lipschitz * value for value in EP4ORTH_SIGMA)
     lengths = BarzilaiBorwein(1.0 / oracle.lipschitz)
     began = recorder.progress
-    overlap = np.inf
     for stage in range(STAGES):
         sigma = first * (last / first) ** (stage / (STAGES - 1)) / oracle.r
 
@@ -229,15 +228,11 @@ def ep4orth(
             reference.update(trial_value)
             x, gradient = trial, trial_gradient
             recorder.step(x)
-        overlap = float(np.sum(np.sum(x, axis=1) ** 2)) / oracle.r - 1.0
-    raw = x
     x = polish_partition(oracle, round_to_partition(oracle, x).x, recorder)
     x = keep_improving(oracle, x, recorder, seed)
     return recorder.result(
         x,
         method="EP4Orth+",
-        penalty_overlap=overlap,
-        raw_infeasibility=float(np.linalg.norm(raw.T @ raw - np.eye(oracle.r))),
     )
 
 

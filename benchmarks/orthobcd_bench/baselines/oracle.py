@@ -266,19 +266,6 @@ class Oracle:
                 self._diagonal = self.smooth.scale * squares
         return self._diagonal
 
-    @property
-    def smooth_floor(self) -> float:
-        """A bound below f on the manifold: for a concave quadratic f half of the trace of C.
-
-        The trace is reduced by the most that eigenvalues up to `CONCAVE` ‖C‖ add; −∞ for other f.
-        """
-        smooth = self.smooth
-        linear = isinstance(smooth, Quadratic) and smooth.linear is not None
-        if linear or not self.is_concave:
-            return -np.inf
-        above = self.n * CONCAVE * self.lipschitz
-        return 0.5 * (float(np.sum(self.diagonal)) - above)
-
     def lowest_eigenvectors(self) -> FloatArray:
         """The r eigenvectors of C with the smallest eigenvalues (n × r): the spectral start."""
         if isinstance(self.smooth, Quadratic) and (self.n <= 400 or self.r > self.n // 8):

@@ -1,11 +1,7 @@
-"""Other packages as competitors, each imported only when called: pymanopt and scikit-learn.
-
-`available` tells which packages are installed.
-"""
+"""Other packages as competitors, each imported only when called: pymanopt and scikit-learn."""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import warnings
 
@@ -19,11 +15,6 @@ from .oracle import oracle_of
 from .recorder import Recorder
 from .smoothed import is_smooth, smoothed_objective
 from .starts import principal_components, varimax_spectral
-
-
-def available() -> dict[str, bool]:
-    """For each optional package by name, True if it can be imported."""
-    return {name: importlib.util.find_spec(name) is not None for name in ("pymanopt", "sklearn")}
 
 
 def pymanopt_smoothed(

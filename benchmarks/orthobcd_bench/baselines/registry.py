@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 
 from orthobcd import L0, L1, NonNegative, NoPenalty, Result
 from orthobcd.penalties import Penalty
@@ -12,9 +13,9 @@ from orthobcd.penalties import Penalty
 from .annealed import annealed_ladmm
 from .gpower import gpower, pca_threshold
 from .hyperbolic import admm, cayley_gradient, csdm, umcm
-from .manpg import manpg, manpg_from_diagonal
+from .manpg import manpg
 from .nonnegative import alternating_partition, ep4orth
-from .packages import available, pymanopt_smoothed, sklearn_sparse_pca
+from .packages import pymanopt_smoothed, sklearn_sparse_pca
 from .settings import PROBE_ADMM, PROBE_CSDM_STEP
 from .smoothed import smoothed_gradient
 from .splitting import ladmm, radmm, soc_admm, spm
@@ -56,7 +57,6 @@ METHODS: dict[str, Baseline] = {
     "soc-admm": Baseline(soc_admm, ANY),
     "radmm": Baseline(radmm, ANY),
     "manpg": Baseline(manpg, CONVEX),
-    "manpg-diagonal": Baseline(manpg_from_diagonal, CONVEX, own_start=True),
     "rsubgrad": Baseline(riemannian_subgradient, CONVEX),
     "rssm": Baseline(rssm, CONVEX),
     "annealed-ladmm": Baseline(annealed_ladmm, ANY, own_start=True),
@@ -67,7 +67,7 @@ METHODS: dict[str, Baseline] = {
     "ep4orth": Baseline(ep4orth, (NonNegative,), own_start=True),
     "partition": Baseline(alternating_partition, (NonNegative,), own_start=True),
     "pymanopt": Baseline(pymanopt_smoothed, CONVEX, own_start=True, package="pymanopt"),
-    "sklearn": Baseline(sklearn_sparse_pca, SPARSE, own_start=True, package="sklearn"),
+    "sklearn": Baseline(sklearn_sparse_pca, SPARSE, own_start=True),
 }
 """Baselines on the Stiefel manifold."""
 
@@ -94,10 +94,9 @@ PROBE_METHODS: dict[str, Solve] = {
 
 def methods_for(penalty: Penalty) -> dict[str, Baseline]:
     """The baselines that can treat ``penalty`` and whose package, if any, is installed."""
-    there = available()
     return {
         name: baseline
         for name, baseline in METHODS.items()
         if isinstance(penalty, baseline.penalties)
-        and (baseline.package is None or there[baseline.package])
+        and (baseline.package is None or find_spec(baseline.package) is not None)
     }

@@ -91,11 +91,6 @@ def best_feasible(
     if objective < best.objective:
         best = FeasiblePoint(single, objective)
     for mask in _supports(oracle, closest, sparse, thorough):
-        if isinstance(oracle.penalty, L0):
-            # no point with this support is better: a lower bound of f plus its penalty
-            least = oracle.smooth_floor + float(np.sum(oracle.penalty.lam * mask))
-            if least >= best.objective:
-                continue
         point = project_on_support(closest, mask)
         if point is None:
             continue

@@ -159,11 +159,6 @@ def smoothed_gradient(
         As in `orthobcd_bench.baselines`; ℓ0, ℓ1 or no penalty, the varimax-rotated spectral
         start. The seed is that of the rotations that restart a cycle.
 
-    Returns
-    -------
-    Result
-        ``extra["n_cycles"]``; ``extra["final_gradient_norm"]`` is that of the smoothed
-        objective at the last ε.
     """
     oracle = oracle_of(problem)
     recorder = Recorder(oracle, x0, varimax_spectral, max_time=max_time, seed=seed)
@@ -177,17 +172,17 @@ def smoothed_gradient(
     best = recorder.x0
     best_value = np.inf
     judge = smoothed_objective(oracle, plan.last * unit)
-    n_cycles = 0
+    first = True
     began = recorder.progress
     until = began + CYCLES_SHARE * (1.0 - began)
     while recorder.progress < until and not is_smooth(oracle):
         for stage in range(plan.stages):
             ratio = stage / max(1, plan.stages - 1)
             epsilon = unit * plan.first * (plan.last / plan.first) ** ratio
-            deadline = until if n_cycles else began + (until - began) * (stage + 1) / plan.stages
+            deadline = until if not first else began + (until - began) * (stage + 1) / plan.stages
             descent.restart(smoothed_objective(oracle, epsilon))
             descend(descent, recorder, 1e-5, plan.steps, deadline)
-        n_cycles += 1
+        first = False
         value = judge(descent.x)[0]
         if value < best_value - 1e-9 * abs(value):
             best, best_value = descent.x, value
@@ -205,8 +200,6 @@ def smoothed_gradient(
         descent.x,
         method="smoothed gradient",
         converged=converged and not recorder.out_of_time,
-        final_gradient_norm=descent.gradient_norm,
-        n_cycles=n_cycles,
     )
 
 

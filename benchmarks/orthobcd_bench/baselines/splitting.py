@@ -13,7 +13,6 @@ which is used for other f.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -101,7 +100,7 @@ def ladmm(
             first = begin(recorder.nudged_start(AGAIN))
         elif value < best:
             best, chosen, state = value, trial, reached
-    return _result(recorder, "LADMM", phase(chosen, state), beta=chosen)
+    return _result(recorder, "LADMM", phase(chosen, state))
 
 
 def spm(
@@ -259,14 +258,11 @@ def _diverged(state: State) -> bool:
     return not float(np.linalg.norm(state[-1])) < DIVERGED_NORM
 
 
-def _result(recorder: Recorder, method: str, state: State, **extra: Any) -> Result:
-    """The result, with ``extra["split"]`` the distance of the two copies."""
+def _result(recorder: Recorder, method: str, state: State) -> Result:
     x, sparse = state[:2]
     return recorder.result(
         x,
         method=method,
         sparse=sparse,
         diverged=_diverged(state),
-        split=float(np.linalg.norm(x - sparse)),
-        **extra,
     )

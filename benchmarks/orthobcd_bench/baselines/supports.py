@@ -116,11 +116,6 @@ def forward_selection(
         As in `orthobcd_bench.baselines`; ℓ0 or ℓ1 and f = ½⟨X, C X⟩. ``x0`` is only scored: the
         supports grow from single rows. The seed is that of the order of the perturbations.
 
-    Returns
-    -------
-    Result
-        ``extra["n_rounds"]``: number of components that were emptied and grown anew.
-
     Notes
     -----
     Column after column grows on the free rows, from each of many seed rows, and the best is kept.
@@ -141,7 +136,7 @@ def forward_selection(
     starts = (grower.grow_together(), grower.grow_all())
     for columns in starts:
         recorder.submit(grower.matrix(columns), thorough=False)
-    best, n_rounds = grower.improve(min(starts, key=grower.cost))
+    best = grower.improve(min(starts, key=grower.cost))
     grower.jitter = JITTER
     # of both ways to regrow a group, the more successful one is tried more often
     tried, succeeded = np.full(2, 4.0), np.array([2.0, 0.5])
@@ -153,12 +148,11 @@ def forward_selection(
         regrow = (grower.regrow, grower.regrow_together)[way]
         trial = regrow(best, emptied)
         tried[way] += 1.0
-        n_rounds += size
         if grower.cost(trial) < grower.cost(best) - 1e-9:
             best = trial
             succeeded[way] += 1.0
         recorder.step(grower.matrix(best))
-    return recorder.result(grower.matrix(best), method="forward selection", n_rounds=n_rounds)
+    return recorder.result(grower.matrix(best), method="forward selection")
 
 
 class _Grower:
@@ -404,23 +398,19 @@ class _Grower:
                 columns[index] = trial
         return self.grow(columns, list(range(len(columns))))
 
-    def improve(
-        self, columns: list[_Column], only: list[int] | None = None
-    ) -> tuple[list[_Column], int]:
+    def improve(self, columns: list[_Column]) -> list[_Column]:
         """Regrow one column after another, and `trade` rows, while the objective falls."""
-        rounds = 0
         changed = True
         while changed and not self.recorder.out_of_time:
             changed = False
-            for index in only if only is not None else range(self.oracle.r):
+            for index in range(self.oracle.r):
                 if self.recorder.out_of_time:
                     break
                 trial = self.regrow(columns, [index])
-                rounds += 1
                 if self.cost(trial) < self.cost(columns) - 1e-9:
                     columns, changed = trial, True
                     self.recorder.step(self.matrix(columns))
             trial = self.trade(columns)
             if self.cost(trial) < self.cost(columns) - 1e-9:
                 columns, changed = trial, True
-        return columns, rounds
+        return columns
