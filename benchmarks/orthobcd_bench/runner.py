@@ -390,12 +390,6 @@ def _described(task: Task) -> dict[str, Any]:
     return {
         "key": task.key,
         "row": task.row.id,
-        "data": task.row.data,
-        "penalty": task.row.penalty,
-        "lam": task.row.lam,
-        "relative": task.row.relative,
-        "r": task.row.r,
-        "normalised": task.row.normalised,
         "method": task.method,
         "seed": task.seed,
         "time_limit": task.seconds + task.polish,

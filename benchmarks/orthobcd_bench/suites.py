@@ -28,7 +28,6 @@ PROBE_HYBRIDS = ("csdm+j-jobcd", "umcm+j-jobcd", "j-admm+j-jobcd")
 HYPERBOLIC_HYBRIDS = ("umcm+jobcd-rows", "j-admm+jobcd-rows", "csdm+jobcd-rows")
 """Hybrids with GS-JOBCD."""
 
-
 MIXED = ("hyperbolic", "probe")
 """Kinds of problems over matrices with XᵀJX = J, J of both signs."""
 
@@ -234,7 +233,6 @@ HEVP_NOTE = (
     "The problem as printed, min −½ tr(XᵀDᵀDX), is unbounded below: longer steps "
     "goes lower, and a run ends when ‖X‖²_F/n exceeds 1e8. Cells are objectives, without ranks."
 )
-
 
 P2_L1_NOTE = (
     "Left out: the paper's 8081.264 for the subgradient method on randn at λ = 500, a misprint, as "

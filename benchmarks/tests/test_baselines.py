@@ -33,7 +33,6 @@ from orthobcd_bench.baselines.manpg import INNER_TOLERANCE, manpg, tangent_step
 from orthobcd_bench.baselines.oracle import oracle_of
 from orthobcd_bench.baselines.scoring import best_feasible, round_to_partition
 from orthobcd_bench.baselines.smoothed import smoothed_objective
-from orthobcd_bench.baselines.starts import top_diagonal
 
 pytestmark = pytest.mark.long
 
@@ -306,12 +305,6 @@ def test_rounding_fills_empty_columns() -> None:
     point = round_to_partition(oracle_of(problem), x).x
     assert orthonormality_error(point) < 1e-12
     assert point.min() >= 0.0
-
-
-def test_top_diagonal() -> None:
-    problem = SparsePCAProblem(_data(), R, L1(1.0))
-    rows = np.flatnonzero(top_diagonal(oracle_of(problem)).any(axis=1))
-    assert set(rows) == set(np.argsort(np.einsum("ij,ij->j", _data(), _data()))[-R:])
 
 
 # --- J-orthogonal -------------------------------------------------------------------------
