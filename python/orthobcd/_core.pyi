@@ -7,11 +7,11 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from .solving import Solve
 from .data import Precision
 from .kg.ultra_e import UltraE
 from .problems import Problem
 from .solvers import JOBCD, OBCD, VRJOBCD, Auto, Stages
+from .solving import Solve
 
 __all__ = [
     "COEFFICIENTS",

@@ -176,12 +176,6 @@ def read_arrays(
     return header, arrays
 
 
-def read_json(path: str | os.PathLike[str], kind: str) -> Any:
-    """Reads the value of a JSON file that ``kind.save`` wrote."""
-    with errors_as(lambda error: not_saved_by(path, kind, error)), open_source(path) as source:
-        return json.loads(source.stream.read())
-
-
 def packed(value: Any, arrays: dict[str, Any], name: str, classes: Classes) -> Any:
     """A value as JSON types, with its arrays in ``arrays``.
 

@@ -1,23 +1,16 @@
-"""Table of the loadings of a fit: text, HTML, data frame, files."""
+"""Table of the loadings of a fit: text, HTML, data frame, file."""
 
 from __future__ import annotations
 
 import html
-import json
-import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from .._internal.archive import Filed, check_arrays, not_saved_by
+from .._internal.archive import Filed, check_arrays
 from .._internal.checks import FloatArray
 from .._internal.names import shortened_names
-from .._internal.reading import errors_as, open_source
-from .._internal.writing import write_text
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 SHOWN = 20
 """Largest number of loadings of a component in the text and HTML tables."""
@@ -26,8 +19,6 @@ SHOWN = 20
 @dataclass(frozen=True, eq=False)
 class Loadings(Filed):
     """Nonzero loadings of components with the names of their features, largest first.
-
-    `save` writes JSON if the name of the file ends with .json, else NumPy's npz.
 
     Attributes
     ----------
@@ -52,8 +43,8 @@ class Loadings(Filed):
     '3 nonzero loadings'
     >>> loadings.to_frame().shape
     (3, 3)
-    >>> loadings.save("loadings.json")
-    >>> type(loadings).load("loadings.json").features == loadings.features
+    >>> loadings.save("loadings.npz")
+    >>> type(loadings).load("loadings.npz").features == loadings.features
     True
     """
 
@@ -134,29 +125,6 @@ class Loadings(Filed):
             cells.append(f'<td style="vertical-align:top">{"<br>".join(lines)}</td>')
         return f"<table><tr>{''.join(heads)}</tr><tr>{''.join(cells)}</tr></table>"
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        if not _is_json(path):
-            super().save(path)
-            return
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in vars(self).items()}
-        write_text(path, json.dumps({"kind": "Loadings", **plain}))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        if not _is_json(path):
-            return super().load(path)
-        with (
-            errors_as(lambda error: not_saved_by(path, "Loadings", error)),
-            open_source(path) as source,
-        ):
-            tree = json.loads(source.stream.read())
-            if tree.pop("kind") != "Loadings":
-                raise ValueError("it holds something else")
-            features = tuple(map(str, tree.pop("features")))
-            made = cls(features=features, **{k: np.asarray(v, float) for k, v in tree.items()})
-            made._check_loaded()
-            return made
-
     def _check_loaded(self) -> None:
         r, n = len(self.explained_variance), len(self.features)
         shapes = {"components": (r, n), "score_correlation": (r, r)}
@@ -167,7 +135,3 @@ class Loadings(Filed):
 def _counted(count: int, thing: str = "loading") -> str:
     """The count and the noun, in the plural unless ``count`` is 1."""
     return f"{count} {thing}{'' if count == 1 else 's'}"
-
-
-def _is_json(path: str | os.PathLike[str]) -> bool:
-    return os.fspath(path).endswith(".json")

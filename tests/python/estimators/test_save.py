@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import re
 import zipfile
@@ -20,7 +21,7 @@ import orthobcd as ob
 from orthobcd.io import write_components
 from orthobcd.sklearn import saving
 
-from ..files.test_damaged_files import changed
+from ..files.test_damaged_files import flagged, npy, saved, zipped
 
 short = pytest.mark.usefixtures("short_searches")
 
@@ -271,7 +272,33 @@ def refused(path, cls=ob.SparsePCA):
         cls.load(path)
 
 
+def changed(good, path, change) -> None:
+    """Writes a saved file after ``change(header, arrays)``."""
+    with np.load(good) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    header = json.loads(str(arrays.pop("header")))
+    change(header, arrays)
+    np.savez(path, header=np.array(json.dumps(header)), **arrays)
+
+
+def header_of(text: str) -> bytes:
+    return zipped({"header": saved(np.array(text))})
+
+
+NESTED = (
+    '{"kind": "SparsePCA", "format": 1, "fitted": {}, "parameters": '
+    + '{"a":' * 9000
+    + "1"
+    + "}" * 9001
+)
+
 FOREIGN = {
+    "nested": lambda p: p.write_bytes(header_of("[" * 100_000 + "]" * 100_000)),
+    "nested dicts": lambda p: p.write_bytes(header_of(NESTED)),
+    "a list": lambda p: p.write_bytes(header_of("[1]")),
+    "many digits": lambda p: p.write_bytes(header_of('{"kind": ' + "1" * 9000 + "}")),
+    "a huge header": lambda p: p.write_bytes(zipped({"header": npy("()", "<U1000000000")})),
+    "encrypted": lambda p: p.write_bytes(flagged(header_of("{}"))),
     "nothing": lambda p: p.write_bytes(b""),
     "text": lambda p: p.write_text("height,width\n1,2\n"),
     "arrays": lambda p: np.savez(p, X=X),

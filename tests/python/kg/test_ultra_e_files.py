@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import io
 import json
-import pickle
 
 import numpy as np
 import pytest
@@ -75,6 +72,13 @@ CHANGES = {
     "margin": {"margin": "wide"},
     "best mrr": {"best_mrr": "high"},
     "signature": {"signature": [1, 1, -1]},
+    "reals": {"signature": [1.5, -1.5, 1.5, -1.5]},
+    "dimension": {"dim": 30_000, "signature": [1, -1] * 15_000},
+    "negatives": {"n_negatives": 10**30},
+    "names": {"entity_names": [[0]] * 12},
+    "loss": {"loss": {"a": 1}},
+    "twice": {"state.1": lambda a: 2.0 * a},
+    "off": {"best.1": lambda a: a + 1e-6},
 }
 
 
@@ -95,58 +99,15 @@ def test_a_checkpoint_with_a_nan_is_refused(tmp_path):
         model(max_epochs=2).fit(TRIPLES, checkpoint=path)
 
 
-def truncated(path):
-    path.write_bytes(path.read_bytes()[:-200])
-
-
-def array_file() -> bytes:
-    content = io.BytesIO()
-    np.save(content, np.eye(2))
-    return content.getvalue()
-
-
-def damaged(path):
-    content = bytearray(path.read_bytes())
-    content[100:140] = bytes(40)
-    path.write_bytes(bytes(content))
-
-
-FILES = {
-    "empty": lambda p: p.write_bytes(b""),
-    "text": lambda p: p.write_text("hello"),
-    "zip": lambda p: p.write_bytes(b"PK\x03\x04" + bytes(30)),
-    "truncated": truncated,
-    "damaged": damaged,
-    "pickle": lambda p: p.write_bytes(pickle.dumps({})),
-    "other arrays": lambda p: np.savez(p, x=np.eye(2)),
-    "one array": lambda p: p.write_bytes(array_file()),
-    "header of a list": lambda p: np.savez(p, header=np.array("[1]"), signature=np.ones(2)),
-    "header of a number": lambda p: np.savez(p, header=np.array("1")),
-    "header no json": lambda p: np.savez(p, header=np.array("{"), signature=np.ones(2)),
-    "empty header": lambda p: np.savez(p, header=np.array("{}"), signature=np.ones(2)),
-    "options a number": lambda p: np.savez(
-        p, header=np.array('{"options": 3, "status": 1, "triples": []}'), signature=np.ones(2)
-    ),
-}
-
-
-FILES |= {case: functools.partial(changed, **change) for case, change in CHANGES.items()}
-
-
-@pytest.mark.parametrize("case", FILES)
-def test_other_and_changed_files_are_refused(case, tmp_path):
+@pytest.mark.parametrize("case", CHANGES)
+def test_changed_files_are_refused(case, tmp_path):
     path = tmp_path / "model.npz"
     model().fit(TRIPLES, TRIPLES[:3]).save(path)
     changed(path)
     ob.kg.UltraE.load(path)
-    FILES[case](path)
+    changed(path, **CHANGES[case])
     with pytest.raises(ValueError, match=r"model\.npz is not a file of UltraE\.save"):
         ob.kg.UltraE.load(path)
-
-
-def test_a_missing_file_is_missing(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        ob.kg.UltraE.load(tmp_path / "none.npz")
 
 
 class Mine(ob.kg.UltraE):

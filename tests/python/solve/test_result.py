@@ -10,6 +10,8 @@ import pytest
 import orthobcd as ob
 from orthobcd import _core
 
+from ..estimators.test_save import changed
+
 A = np.random.default_rng(0).standard_normal((30, 8))
 J = [1, 1, 1, 1, -1, -1, -1, -1]
 PROBLEM = ob.SparsePCAProblem(A, 3, ob.L0(1.0))
@@ -65,19 +67,34 @@ def test_every_solver_passes_the_same_door(kind, monkeypatch):
     assert result.history["objective"][-1] == result.objective
 
 
-def test_other_files_are_refused(tmp_path):
-    path = tmp_path / "result.npz"
-    empty = '{"kind": "%s", "format": 1, "parameters": {}, "fitted": {}}'
-    for write in (
-        lambda: path.write_bytes(b""),
-        lambda: np.savez(path, x=np.eye(2)),
-        lambda: np.savez(path, header=np.array("[1]")),
-        lambda: np.savez(path, header=np.array(empty % "Result")),
-        lambda: np.savez(path, header=np.array(empty % "Ranking")),
-    ):
-        write()
+def test_other_and_changed_files_are_refused(tmp_path):
+    path, good = tmp_path / "result.npz", tmp_path / "good.npz"
+    RESULTS["continuation"]().save(good)
+
+    def given(name, value):
+        return lambda header, _: header["parameters"].update({name: value})
+
+    def flat(header, arrays):
+        arrays[header["parameters"]["x"]["__array__"]] = np.ones(3)
+
+    def shorter(header, arrays):
+        name = header["parameters"]["history"]["objective"]["__array__"]
+        arrays[name] = arrays[name][1:]
+
+    wrong = {
+        "x": "hello",
+        "history": {"objective": "falls"},
+        "path": [{"x": 3}],
+        "status": "splendid",
+        "starts": [{"strategy": 1}],
+    }
+    for change in (flat, shorter, *(given(*pair) for pair in wrong.items())):
+        changed(good, path, change)
         with pytest.raises(ValueError, match=r"result\.npz is not a file of Result\.save"):
             ob.Result.load(path)
+    changed(good, path, lambda header, arrays: header.update(kind="Ranking"))
+    with pytest.raises(ValueError, match="it holds a Ranking"):
+        ob.Result.load(path)
     with pytest.raises(FileNotFoundError):
         ob.Result.load(tmp_path / "none.npz")
 
