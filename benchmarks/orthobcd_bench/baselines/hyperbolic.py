@@ -8,7 +8,7 @@ method is scored at the limit of Newton's iteration for the constraint, ``X ← 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,7 +78,6 @@ class SmoothProblem(GroupProblem):
         return float(value), gradient
 
 
-@dataclass(frozen=True, eq=False)
 class TraceProblem(GroupProblem):
     """``min tr(XᵀAX)`` over J-orthogonal X.
 
@@ -95,22 +94,16 @@ class TraceProblem(GroupProblem):
         ‖A‖₂.
     """
 
-    matrix: FloatArray
-    signature: FloatArray
-    size: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        matrix = as_float_array("matrix", self.matrix, 2)
-        signature = as_float_array("signature", self.signature, 1)
-        if matrix.shape != (signature.size, signature.size):
-            raise ValueError(
-                f"matrix must be {signature.size} × {signature.size}, got {matrix.shape}"
-            )
-        if not np.all(np.abs(signature) == 1.0):
+    def __init__(self, matrix: Any, signature: Any) -> None:
+        matrix = as_float_array("matrix", matrix, 2)
+        self.signature = as_float_array("signature", signature, 1)
+        n = self.signature.size
+        if matrix.shape != (n, n):
+            raise ValueError(f"matrix must be {n} × {n}, got {matrix.shape}")
+        if not np.all(np.abs(self.signature) == 1.0):
             raise ValueError("signature must contain only +1 and −1")
-        object.__setattr__(self, "matrix", 0.5 * (matrix + matrix.T))
-        object.__setattr__(self, "size", float(np.abs(np.linalg.eigvalsh(self.matrix)).max()))
-        object.__setattr__(self, "signature", signature)
+        self.matrix = 0.5 * (matrix + matrix.T)
+        self.size = float(np.abs(np.linalg.eigvalsh(self.matrix)).max())
 
     def value(self, x: FloatArray) -> float:
         """tr(XᵀAX)."""

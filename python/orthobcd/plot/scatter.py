@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,8 @@ from .._internal.extras import need
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
 from ..data import Gram
+from ..sklearn.base import model_of_gaps
+from ..sklearn.sparse_pca import SparsePCA
 from .labels import add_labels
 
 ELLIPSE = 5.991464547107979
@@ -41,8 +43,17 @@ LARGEST = 4096
 """Largest smaller dimension of data whose principal components `scree` computes."""
 
 
+class Fitted(Protocol):
+    """A fitted estimator, of this package or of scikit-learn."""
+
+    components_: Any
+
+    def transform(self, X: Any) -> Any:
+        """The scores of samples."""
+
+
 def biplot(
-    pca: Any,
+    pca: Fitted,
     X: Any,
     groups: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -113,7 +124,7 @@ def biplot(
 
 
 def scores(
-    pca: Any,
+    pca: Fitted,
     X: Any,
     groups: ArrayLike | None = None,
     ax: Axes | None = None,
@@ -154,7 +165,7 @@ def scores(
 
 
 def correlation_circle(
-    pca: Any,
+    pca: Fitted,
     X: Any,
     ax: Axes | None = None,
     *,
@@ -209,7 +220,7 @@ def correlation_circle(
     return ax
 
 
-def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
+def scree(pca: Fitted, X: Any = None, ax: Axes | None = None) -> Axes:
     """Plot the share of the variance of each component, their sum, and bounds of the sum.
 
     Bars are shares of the variance; the line is their sum. Of a fit with ``certify=True`` and
@@ -244,9 +255,10 @@ def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     >>> [line.get_label() for line in ob.plot.scree(pca, X).lines]
     ['sum', 'certified bound', 'principal components']
     """
-    if not hasattr(pca, "explained_variance_ratio_"):
+    ratios = getattr(pca, "explained_variance_ratio_", None)
+    if ratios is None:
         raise ValueError("pca must be fitted and have explained_variance_ratio_")
-    shares = 100.0 * np.asarray(pca.explained_variance_ratio_, dtype=np.float64)
+    shares = 100.0 * np.asarray(ratios, dtype=np.float64)
     numbers = np.arange(len(shares))
     ax = axes_of(ax, (6.0, 3.8))
     ax.bar(numbers, shares, color=PALETTE[5], width=0.7, label="component")
@@ -271,10 +283,12 @@ def scree(pca: Any, X: Any = None, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def certified_share(pca: Any) -> float | None:
+def certified_share(pca: Fitted) -> float | None:
     """Certified upper bound of the sum of ``explained_variance_ratio_`` under ``n_nonzero``."""
-    bound = getattr(pca, "lower_bound_", None)
-    if bound is None or pca.n_nonzero is None or pca.penalty != "l0":
+    if not isinstance(pca, SparsePCA) or pca.n_nonzero is None or pca.penalty != "l0":
+        return None
+    bound = pca.lower_bound_
+    if bound is None:
         return None
     # Without a penalty the objective is proportional to the variance.
     total = float(np.sum(pca.explained_variance_ratio_))
@@ -284,20 +298,20 @@ def certified_share(pca: Any) -> float | None:
 # Parts -------------------------------------------------------------------------------------------
 
 
-def _loadings(pca: Any) -> FloatArray:
+def _loadings(pca: Fitted) -> FloatArray:
     if not hasattr(pca, "components_"):
         raise ValueError("pca must be fitted: it has no components_")
     return np.asarray(pca.components_, dtype=np.float64)
 
 
-def _named(pca: Any, given: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
+def _named(pca: Fitted, given: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
     """The loadings of a fit and the names of the features."""
     loadings = _loadings(pca)
     names = getattr(pca, "feature_names_in_", None) if given is None else given
     return loadings, names_of(names, loadings.shape[1])
 
 
-def _chosen(pca: Any, components: tuple[int, int]) -> list[int]:
+def _chosen(pca: Fitted, components: tuple[int, int]) -> list[int]:
     """The checked indices of two components, or of the only one."""
     r = len(_loadings(pca))
     try:
@@ -311,7 +325,7 @@ def _chosen(pca: Any, components: tuple[int, int]) -> list[int]:
     return chosen
 
 
-def _transformed(pca: Any, X: Any, chosen: list[int]) -> FloatArray:
+def _transformed(pca: Fitted, X: Any, chosen: list[int]) -> FloatArray:
     return np.asarray(pca.transform(X), dtype=np.float64)[:, chosen]
 
 
@@ -320,7 +334,7 @@ def _plane(columns: FloatArray) -> FloatArray:
     return np.pad(columns, ((0, 0), (0, 2 - columns.shape[1])))
 
 
-def _label_axes(ax: Axes, pca: Any, chosen: list[int]) -> None:
+def _label_axes(ax: Axes, pca: Fitted, chosen: list[int]) -> None:
     shares = getattr(pca, "explained_variance_ratio_", None)
     for k, write in zip(chosen, (ax.set_xlabel, ax.set_ylabel), strict=False):
         share = "" if shares is None else f" ({100.0 * float(shares[k]):.1f} % of the variance)"
@@ -483,7 +497,7 @@ def _samples(X: Any) -> Any:
     return data
 
 
-def _principal_shares(pca: Any, X: Any) -> FloatArray:
+def _principal_shares(pca: Fitted, X: Any) -> FloatArray:
     """Shares of the variance of the principal components of X, prepared as for the fit.
 
     If entries of X are missing, the covariance is that of the fit's model of missing values.
@@ -497,7 +511,7 @@ def _principal_shares(pca: Any, X: Any) -> FloatArray:
     scale = getattr(pca, "scale_", None)
     centred = bool(getattr(pca, "center", True))
     if not is_sparse(data) and np.isnan(data).any():
-        model = getattr(pca, "_model", None)
+        model = model_of_gaps(pca)
         if model is None:
             raise ValueError(
                 "X must have no missing value (NaN); SparsePCA(missing='em') takes data with some"

@@ -756,6 +756,11 @@ class OrthonormalPCA(Estimator):
         return float(explained / max(total, np.finfo(np.float64).tiny))
 
 
+def model_of_gaps(pca: object) -> Gaussian | None:
+    """The model of missing values of a fit; None without one, and for other estimators."""
+    return pca._model if isinstance(pca, OrthonormalPCA) else None
+
+
 def default_components(m: int, n: int) -> int:
     """Default number of components for m samples and n features: at most half of the features."""
     return min(COMPONENTS, m, max(1, n // 2))

@@ -83,19 +83,6 @@ def test_room_beyond_the_last_entry_is_allowed():
     assert ob.GramQuadratic(S).A.nnz == 3
 
 
-def test_other_broken_matrices_are_refused(tmp_path):
-    B = sparse.bsr_array(np.eye(4), blocksize=(2, 2))
-    B.indices = np.array([0, 9], dtype=B.indices.dtype)
-    with pytest.raises(ValueError, match=r"\bA\b"):
-        ob.GramQuadratic(B)
-    C = sparse.coo_array(np.eye(3))
-    np.savez(
-        tmp_path / "a.npz", format=b"coo", shape=C.shape, data=C.data, row=C.row, col=C.col + 9
-    )
-    with pytest.raises(files.UnreadableFile):
-        files.read_matrix(tmp_path / "a.npz")
-
-
 def test_arrays_of_objects_are_no_matrices(tmp_path):
     names = np.array([["a", "b"], ["c", "d"]], dtype=object)
     values = np.arange(6.0).reshape(2, 3)

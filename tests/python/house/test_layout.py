@@ -189,24 +189,11 @@ def test_each_public_name_has_a_file_of_tests():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_estimators_have_types(path: Path):
-    """A function that takes any estimator reads and writes what no type checker sees.
-
-    Plots take fitted estimators of other packages, too.
-    """
-    if path.parent.name == "plot":
-        return
+    """A function that takes any estimator reads and writes what no type checker sees."""
     for node in ast.walk(TREES[path]):
         if isinstance(node, ast.arg) and node.arg in ("estimator", "pca", "nmf"):
             assert node.annotation is not None, node.lineno
             assert ast.unparse(node.annotation) != "Any", (node.lineno, node.arg)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_functions_are_short(path: Path):
-    for node in ast.walk(TREES[path]):
-        if isinstance(node, ast.FunctionDef):
-            begin = node.body[0].end_lineno if ast.get_docstring(node) else node.lineno
-            assert node.end_lineno - begin <= 80, node.name
 
 
 @pytest.mark.parametrize(("options", "files", "functions"), STATIONS)

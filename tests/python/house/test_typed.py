@@ -1,9 +1,7 @@
-"""The type hints are right: documented calls pass mypy --strict and pyright, wrong calls fail."""
+"""The type hints are right: documented calls pass mypy --strict, wrong calls fail."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import re
 import runpy
 import subprocess
@@ -31,28 +29,11 @@ def mypy_errors(folder: Path) -> set[tuple[str, int]]:
     return {(Path(name).name, int(line)) for name, line in found}
 
 
-def pyright_errors(folder: Path) -> set[tuple[str, int]]:
-    (folder / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
-    command = [sys.executable, *SAFE_PATH, "-m", "basedpyright", "--outputjson", "-p", folder]
-    command += ["--pythonpath", sys.executable, ACCEPTED, REJECTED]
-    answer = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, cwd=folder, check=False
-    )
-    found = [d for d in json.loads(answer.stdout)["generalDiagnostics"] if d["severity"] == "error"]
-    return {(Path(d["file"]).name, d["range"]["start"]["line"] + 1) for d in found}
-
-
-CHECKERS = {"mypy": mypy_errors, "basedpyright": pyright_errors}
-
-
-@pytest.fixture(
-    scope="module", params=["mypy", pytest.param("basedpyright", marks=pytest.mark.long)]
-)
-def errors(request, tmp_path_factory) -> set[tuple[str, int]]:
-    """Files and lines with errors, of one run of a checker on both files."""
-    if importlib.util.find_spec(request.param) is None:
-        pytest.skip(f"{request.param} is not installed")
-    return CHECKERS[request.param](tmp_path_factory.mktemp(request.param))
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory) -> set[tuple[str, int]]:
+    """Files and lines with errors, of one run of mypy on both files."""
+    pytest.importorskip("mypy")
+    return mypy_errors(tmp_path_factory.mktemp("mypy"))
 
 
 @pytest.mark.timeout(600)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import orthobcd as ob
 from orthobcd import hyperbolic as hyp
 
 
@@ -56,14 +55,6 @@ def test_double_projection_and_its_inverse(rng):
         hyp.inverse_double_projection(2.0 * Y, J, RADIUS)
 
 
-def test_distances_do_not_change_under_isometries(rng):
-    P, Q = (hyp.double_projection(rng.standard_normal((9, 5)), J) for _ in range(2))
-    X = ob.hyperbolic.random_j_orthogonal(J, 0.5, 3)
-    np.testing.assert_allclose(
-        hyp.distance(P @ X, Q @ X, J), hyp.distance(P, Q, J), rtol=1e-10, atol=1e-12
-    )
-
-
 def test_guards_on_both_sides():
     j = [1, -1]
     eps = hyp.DISTANCE_EPSILON
@@ -79,29 +70,6 @@ def test_guards_on_both_sides():
         assert at(1 - t)[1] != 0.0
     assert at(0.9 * eps)[1] == 0.0
     assert abs(at(1.1 * eps)[1]) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("radius", [1.0, 0.3])
-@pytest.mark.parametrize("R", [0.0, 1.0, 5.0, 8.0, 10.0, 12.0, 15.0, 18.0, 50.0, 200.0])
-def test_distances_far_out(R, radius):
-    """Points ρ(u sinh R, v cosh R): distances along a ray, of a point to itself, and opposite."""
-    signs = np.array([1, -1, 1, -1])
-
-    def point(r, flip=1.0):
-        x = np.array([0.6 * np.sinh(r), 0.8 * np.cosh(r), -0.8 * np.sinh(r), 0.6 * np.cosh(r)])
-        return radius * (x * np.where(signs > 0, flip, 1.0))[None]
-
-    # Rounding of a direction moves points apart by 1e-16 exp R.
-    for apart in (0.0, 2e-4, 0.01, 1.0, 30.0) if R <= 18.0 else (0.0,):
-        x, y = point(R), point(R + apart)
-        for far in (y, -y):  # distances do not distinguish y and −y
-            d, gx, gy = hyp.distance_gradient(x, far, signs, radius)
-            assert d[0] == pytest.approx(radius * apart, rel=1e-7, abs=0.0)
-            assert (apart == 0.0) == (not gx.any()) == (not gy.any())
-            pair = hyp.distance(x, far, signs, radius, pairwise=True)
-            assert pair[0, 0] == pytest.approx(d[0], rel=1e-7, abs=0.0)
-    opposite = hyp.distance(point(R), point(R, -1.0), signs, radius)
-    assert opposite[0] == pytest.approx(2.0 * radius * R, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [1e-170, 1e-101, 1e101, 1e170])

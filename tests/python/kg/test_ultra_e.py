@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 import signal
-from itertools import combinations
 from math import comb
 
 import numpy as np
@@ -172,33 +170,6 @@ def test_the_loss_is_that_of_the_scores(loss):
     assert value == pytest.approx(total / len(triples), rel=1e-12)
 
 
-def test_batches_estimate_the_loss_over_all_entities_without_bias():
-    estimator, state, _, _ = batch("logistic")
-    # Entities in one, two, three and no triple, and a loop.
-    triples = np.array([[0, 0, 1], [0, 1, 2], [3, 0, 0], [2, 2, 4], [5, 1, 5], [4, 0, 6]])
-    mean = np.mean(
-        [
-            _core.ultra_e_gradient(
-                state, triples[list(chosen)], [drawn], triples, signs_of(estimator), estimator
-            )[0]
-            for chosen in combinations(range(len(triples)), 3)
-            for drawn in range(N_ENTITIES)
-        ]
-    )
-    estimator = with_state(estimator, state)
-    total = 0.0
-    for triple in triples:
-        for place in (0, 2):
-            candidates = np.repeat([triple], N_ENTITIES, axis=0)
-            candidates[:, place] = np.arange(N_ENTITIES)
-            scores = estimator.score_triples(candidates)
-            wrong = np.delete(scores, triple[place])
-            share = estimator.n_negatives / (2 * N_ENTITIES)
-            total += 0.5 * np.logaddexp(0.0, -scores[triple[place]])
-            total += share * np.logaddexp(0.0, wrong).sum()
-    assert mean == pytest.approx(total / len(triples), rel=1e-12)
-
-
 def test_steps_are_those_of_adam_with_decoupled_decay():
     # An epoch is one batch of all triples and all entities, without random draws.
     options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
@@ -239,38 +210,6 @@ def test_early_stopping_keeps_the_best_model():
     assert estimator.n_epochs_ < 400
     assert estimator.best_epoch_ == int(np.argmax(curve)) + 1 == estimator.n_epochs_ - 3
     assert estimator.rank(VALID).mrr == pytest.approx(curve.max())
-
-
-@pytest.mark.parametrize("rule", ["jobcd", "jobcd-pairs", "page-jobcd"])
-def test_relations_of_a_file_are_isometries(rule, tmp_path):
-    """By the rule for starts: ‖RᵀJR − J‖ up to 1e-8‖R‖² and 0.1 is repaired, more is refused."""
-    path = tmp_path / "model.npz"
-    model(relations=rule).fit(TRAIN, VALID).save(path)
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    J = np.diag(model().signature).astype(float)
-    # A boost far out has 1e-8‖R‖² > 0.1.
-    far = np.eye(DIM)
-    i, k = np.flatnonzero(np.diag(J) > 0)[0], np.flatnonzero(np.diag(J) < 0)[0]
-    far[[i, k], [i, k]], far[[i, k], [k, i]] = np.cosh(9.0), np.sinh(9.0)
-    for name, base in itertools.product(("state", "best"), (None, far)):
-        for share, accepted in ((0.0, True), (0.2, True), (5.0, False)):
-            matrices = arrays[f"training.{name}.1"].copy()
-            matrices[-1] = matrices[-1] if base is None else base
-            size = float(np.vdot(matrices[-1], matrices[-1]))
-            largest = min(1e-8 * size, 0.1)
-            assert (largest == 0.1) == (base is far)
-            # RᵀJR = (1 + e)² J is at the distance 2e√n from J.
-            matrices[-1] *= 1.0 + share * largest / (2.0 * np.sqrt(DIM))
-            np.savez(path, **{**arrays, f"training.{name}.1": matrices})
-            if not accepted:
-                with pytest.raises(ValueError, match=rf"{name}\.1.*J-orthogonal.*relation"):
-                    ob.kg.UltraE.load(path)
-                continue
-            R = state_of(ob.kg.UltraE.load(path), name)[1]
-            if share == 0.0:
-                np.testing.assert_array_equal(R, matrices)
-            assert np.linalg.norm(R[-1].T @ J @ R[-1] - J) <= 1e-14 * size
 
 
 def test_callbacks_stop_and_fail():

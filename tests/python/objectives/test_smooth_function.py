@@ -60,19 +60,6 @@ def test_solves_with_every_penalty(penalty):
     assert np.isnan(ob.certify(problem(quartic, penalty), result.x).block2_gap)
 
 
-@pytest.mark.parametrize("penalty", [ob.NoPenalty(), ob.L1(0.05)], ids=repr)
-def test_mixed_signatures(penalty):
-    for signature in (J, [1] * 6):
-        smooth = ob.SmoothFunction(wells, 6)
-        given = ob.JOrthogonalProblem(smooth, signature, penalty)
-        result = ob.solve(given, seed=1)
-        assert result.converged, result
-        assert result.feasibility < 1e-12 * np.linalg.norm(result.x) ** 2
-        if isinstance(penalty, ob.NoPenalty):
-            critical = ob.certify(given, result.x).criticality
-            assert critical <= 1e-6 * max(1.0, np.linalg.norm(wells(result.x)[1]))
-
-
 def test_calls_get_a_fresh_array_each_and_only_one_a_step():
     seen = []
 

@@ -96,19 +96,6 @@ def test_a_sum_with_nonnegativity_keeps_every_condition(count, include, exclude)
         assert not x[exclude[t] if np.ndim(exclude[0]) else exclude, t].any()
 
 
-def test_pairs_of_columns_against_every_pair_of_supports():
-    """Two columns with two entries each are enumerated by hand, those on the same rows too."""
-    for seed in range(5):
-        data = np.random.default_rng(seed).standard_normal((20, 8))
-        gram = data.T @ data
-        pairs = list(combinations(range(8), 2))
-        both = {rows: np.linalg.eigvalsh(gram[np.ix_(rows, rows)]) for rows in pairs}
-        best = max(both[a][-1] + both[b][-1] for a in pairs for b in pairs if not set(a) & set(b))
-        best = max(best, *(values.sum() for values in both.values()))
-        found = ob.solve(ob.SparsePCAProblem(data, 2, ob.Cardinality([2, 2])), **QUICK)
-        assert -2.0 * found.objective >= best * (1.0 - 1e-12)
-
-
 def test_rows_against_every_set():
     best = max(top(rows, 3) for rows in combinations(range(15), 6))
     result = ob.solve(problem(ob.RowSparse(count=6), 3), **QUICK)
@@ -119,16 +106,6 @@ def test_rows_against_every_set():
     rows = np.count_nonzero(penalized.x.any(axis=1))
     assert penalized.penalty_value == pytest.approx(lam * rows)
     assert penalized.objective <= result.objective + 6 * lam
-
-
-def test_rules_are_kept():
-    penalty = ob.Cardinality([4, 3], exclude=[[0, 1], [14]], include=[[2], []])
-    x = ob.solve(problem(penalty, 2), **QUICK).x
-    assert np.all(x[[0, 1], 0] == 0.0)
-    assert x[14, 1] == 0.0
-    assert x[2, 0] != 0.0
-    x = ob.solve(problem(ob.Cardinality(6, exclude=range(10)), 2), **QUICK).x
-    assert not x[:10].any()
 
 
 @pytest.mark.slow

@@ -58,18 +58,6 @@ STARTS = [
 ]
 
 
-@pytest.mark.parametrize("penalty", [ob.L0(1.0), ob.L1(5.0), ob.NonNegative()], ids=repr)
-@pytest.mark.parametrize("maker", STARTS)
-def test_every_maker_alone(maker, penalty):
-    result = ob.solve(pca(penalty), solver=ob.Auto(makers=[maker]), seed=2, max_work=0.05)
-    runs = {run.heuristic for run in result.search.runs if run.heuristic != "polish"}
-    # A maker that does not fit the penalty is skipped.
-    assert runs == ({maker} if maker not in UNFIT.get(type(penalty), ()) else set())
-    assert result.feasibility < 1e-12
-    assert (np.diff(result.history["objective"]) <= 0).all()
-    assert result.objective <= result.search.runs[0].objective + 1e-9
-
-
 def test_dense_l1_begins_with_the_two_highest_priors():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))

@@ -52,25 +52,6 @@ def test_stored_c(n, r):
             is_answered(result, weighted(values, mu), r * np.abs(values).max())
 
 
-@pytest.mark.parametrize("kind", ["equal", "clusters", "low rank", "diagonal", "zero"])
-@pytest.mark.parametrize("n", [150, pytest.param(1300, marks=pytest.mark.long)])
-def test_spectra_of_equal_eigenvalues(kind, n):
-    q = np.linalg.qr(np.random.default_rng(0).standard_normal((n, n)))[0]
-    values = {
-        "equal": np.where(np.arange(n) < 11, -2.0, 1.0),
-        "clusters": np.repeat(np.arange(n // 5), 5) * 1e-3 + 1e-14 * np.arange(n),
-        "low rank": np.where(np.arange(n) < 3, -1.0 - np.arange(n), 0.0),
-        "diagonal": np.arange(n) % 7 - 3.0,
-        "zero": np.zeros(n),
-    }[kind]
-    C = np.diag(values) if kind in ("diagonal", "zero") else q * values @ q.T
-    for r in (1, 6):
-        problem = ob.StiefelProblem(ob.Quadratic(0.5 * (C + C.T)), FREE, r)
-        result = ob.solve(problem, n_threads=1)
-        size = max(np.abs(values).max(), 1e-300)
-        is_answered(result, weighted(values, np.ones(r)), r * size)
-
-
 @pytest.mark.covering
 @pytest.mark.parametrize(
     ("m", "n"),
@@ -96,18 +77,6 @@ def test_data(m, n, storage, center):
         mean = A.mean(axis=0) if center else None
         f = ob.GramQuadratic(given, -1.0, mean)
         is_answered(ob.solve(ob.StiefelProblem(f, FREE, r), n_threads=1), value, squares[0])
-
-
-def test_data_of_small_rank():
-    rng = np.random.default_rng(0)
-    for m, n in ((40, 600), (1300, 1500)):
-        A = scipy.sparse.csr_matrix(
-            np.outer(rng.random(m) < 0.1, rng.random(n) < 0.1).astype(float)
-        )
-        value = -0.5 * float((A.multiply(A)).sum())
-        for r in (1, 4):
-            result = ob.solve(ob.SparsePCAProblem(A, r, FREE), n_threads=1)
-            is_answered(result, value, abs(value))
 
 
 @pytest.mark.parametrize(("n", "r"), [(2, 2), (30, 3), (30, 30), (200, 100), (500, 20)])
