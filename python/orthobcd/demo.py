@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from sklearn.decomposition import PCA
 
 from . import plot
 from ._internal.checks import FloatArray
-from ._internal.terminal import say
 from .data import Gram
 from .io import read_matrix
 from .sklearn import NonnegativePCA, SparsePCA
@@ -102,19 +101,19 @@ def picture(rows: Sequence[Row], shape: tuple[int, int] | None) -> Any:
     return grid[0].figure
 
 
-def run(data: str | None, files: Sequence[Path], components: int | None) -> None:
-    """Compares the methods on a file, or on the digits; writes the table and the picture."""
+def run(data: str | None, files: Sequence[Path], components: int | None) -> Iterator[str]:
+    """Compares the methods on a file, or the digits; writes table and picture, and yields texts."""
     matrix: Any = load_digits().data if data is None else read_matrix(data)[0]
     m, n = matrix.shape
     r = min(8, n // 2, m) if components is None else components
     if not 1 <= r <= min(m, n):
         raise ValueError(f"components must be between 1 and {min(m, n)}, got {r}")
-    say(f"{data or 'digits'}: {m} samples, {n} features, {r} components\n")
+    yield f"{data or 'digits'}: {m} samples, {n} features, {r} components\n"
     with warnings.catch_warnings():
         # Advice about the user's data has no place in a demonstration.
         warnings.simplefilter("ignore", UserWarning)
         rows = compare(matrix, r)
-    say(table(rows))
+    yield table(rows)
     files[0].write_text(table(rows) + "\n", encoding="utf-8")
     picture(rows, (8, 8) if data is None else None).savefig(files[1], dpi=150)
-    say(f"\nwrote {files[1]} and {files[0]}")
+    yield f"\nwrote {files[1]} and {files[0]}"

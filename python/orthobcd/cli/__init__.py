@@ -11,10 +11,9 @@ import argparse
 from collections.abc import Sequence
 
 from .._internal.reading import reason_of
-from .._internal.terminal import complain
 from ..io import UnreadableFile
 from .options import parser
-from .terminal import FAILED, INTERRUPTED, WRONG, Terminations, WrongArgument
+from .terminal import FAILED, INTERRUPTED, WRONG, Terminations, WrongArgument, complain
 
 __all__ = ["WrongArgument", "main"]
 

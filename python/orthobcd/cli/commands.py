@@ -17,15 +17,13 @@ from .._internal.checks import is_sparse
 from .._internal.extras import need
 from .._internal.names import feature_names, shortened_names
 from .._internal.reading import STDIN, open_source, read_npy
-from .._internal.terminal import complain, say
 from ..io import FileNote, UnreadableFile
 from ..io.components import read_components
 from ..io.errors import MissingValues, refusing
-from ..io.matrices import read_named
+from ..io.matrices import STREAMED, Stream, read_named, stream_of
 from ..io.selection import Named, Selection, indices_of
-from ..io.streams import STREAMED, Stream, stream_of
 from .outputs import READING, Outputs, check_output
-from .terminal import INTERRUPTED, OK, WrongArgument, in_options, wrong_arguments
+from .terminal import INTERRUPTED, OK, WrongArgument, complain, in_options, say, wrong_arguments
 
 
 def fit(options: argparse.Namespace) -> int:
@@ -173,7 +171,8 @@ def demo(options: argparse.Namespace) -> int:
     for file in files:
         check_output("out", file, [options.data or ""], options.force)
     with wrong_arguments(options):
-        run(options.data, files, options.components)
+        for text in run(options.data, files, options.components):
+            say(text)
     return OK
 
 

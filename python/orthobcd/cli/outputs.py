@@ -19,10 +19,9 @@ from .. import __version__
 from .._internal.extras import need
 from .._internal.names import component_names
 from .._internal.reading import reason_of
-from .._internal.terminal import complain, say
 from .._internal.writing import check_writable, is_same_file, replacing
 from ..io.components import put_components
-from .terminal import WRONG, WrongArgument, plain
+from .terminal import WRONG, WrongArgument, complain, plain, say
 
 ENDINGS = {"out": (".csv", ".npz"), "report": (".json",), "plot": (".png", ".pdf", ".svg")}
 

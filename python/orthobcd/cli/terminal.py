@@ -1,4 +1,4 @@
-"""Exit codes, signals, error messages about arguments, and values of reports."""
+"""Lines on the output, exit codes, signals, error messages about arguments, values of reports."""
 
 from __future__ import annotations
 
@@ -16,6 +16,40 @@ from ..io import UnreadableFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+import contextlib
+import os
+import sys
+from typing import TextIO
+
+
+def say(text: str) -> None:
+    """Prints a line; characters that the standard output cannot encode are escaped.
+
+    If the reader of a pipe has closed it (``| head -1``), the line is dropped.
+    """
+    with contextlib.suppress(BrokenPipeError):
+        _print(text, sys.stdout)
+
+
+def complain(text: str) -> None:
+    """Prints a line to the standard error; a failure to write is ignored."""
+    with contextlib.suppress(OSError):
+        _print(text, sys.stderr)
+
+
+def _print(text: str, stream: TextIO) -> None:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    except OSError:
+        # The text is still in the buffer, which Python flushes again at exit: redirect it.
+        with contextlib.suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
+        raise
+
 
 OK, FAILED, WRONG, INTERRUPTED = 0, 1, 2, 130
 

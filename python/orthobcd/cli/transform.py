@@ -7,11 +7,10 @@ import warnings
 from collections.abc import Sequence
 
 from .._internal.names import feature_names
-from .._internal.terminal import say
 from ..io import UnreadableFile
 from .commands import read_data
 from .outputs import Outputs
-from .terminal import OK, WrongArgument, wrong_arguments
+from .terminal import OK, WrongArgument, say, wrong_arguments
 
 
 def transform(options: argparse.Namespace) -> int:

@@ -1,9 +1,14 @@
 """Problems over matrices with ``XᵀJX`` fixed, J-orthogonal matrices, and pseudo-hyperboloids."""
 
 from ..result import WellPosedness
-from .factorizations import hyperbolic_qr, indefinite_least_squares, indefinite_polar
-from .matrices import hyperbolic_cs, random_j_orthogonal
-from .posedness import well_posedness
+from .factorizations import (
+    hyperbolic_cs,
+    hyperbolic_qr,
+    indefinite_least_squares,
+    indefinite_polar,
+    random_j_orthogonal,
+)
+from .pencil import well_posedness
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, HyperbolicPCAProblem, JOrthogonalProblem
 from .space import (

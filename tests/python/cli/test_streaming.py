@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from orthobcd.cli import main
 from orthobcd.io import UnreadableFile
-from orthobcd.io.streams import stream_of
+from orthobcd.io.matrices import stream_of
 
 RNG = np.random.default_rng(0)
 X = (RNG.standard_normal((5000, 6)) @ np.diag([4.0, 3.0, 2.0, 1.0, 1.0, 1.0])).astype(np.float32)
