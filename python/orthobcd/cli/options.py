@@ -17,8 +17,7 @@ from ..certificate import certify as prove
 from ..io import read_matrix
 from ..io.matrices import KINDS
 from ..sklearn import NonnegativePCA, SparsePCA
-from .commands import certify, demo, fit, hyperbolic
-from .transform import transform
+from .commands import certify, demo, fit, hyperbolic, transform
 
 EPILOG = """\
 exit codes:

@@ -8,7 +8,7 @@ from .factorizations import (
     indefinite_polar,
     random_j_orthogonal,
 )
-from .pencil import well_posedness
+from .posedness import well_posedness
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, HyperbolicPCAProblem, JOrthogonalProblem
 from .space import (

@@ -18,7 +18,8 @@ from ..problems import Problem, as_start, samples
 from ..result import Hyperbolic, Status, WellPosedness
 from ..solvers import JOBCD, VRJOBCD, Auto
 from .factorizations import random_j_orthogonal
-from .pencil import decided, eigenvectors, is_definite
+from .pencil import eigenvectors
+from .posedness import decided, is_definite
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
 

@@ -1,8 +1,7 @@
 """Knowledge graphs: the embedding `UltraE`, rankings, files of triples, dense cores."""
 
-from .files import load_triples
 from .ranking import Ranking
-from .triples import TripleFiles, dense_core
+from .triples import TripleFiles, dense_core, load_triples
 from .ultra_e import UltraE
 
 __all__ = ["Ranking", "TripleFiles", "UltraE", "dense_core", "load_triples"]

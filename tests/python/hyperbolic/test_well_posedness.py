@@ -5,7 +5,7 @@ import pytest
 
 import orthobcd as ob
 from orthobcd.hyperbolic import well_posedness
-from orthobcd.hyperbolic.pencil import decided
+from orthobcd.hyperbolic.posedness import decided
 
 from ..reference import signs
 
