@@ -101,15 +101,6 @@ def test_measure_is_the_mean_squared_distance_of_the_best_moves(penalty, linear)
     assert measure == pytest.approx(brute_force_measure(problem, x), rel=1e-6)
 
 
-def test_criticality_of_a_smooth_problem_is_the_gradient_norm():
-    problem = next(problems())
-    n, r = problem.smooth.n_rows, problem.n_components
-    x = np.linalg.qr(np.random.default_rng(3).standard_normal((n, r)))[0]
-    G = problem.smooth.C @ x + problem.smooth.linear
-    gradient = G - x @ (x.T @ G + G.T @ x) / 2
-    assert ob.certify(problem, x).criticality == pytest.approx(np.linalg.norm(gradient), rel=1e-12)
-
-
 def test_block_two_stationary_but_not_critical():
     c = np.sqrt(0.5)
     x = np.array([[0, 1], [c, 0], [c, 0]])
@@ -126,21 +117,6 @@ def test_block_two_stationary_but_not_critical():
     moves = ob.solve(problem, x)
     assert moves.objective < stays.objective - 1e-3
     assert moves.feasibility < 1e-14
-
-
-def test_large_lambda_is_proved():
-    A = np.random.default_rng(0).standard_normal((30, 20))
-    problem = ob.SparsePCAProblem(A, 3, ob.L0(500.0))
-    result = ob.solve(problem)
-    certificate = ob.certify(problem, result.x)
-    top = np.sort((A * A).sum(axis=0))[-3:].sum()
-    assert certificate.optimum == pytest.approx(3 * 500.0 - 0.5 * top, rel=1e-14)
-    assert certificate.is_optimal
-    assert certificate.optimality_gap == pytest.approx(0.0, abs=1e-9)
-    small = ob.certify(ob.SparsePCAProblem(A, 3, ob.L0(0.1)), result.x)
-    assert small.optimum is None
-    assert not small.is_optimal
-    assert np.isnan(small.optimality_gap)
 
 
 MIXED = np.array([1, -1, 1, 1, -1])
