@@ -26,6 +26,10 @@ pub(crate) const CONVERGED: f64 = 1e-13;
 /// Largest drift ‖XᵀJX − K‖ of a point that a search accepts, for mixed signatures relative to ‖X‖².
 pub(crate) const FEASIBLE: f64 = 1e-12;
 
+/// Relative error whose square is rounding, where an iteration converges quadratically or eigenvalues have the square of
+/// the error of their vectors.
+pub(crate) const HALF: f64 = 1e-9;
+
 /// Most steps of an iteration that converges in far fewer, where rounding may not let it end.
 pub(crate) const STEPS: usize = 200;
 

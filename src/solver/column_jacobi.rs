@@ -87,39 +87,6 @@ impl ColumnJacobi {
         Self { scale, xt: x.t().as_standard_layout().into_owned(), b, signs, weights, rapidity_bound, round: 0 }
     }
 
-    /// Returns the index of the next round.
-    pub(crate) fn round(&self) -> usize {
-        self.round
-    }
-
-    /// Returns the sweep with another next round.
-    pub(crate) fn at_round(self, round: usize) -> Self {
-        Self { round, ..self }
-    }
-
-    /// Returns the last X of this round that is `bounded`, found by bisection over its pairs; `whole`: the
-    /// result of the whole round.
-    pub(crate) fn beginning(
-        &self,
-        whole: &JacobiRound,
-        bounded: impl Fn(&Array2<f64>) -> bool,
-        threads: &Threads,
-    ) -> Array2<f64> {
-        let (mut found, mut low, mut high) = (self.x(), 0, whole.visited);
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            let mut part = self.clone();
-            part.step(middle, threads);
-            let x = part.x();
-            if bounded(&x) {
-                (found, low) = (x, middle);
-            } else {
-                high = middle;
-            }
-        }
-        found
-    }
-
     /// Returns X.
     pub(crate) fn x(&self) -> Array2<f64> {
         self.xt.t().as_standard_layout().into_owned()
@@ -135,11 +102,11 @@ impl ColumnJacobi {
         (pairs, tournament::rounds(tiles))
     }
 
-    /// Runs one round of disjoint tile pairs, with up to `most` pairs of columns in each.
-    pub(crate) fn step(&mut self, most: u64, threads: &Threads) -> JacobiRound {
+    /// Runs one round of disjoint tile pairs.
+    pub(crate) fn step(&mut self, threads: &Threads) -> JacobiRound {
         let (pairs, rounds) = self.pairs_of_round();
-        let part = (self.round == 0, most);
-        let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], part));
+        let within = self.round == 0;
+        let moves: Vec<Moves> = threads.map(pairs.len(), |k| self.tile_pair(pairs[k], within));
         let mut total = JacobiRound::default();
         for m in &moves {
             total.change += m.outcome.change;
@@ -169,8 +136,8 @@ impl ColumnJacobi {
         total
     }
 
-    /// Visits the pairs of columns of two tiles, up to `most`; also those within a tile if `within`.
-    fn tile_pair(&self, (first, second): (usize, Option<usize>), (within, most): (bool, u64)) -> Moves {
+    /// Visits the pairs of columns of two tiles; also those within a tile if `within`.
+    fn tile_pair(&self, (first, second): (usize, Option<usize>), within: bool) -> Moves {
         let r = self.b.nrows();
         let span = |t: usize| t * TILE..((t + 1) * TILE).min(r);
         let mut rows: Vec<usize> = span(first).collect();
@@ -193,9 +160,6 @@ impl ColumnJacobi {
             let from = if within || i >= lead { i + 1 } else { lead };
             let to = if within || i < lead { w } else { i + 1 };
             for k in from..to {
-                if outcome.visited == most {
-                    break 'sweep;
-                }
                 outcome.visited += 1;
                 let (p, q) = (rows[i], rows[k]);
                 let signs = (self.signs[p], self.signs[q]);

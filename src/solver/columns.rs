@@ -11,14 +11,11 @@ use super::point::Point;
 use super::rows::pair_work;
 use crate::error::{Error, Result};
 use crate::manifold;
+use crate::numerics;
 use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
-
-/// B counts as diagonal after a sweep that met no |b_ik|/√|b_ii b_kk| above this. Convergence is quadratic,
-/// so the remainder is rounding.
-const DIAGONAL: f64 = 1e-9;
 
 /// Most further sweeps for a diagonal B after the objective has converged. (On the kernel of a singular
 /// matrix the quotients are rounding noise that never gets small.)
@@ -130,7 +127,8 @@ impl Mover for Trace {
         let Some(form) = point.form else {
             return Step::Pass;
         };
-        let begin = || {
+        let mut jacobi = self.sweep.take().unwrap_or_else(|| {
+            self.off = 0.0;
             ColumnJacobi::new(
                 point.x.view(),
                 trace_matrix(form, &point.x, point.threads),
@@ -139,25 +137,15 @@ impl Mover for Trace {
                 self.rapidity_bound,
                 form.diagonal_size(),
             )
-        };
-        let mut jacobi = self.sweep.take().unwrap_or_else(|| {
-            self.off = 0.0;
-            begin()
         });
-        let index = jacobi.round();
-        let round = jacobi.step(u64::MAX, point.threads);
+        let round = jacobi.step(point.threads);
         ledger.visit(round.visited, round.visited as f64 * pair_work(point));
         if round.updates > 0 {
-            let x = jacobi.x();
+            point.replace(jacobi.x());
             // Every round of columns can enlarge X by orders of magnitude.
-            if !point.domain.is_bounded(&x) {
-                let bounded = |x: &Array2<f64>| point.domain.is_bounded(x);
-                let begun = begin().at_round(index);
-                let x = begun.beginning(&round, bounded, point.threads);
-                point.replace(x);
+            if point.diverges() {
                 return Step::Diverged;
             }
-            point.replace(x);
             ledger.lower(round.change, round.updates);
         }
         self.off = self.off.max(round.off);
@@ -174,7 +162,8 @@ impl Mover for Trace {
     }
 
     fn polishes(&mut self) -> bool {
-        if self.off <= DIAGONAL || self.polished >= POLISH {
+        // Convergence is quadratic: B is then diagonal to rounding.
+        if self.off <= numerics::HALF || self.polished >= POLISH {
             return false;
         }
         self.polished += 1;
@@ -194,15 +183,16 @@ pub(crate) fn eigenvalues_of(
     let b = manifold::symmetric_product(x.view(), image.view());
     let values = b.diag().to_owned();
     let diagonal =
-        b.indexed_iter().all(|((i, j), &v)| i == j || v.abs() <= DIAGONAL * (b[[i, i]] * b[[j, j]]).abs().sqrt());
+        b.indexed_iter().all(|((i, j), &v)| i == j || v.abs() <= numerics::HALF * (b[[i, i]] * b[[j, j]]).abs().sqrt());
     if !diagonal || x.is_square() {
         return (values, diagonal);
     }
     let signed = manifold::signed(x.view(), problem.signature);
     let rest = &image - &(signed * &(&values * &k.diag()));
     let pairs = rest.columns().into_iter().zip(image.columns());
-    let small =
-        |(rest, image): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| rest.dot(&rest) <= DIAGONAL * image.dot(&image);
+    let small = |(rest, image): (ArrayView1<'_, f64>, ArrayView1<'_, f64>)| {
+        rest.dot(&rest) <= numerics::HALF * image.dot(&image)
+    };
     let found = pairs.into_iter().all(small);
     (values, found)
 }
