@@ -27,7 +27,7 @@ impl Rows {
 
     /// A copy of a matrix stored in any way.
     pub(crate) fn copied(a: ArrayView2<'_, f64>) -> Self {
-        Self(Array2::from_shape_vec(a.dim(), entries_of(a, |v| v)).expect(STANDARD))
+        Self(Array2::from_shape_vec(a.dim(), entries_of(a)).expect(STANDARD))
     }
 
     /// All entries, row by row.
@@ -109,13 +109,12 @@ impl IndexMut<[usize; 2]> for Rows {
     }
 }
 
-/// Returns the entries of a matrix stored in any way, row by row and converted to doubles; it is read in square pieces that
-/// fit into the cache.
-pub(crate) fn entries_of<T: Copy>(a: ArrayView2<'_, T>, double: impl Fn(T) -> f64) -> Vec<f64> {
+/// Returns the entries of a matrix stored in any way, row by row; it is read in square pieces that fit into the cache.
+fn entries_of(a: ArrayView2<'_, f64>) -> Vec<f64> {
     let (m, n) = a.dim();
     if n == 1 || a.strides()[1] == 1 {
         let mut out = Vec::with_capacity(m * n);
-        a.outer_iter().for_each(|row| out.extend(row.iter().map(|&v| double(v))));
+        a.outer_iter().for_each(|row| out.extend(row));
         return out;
     }
     let mut out = vec![0.0; m * n];
@@ -123,7 +122,7 @@ pub(crate) fn entries_of<T: Copy>(a: ArrayView2<'_, T>, double: impl Fn(T) -> f6
         for first in (0..n).step_by(PIECE) {
             let columns = first..n.min(first + PIECE);
             for (row, out) in a.outer_iter().zip(out.chunks_mut(n)) {
-                columns.clone().for_each(|j| out[j] = double(row[j]));
+                columns.clone().for_each(|j| out[j] = row[j]);
             }
         }
     }

@@ -541,11 +541,19 @@ def is_exact(precision: str, m: int, n: int) -> bool:
     return precision == "exact" or (precision == "auto" and m * n * (n + SCALING) <= EXACT_WORK)
 
 
-def sliceable(data: Any) -> Any:
-    """Checked data in the form that `Sums` needs: aligned, with sorted row indices in CSC."""
-    if not is_sparse(data):
-        return data if data.flags.aligned else data.copy()
-    return data.sorted_indices() if data.format == "csc" else data
+def add_rows(
+    sums: Sums, data: Any, weights: FloatArray | None = None, n_threads: int | None = 1
+) -> None:
+    """Adds the rows of checked data to sums, `ROWS` of them at a time as an array of doubles.
+
+    Ctrl-C ends the call between two blocks; a part of the rows has then been added.
+    """
+    data = data.tocsr() if is_sparse(data) else data
+    for start in range(0, data.shape[0], ROWS):
+        part = slice(start, start + ROWS)
+        block = data[part].toarray() if is_sparse(data) else data[part]
+        own = None if weights is None else weights[part]
+        sums.add(np.require(block, np.float64, ["ALIGNED"]), own, n_threads)
 
 
 def sums_to_extend(sums: Sums | None, precision: str, m: int, n: int) -> Sums:
@@ -715,7 +723,7 @@ class Gram:
         exact = is_exact(precision, m, n) and (formed or precision == "exact")
         if exact or (formed and (weights is not None or not is_sparse(data))):
             sums = Sums(n, "exact" if exact else "fast")
-            sums.add(sliceable(data), weights, n_threads)
+            add_rows(sums, data, weights, n_threads)
             return cls.of_sums(sums, center, scale, n_threads)
         return cls.of_rows(data.astype(np.float64, copy=False), center, scale, weights)
 

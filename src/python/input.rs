@@ -97,16 +97,9 @@ pub(super) enum Index<'py> {
 }
 
 impl Index<'_> {
-    pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Narrow(a) => a.len(),
-            Self::Wide(a) => a.len(),
-        }
-    }
-
-    /// Returns the indices of the array `argument`; an error for one that is negative or too large.
-    pub(super) fn collect<T: TryFrom<i64>>(&self, argument: &'static str) -> Result<Vec<T>> {
-        let bad = |_| Error::invalid(argument, "has an index that is out of range");
+    /// Returns the indices; an error for one that is negative or too large.
+    fn collect<T: TryFrom<i64>>(&self) -> Result<Vec<T>> {
+        let bad = |_| Error::invalid("A", "has an index that is out of range");
         let index = |index: i64| T::try_from(index).map_err(bad);
         match self {
             Self::Narrow(a) => a.as_array().iter().map(|&i| index(i.into())).collect(),
@@ -191,7 +184,7 @@ impl AnySmooth<'_> {
                 Box::new(match data {
                     AnyData::Dense(a) => GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?,
                     AnyData::Sparse { starts, indices, values, shape } => {
-                        let (starts, indices) = (starts.collect("A")?, indices.collect("A")?);
+                        let (starts, indices) = (starts.collect()?, indices.collect()?);
                         let values = values.as_array().to_vec();
                         let data = SparseColumns::new(shape.0, starts, indices, values)?;
                         GramQuadratic::new(data, *scale, mean)?

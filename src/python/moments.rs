@@ -1,160 +1,15 @@
-//! Second moments of samples that arrive in blocks of rows, dense or sparse, of any number type and layout.
+//! Second moments of samples that arrive in blocks of rows.
 
-use ndarray::{Ix1, Ix2, s};
-use numpy::{IntoPyArray, PyArray1, PyReadonlyArray, PyReadonlyArray1, PyUntypedArrayMethods};
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arguments::{MatrixOut, Vector, VectorOut, choice};
+use super::arguments::{Matrix, MatrixOut, Vector, VectorOut, choice};
 use super::guard::{guarded, released};
-use super::input::Index;
 use super::memory::reserve_numbers;
 use super::watch::signals;
 use crate::moments::{BLOCK_ROWS, Moments, Precision};
-use crate::rows::entries_of;
-use crate::{Error, Result, Threads};
-
-macro_rules! numbers {
-    ($($variant:ident($type:ty): $double:expr,)*) => {
-        /// A matrix of any type of numbers.
-        #[derive(FromPyObject)]
-        enum Dense<'py> {
-            $($variant(PyReadonlyArray<'py, $type, Ix2>),)*
-        }
-
-        impl Dense<'_> {
-            fn shape(&self) -> (usize, usize) {
-                let shape = match self {
-                    $(Self::$variant(a) => a.shape(),)*
-                };
-                (shape[0], shape[1])
-            }
-
-            /// Calls `body` with a function that copies rows as doubles.
-            fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> T {
-                match self {
-                    $(Self::$variant(a) => {
-                        let a = a.as_array();
-                        body(&|start, to| entries_of(a.slice(s![start..to, ..]), $double))
-                    })*
-                }
-            }
-        }
-
-        /// A vector of any type of numbers.
-        #[derive(FromPyObject)]
-        enum Values<'py> {
-            $($variant(PyReadonlyArray<'py, $type, Ix1>),)*
-        }
-
-        impl Values<'_> {
-            fn len(&self) -> usize {
-                match self {
-                    $(Self::$variant(a) => a.len(),)*
-                }
-            }
-
-            /// Calls `body` with a function that returns the number at an index as a double.
-            fn reading<T>(&self, body: impl FnOnce(&(dyn Fn(usize) -> f64 + Sync)) -> T) -> T {
-                match self {
-                    $(Self::$variant(a) => {
-                        let a = a.as_array();
-                        let double: fn($type) -> f64 = $double;
-                        body(&|i| double(a[i]))
-                    })*
-                }
-            }
-        }
-    };
-}
-
-numbers! {
-    Float64(f64): |x| x,
-    Float32(f32): f64::from,
-    UInt8(u8): f64::from,
-    Int64(i64): |x| x as f64,
-    Int32(i32): f64::from,
-    Bool(bool): |x| f64::from(u8::from(x)),
-    Int8(i8): f64::from,
-    Int16(i16): f64::from,
-    UInt16(u16): f64::from,
-    UInt32(u32): f64::from,
-    UInt64(u64): |x| x as f64,
-}
-
-/// Function that returns the rows from one index up to another, one after the other.
-type Source<'a> = dyn Fn(usize, usize) -> Vec<f64> + Sync + 'a;
-
-/// A scipy CSR or CSC matrix; the rows of a column are sorted.
-#[derive(FromPyObject)]
-struct Sparse<'py> {
-    format: String,
-    #[pyo3(attribute("indptr"))]
-    starts: Index<'py>,
-    indices: Index<'py>,
-    #[pyo3(attribute("data"))]
-    values: Values<'py>,
-    shape: (usize, usize),
-}
-
-#[derive(FromPyObject)]
-enum Data<'py> {
-    Dense(Dense<'py>),
-    Sparse(Sparse<'py>),
-}
-
-impl Data<'_> {
-    fn shape(&self) -> (usize, usize) {
-        match self {
-            Self::Dense(a) => a.shape(),
-            Self::Sparse(a) => a.shape,
-        }
-    }
-}
-
-impl Sparse<'_> {
-    /// Calls `body` with a function that copies rows.
-    fn reading<T>(&self, body: impl FnOnce(&Source<'_>) -> T) -> Result<T> {
-        let by_rows = choice("format", &self.format, &[("csr", true), ("csc", false)])?;
-        let (m, n) = self.shape;
-        let (major, minor) = if by_rows { (m, n) } else { (n, m) };
-        let (starts, indices) = (self.starts.collect::<usize>("X")?, self.indices.collect::<u32>("X")?);
-        let count = indices.len().min(self.values.len());
-        let rising = starts.windows(2).all(|pair| pair[0] <= pair[1]);
-        if starts.len() != major + 1 || !rising || starts[major] > count {
-            return Err(Error::invalid("X", "must have index pointers that rise"));
-        }
-        if indices[..starts[major]].iter().any(|&index| index as usize >= minor) {
-            return Err(Error::invalid("X", "has an index that is out of range"));
-        }
-        // The entries of a row or column, with their places.
-        let stored = |k: usize| (starts[k], &indices[starts[k]..starts[k + 1]]);
-        let sorted = |k: usize| stored(k).1.is_sorted();
-        if !by_rows && !(0..n).all(sorted) {
-            return Err(Error::invalid("X", "must have sorted indices in each column"));
-        }
-        Ok(self.values.reading(|value| {
-            body(&|start, to| {
-                let mut out = vec![0.0; (to - start) * n];
-                for (k, row) in (start..to).enumerate().filter(|_| by_rows) {
-                    let (from, columns) = stored(row);
-                    for (at, &column) in (from..).zip(columns) {
-                        out[k * n + column as usize] += value(at);
-                    }
-                }
-                for column in (0..n).filter(|_| !by_rows) {
-                    let (from, rows) = stored(column);
-                    let first = rows.partition_point(|&row| (row as usize) < start);
-                    let within = rows[first..].iter().take_while(|&&row| (row as usize) < to);
-                    for (at, &row) in (from + first..).zip(within) {
-                        out[(row as usize - start) * n + column] += value(at);
-                    }
-                }
-                out
-            })
-        }))
-    }
-}
+use crate::{Error, Threads};
 
 /// Second moments of samples that arrive in blocks of rows.
 #[pyclass(name = "Moments", module = "orthobcd._core")]
@@ -213,22 +68,16 @@ impl PyMoments {
         Self(self.0.clone())
     }
 
-    /// Adds the rows of a matrix, each as often as `weights` say. Ctrl-C ends the call between two blocks; a
-    /// part of the rows has then been added.
-    #[pyo3(signature = (data, weights=None, n_threads=Some(1)))]
+    /// Adds the rows of a matrix, each as often as `weights` say.
+    #[pyo3(signature = (rows, weights=None, n_threads=Some(1)))]
     fn add(
         &mut self,
         py: Python<'_>,
-        data: Data<'_>,
+        rows: Matrix<'_>,
         weights: Option<Vector<'_>>,
         n_threads: Option<usize>,
     ) -> PyResult<()> {
-        let (m, n) = data.shape();
-        self.0.check_whole()?;
-        if n != self.0.features() {
-            let message = format!("must have {} columns, got {n}", self.0.features());
-            return Err(Error::invalid("X", message).into());
-        }
+        let (m, rows) = (rows.shape()[0], rows.as_array());
         let weights = weights.map(|weights| weights.as_array().to_vec());
         if let Some(weights) = &weights
             && !(weights.len() == m && weights.iter().all(|w| w.is_finite() && *w >= 0.0))
@@ -242,14 +91,9 @@ impl PyMoments {
             reserve_sums(&self.0)?;
             Threads::new(n_threads)?
         };
-        let add = |source: &Source<'_>| self.add_rows(py, m, source, weights.as_deref(), &threads);
-        match &data {
-            Data::Dense(a) => a.reading(add),
-            Data::Sparse(a) => {
-                reserve_numbers(0.5 * a.indices.len() as f64, || "a copy of the indices of X".to_owned())?;
-                a.reading(add)?
-            }
-        }
+        let moments = &mut self.0;
+        released(py, || moments.add(rows, weights.as_deref(), &threads))?;
+        signals()
     }
 
     /// Adds the samples of `other`; the sums are fast unless both are exact.
@@ -342,32 +186,6 @@ type Buffered<'py> = (MatrixOut<'py>, Option<VectorOut<'py>>);
 type Moved<'py> = (VectorOut<'py>, MatrixOut<'py>, Option<VectorOut<'py>>);
 
 type Reduced<'py> = (Bound<'py, PyAny>, (usize, &'static str), Bound<'py, PyArray1<u8>>);
-
-impl PyMoments {
-    fn add_rows(
-        &mut self,
-        py: Python<'_>,
-        m: usize,
-        source: &Source<'_>,
-        weights: Option<&[f64]>,
-        threads: &Threads,
-    ) -> PyResult<()> {
-        let moments = &mut self.0;
-        guarded(|| {
-            py.detach(|| {
-                let mut start = 0;
-                while start < m {
-                    let to = m.min(start + moments.free_rows());
-                    let weights = weights.map(|weights| weights[start..to].to_vec());
-                    moments.take(source(start, to), weights, threads);
-                    start = to;
-                    signals()?;
-                }
-                Ok::<_, PyErr>(())
-            })
-        })
-    }
-}
 
 fn matrix_of(n: usize) -> String {
     format!("second moments of {n} features, from blocks of {BLOCK_ROWS} rows")

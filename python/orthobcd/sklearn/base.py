@@ -39,6 +39,7 @@ from ..data import (
     Blocks,
     Gram,
     PrecisionName,
+    add_rows,
     as_bytes,
     as_covariance,
     as_samples,
@@ -57,7 +58,6 @@ from ..data import (
     load_rows,
     namespace_of,
     on_device,
-    sliceable,
     sums_to_extend,
 )
 from ..objectives import Quadratic
@@ -382,7 +382,7 @@ class OrthonormalPCA(Estimator):
             assert started is not None
             if blocks.rows is None and not is_exact(self.precision, started.n_rows + m, n):
                 started.make_fast()
-            started.add(sliceable(data), own, run.n_threads)
+            add_rows(started, data, own, run.n_threads)
             done += m
             run.show_rows(done, blocks.rows)
         assert started is not None

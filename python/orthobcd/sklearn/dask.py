@@ -23,13 +23,13 @@ from .._internal.extras import need
 from ..data import (
     BlockError,
     PrecisionName,
+    add_rows,
     check_memory,
     checked_block,
     is_exact,
     is_lazy,
     largest,
     naming_block,
-    sliceable,
     sums_to_extend,
 )
 
@@ -137,7 +137,7 @@ class Pass:
                 own = None if own is None else as_nonnegative("sample_weight", own)
                 if own is not None and len(own) != data.shape[0]:
                     raise ValueError(f"it has {data.shape[0]} rows and {len(own)} weights")
-                sums.add(sliceable(data), own, self.n_threads)
+                add_rows(sums, data, own, self.n_threads)
         return self.settle(sums, size)
 
     def merge(self, left: Step, right: Step) -> Step:
