@@ -10,7 +10,7 @@ use super::memory::reserve_numbers;
 use super::watch::{Watch, interruptible};
 use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets, TrainOptions,
-    Transform, Triple, UltraE,
+    Triple, UltraE,
 };
 use crate::{Error, Result, Signature, Threads};
 
@@ -76,13 +76,12 @@ pub(super) struct PyStructuralProbe(pub(super) StructuralProbe);
 impl PyStructuralProbe {
     /// Creates the probe; `targets=None` means Euclidean distances of the rows of D.
     #[new]
-    #[pyo3(signature = (d, targets, signature, radius, literal, scale, n_threads=None))]
+    #[pyo3(signature = (d, targets, signature, radius, scale, n_threads=None))]
     fn new(
         d: Matrix<'_>,
         targets: Option<Matrix<'_>>,
         signature: Signs<'_>,
         radius: f64,
-        literal: bool,
         scale: f64,
         n_threads: Option<usize>,
     ) -> PyResult<Self> {
@@ -93,8 +92,7 @@ impl PyStructuralProbe {
         let threads = Threads::new(n_threads)?;
         let d = d.as_array().to_owned();
         let targets = targets.map_or(Targets::Euclidean, |t| Targets::Matrix(t.as_array().to_owned()));
-        let transform = if literal { Transform::Literal } else { Transform::First };
-        let probe = released(py, || StructuralProbe::new(d, targets, space, transform, scale, threads))?;
+        let probe = released(py, || StructuralProbe::new(d, targets, space, scale, threads))?;
         Ok(Self(probe))
     }
 

@@ -15,6 +15,6 @@ mod training;
 
 pub use embedding::{Embedding, KnownTriples, Loss, TrainOptions, Triple, UltraE};
 pub use geometry::Pseudohyperboloid;
-pub use probe::{StructuralProbe, Targets, Transform};
+pub use probe::{StructuralProbe, Targets};
 pub use relations::{Relation, RelationUpdate};
 pub use training::BatchGradient;

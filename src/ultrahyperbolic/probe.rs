@@ -1,11 +1,11 @@
 //! The hyperbolic structural probe: distances on the pseudo-hyperboloid that approximate given ones.
 //!
 //! ```text
-//! f(X) = (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²,      Q = φ(DX)   (or φ(D)X)
+//! f(X) = (1/m²) Σ_{i≠j} (d(Q_i, Q_j) − T_ij)²,      Q = φ(DX)
 //! ```
 //!
 //! for data D (m×n), targets T (m×m, symmetric) and a J-orthogonal X (n×n); φ and d are those of
-//! [`Pseudohyperboloid`]. Q = φ(D)X is the JOBCD paper's; since X is an isometry, its f is constant. With
+//! [`Pseudohyperboloid`]. (The JOBCD paper has Q = φ(D)X; since X is an isometry, its f is constant.) With
 //! `e = d − T`, d′ the slope of d and `H = 2e∘d′/m²` (zero diagonal) the gradient is
 //! `Dᵀ·φ′(DX)ᵀ(2HQJ)`.
 //!
@@ -29,16 +29,6 @@ use crate::{Error, Result, Threads};
 /// Largest number of entries of stored Euclidean targets; more are computed again each time.
 const STORED_TARGETS: usize = 1 << 24;
 
-/// Order of φ and X in Q.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Transform {
-    /// Q = φ(DX).
-    #[default]
-    First,
-    /// Q = φ(D)X, as the paper prints it; f is constant on the group.
-    Literal,
-}
-
 /// Target distances T.
 #[derive(Debug, Clone)]
 pub enum Targets {
@@ -53,7 +43,6 @@ struct Data {
     d: Array2<f64>,
     space: Pseudohyperboloid,
     targets: Targets,
-    transform: Transform,
 }
 
 /// The probe's objective as a sum over rows, `f_i = (1/m) Σ_{j≠i} (d(Q_i, Q_j) − T_ij)²`.
@@ -85,12 +74,11 @@ impl StructuralProbe {
     ///
     /// # Errors
     /// If the largest magnitude of D or T is neither 0 nor in 1e-50 … 1e50, D has fewer than two rows or a
-    /// zero row (for [`Transform::Literal`] a row without time part), or T is not finite, symmetric and m×m.
+    /// zero row, or T is not finite, symmetric and m×m.
     pub fn new(
         d: Array2<f64>,
         targets: Targets,
         space: Pseudohyperboloid,
-        transform: Transform,
         scale: f64,
         threads: Threads,
     ) -> Result<Self> {
@@ -114,14 +102,9 @@ impl StructuralProbe {
             }
             check_targets(t)?;
         }
-        let d = match transform {
-            Transform::First => d.as_standard_layout().into_owned(),
-            Transform::Literal => space.double_projection(d.view()).map_err(|_| {
-                Error::invalid("D", "must have a nonzero coordinate of sign -1 in every row for the literal transform")
-            })?,
-        };
+        let d = d.as_standard_layout().into_owned();
         let targets = match targets {
-            Targets::Euclidean if m * m <= STORED_TARGETS && transform == Transform::First => {
+            Targets::Euclidean if m * m <= STORED_TARGETS => {
                 let mut t = Array2::zeros((m, m));
                 for from in (0..m).step_by(PANEL) {
                     let to = (from + PANEL).min(m);
@@ -130,12 +113,9 @@ impl StructuralProbe {
                 }
                 Targets::Matrix(t)
             }
-            Targets::Euclidean if transform == Transform::Literal => {
-                return Err(Error::invalid("T", "must be a matrix for the literal transform"));
-            }
             given => given,
         };
-        Ok(Self { data: Arc::new(Data { d, space, targets, transform }), scale, threads })
+        Ok(Self { data: Arc::new(Data { d, space, targets }), scale, threads })
     }
 
     /// Returns the same objective computed by other threads; the data are shared.
@@ -202,7 +182,7 @@ impl StructuralProbe {
         (loss / (m * m), self.chain(&points, cotangent, 4.0 / (m * m)))
     }
 
-    /// Computes Y = DX, Q = φ(Y) and QJ, or Q = Y for the literal transform.
+    /// Computes Y = DX, Q = φ(Y) and QJ.
     fn points(&self, x: ArrayView2<'_, f64>) -> Points {
         let (m, n) = self.data.d.dim();
         let mut y = Rows::zeros((m, n));
@@ -213,13 +193,8 @@ impl StructuralProbe {
             let d = d.slice(s![from..from + target.nrows(), ..]);
             general_mat_mul(1.0, &d, &x, 0.0, &mut target);
         });
-        let mut q = y.clone();
-        let mut radii = vec![Radii::default(); m];
-        if self.data.transform == Transform::First {
-            for (i, radii) in radii.iter_mut().enumerate() {
-                *radii = self.data.space.project(y.row_slice(i), q.row_slice_mut(i));
-            }
-        }
+        let mut q = Rows::zeros((m, n));
+        let radii = (0..m).map(|i| self.data.space.project(y.row_slice(i), q.row_slice_mut(i))).collect();
         let qj = &*q * &self.data.space.signs();
         Points { y, q, qj, radii }
     }
@@ -227,12 +202,10 @@ impl StructuralProbe {
     /// Returns `Dᵀ φ′(Y)ᵀ (factor·cotangent)`.
     fn chain(&self, points: &Points, cotangent: Array2<f64>, factor: f64) -> Array2<f64> {
         let mut cotangent = Rows::from(cotangent * factor);
-        if self.data.transform == Transform::First {
-            for (i, &radii) in points.radii.iter().enumerate() {
-                let (y, q) = (points.y.row_slice(i), points.q.row_slice(i));
-                let gradient = cotangent.row_slice_mut(i);
-                self.data.space.pull_back(y, q, radii, gradient);
-            }
+        for (i, &radii) in points.radii.iter().enumerate() {
+            let (y, q) = (points.y.row_slice(i), points.q.row_slice(i));
+            let gradient = cotangent.row_slice_mut(i);
+            self.data.space.pull_back(y, q, radii, gradient);
         }
         let (m, n) = self.data.d.dim();
         let parts = self.threads.map(m.div_ceil(CHUNK_ROWS), |piece| {

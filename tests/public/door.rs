@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, array};
 use orthobcd::finite_sum::{FiniteSumOptions, Logistic, SampledGram, minimize_finite_sum};
 use orthobcd::penalty::Penalty;
 use orthobcd::search::{top_diagonal, varimax};
-use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets, Transform};
+use orthobcd::ultrahyperbolic::{Pseudohyperboloid, StructuralProbe, Targets};
 use orthobcd::{
     Auto, DenseColumns, Factor, GramQuadratic, Objective, Options, Problem, Quadratic, QuadraticForm, Signature,
     SparseColumns, Threads, Unwatched, basis_factorization, certificate, certify, connecting_factorization, constraint,
@@ -262,7 +262,7 @@ fn the_probe() {
     let d = array![[1.0, 2.0], [0.5, -1.0], [2.0, 0.3]];
     let build = |d: Array2<f64>, targets| {
         let threads = Threads::serial();
-        StructuralProbe::new(d, targets, space.clone(), Transform::First, 1.0, threads)
+        StructuralProbe::new(d, targets, space.clone(), 1.0, threads)
     };
     assert!(build(d.mapv(|v| v * 1e160), Targets::Euclidean).is_err());
     assert!(build(d.clone(), Targets::Matrix(Array2::from_elem((3, 3), 1e160))).is_err());

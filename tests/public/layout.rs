@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, Axis, s};
 use orthobcd::penalty::Penalty;
 use orthobcd::ultrahyperbolic::{
-    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, Transform, UltraE,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, UltraE,
 };
 use orthobcd::{
     Auto, Data, DenseColumns, GramQuadratic, Objective, Options, Problem, Quadratic, Signature, SparseColumns, Threads,
@@ -119,7 +119,7 @@ fn the_pseudo_hyperboloid() {
     let x = &Array2::eye(n) + &(0.1 * symmetric(n, 3));
     let probe = |d: &Array2<f64>| {
         let (targets, threads) = (Targets::Euclidean, Threads::serial());
-        StructuralProbe::new(d.clone(), targets, space.clone(), Transform::First, 0.5, threads).unwrap()
+        StructuralProbe::new(d.clone(), targets, space.clone(), 0.5, threads).unwrap()
     };
     let run = |d: &Array2<f64>, g: &Array2<f64>, x: &Array2<f64>| {
         let (value, gradient) = probe(d).value_and_gradient(x.view());

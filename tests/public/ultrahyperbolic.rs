@@ -5,7 +5,7 @@ use orthobcd::finite_sum::{CurvatureRule, FiniteSum, FiniteSumOptions, minimize_
 use orthobcd::penalty::Penalty;
 use orthobcd::start::random_j_orthogonal;
 use orthobcd::ultrahyperbolic::{
-    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, Transform, UltraE,
+    Embedding, Loss, Pseudohyperboloid, RelationUpdate, StructuralProbe, Targets, TrainOptions, UltraE,
 };
 use orthobcd::{Side, Signature, Status, Threads, Unwatched};
 use rand::SeedableRng;
@@ -26,7 +26,7 @@ fn signature(n: usize) -> Signature {
 fn probe(m: usize, n: usize, threads: Threads) -> StructuralProbe {
     let space = Pseudohyperboloid::new(&signature(n), 1.1).unwrap();
     let data = gauss(m, n, 5);
-    StructuralProbe::new(data, Targets::Euclidean, space, Transform::First, 0.5, threads).unwrap()
+    StructuralProbe::new(data, Targets::Euclidean, space, 0.5, threads).unwrap()
 }
 
 fn drift(x: ArrayView2<'_, f64>, signature: &Signature) -> f64 {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,8 +20,6 @@ from .._internal.checks import (
     as_signature,
 )
 from ..penalties import NoPenalty, Penalty
-
-Transform = Literal["first", "literal"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -44,9 +41,6 @@ class HyperbolicStructuralProbeProblem(Checked):
         above 4096 they are not stored as an m×m array.
     radius : float, default 1.0
         ρ > 0 of the pseudo-hyperboloid ``⟨q, q⟩ = −ρ²``.
-    transform : {"first", "literal"}, default "first"
-        "first": ``Q = φ(DX)``. "literal": ``Q = φ(D)X``, as in the JOBCD paper; as X is an
-        isometry, the objective is then constant on the group.
     T_scale : float or "match", default "match"
         Factor of T. "match" makes the mean of T equal to that of d at X = I. Without scaling (1.0),
         Euclidean distances grow like √n, d only like a logarithm, and X diverges.
@@ -63,13 +57,10 @@ class HyperbolicStructuralProbeProblem(Checked):
     scale : float
         The factor of T.
 
-    Warns
-    -----
-    UserWarning
-        By the constructor, with ``transform="literal"``.
-
     Notes
     -----
+    The JOBCD paper has ``Q = φ(D)X``. As X is an isometry, that objective is constant on the group.
+
     d has an infinite slope where two points coincide or are antipodal. The gradient of the
     objective has no Lipschitz constant; see the option ``step_rule`` of `VRJOBCD`. A gradient costs
     about m²n multiply-adds and m²/2 logarithms, in parallel over blocks of 128 rows.
@@ -91,7 +82,6 @@ class HyperbolicStructuralProbeProblem(Checked):
     signature: Signs
     T: FloatArray | None
     radius: float
-    transform: Transform
     T_scale: float | Literal["match"]
 
     def __init__(
@@ -100,30 +90,18 @@ class HyperbolicStructuralProbeProblem(Checked):
         signature: ArrayLike,
         T: ArrayLike | None = None,
         radius: float = 1.0,
-        transform: Transform = "first",
         T_scale: float | Literal["match"] = "match",
     ) -> None:
         data = as_data("D", D)
         signs = as_signature(signature, data.shape[1])
         radius = as_float("radius", radius, 0.0, closed="neither")
-        as_choice("transform", transform, get_args(Transform))
         targets = None if T is None else as_data("T", T)
-        if targets is None and transform == "literal":
-            raise ValueError("T must be given with transform='literal'")
         if isinstance(T_scale, str):
             as_choice("T_scale", T_scale, ("match",))
         else:
             T_scale = as_float("T_scale", T_scale, 0.0, closed="neither")
-        self._set(D=data, signature=signs, T=targets, radius=radius)
-        self._set(transform=transform, T_scale=T_scale)
+        self._set(D=data, signature=signs, T=targets, radius=radius, T_scale=T_scale)
         self._build()
-        if transform == "literal":
-            warnings.warn(
-                "transform='literal': the objective is constant, every J-orthogonal X is optimal; "
-                "transform='first' depends on X",
-                UserWarning,
-                stacklevel=2,
-            )
 
     core: ClassVar[_core.StructuralProbe]
     scale: ClassVar[float]
@@ -131,9 +109,7 @@ class HyperbolicStructuralProbeProblem(Checked):
     def _build(self) -> None:
         """Builds the objective in the core, which holds the data."""
         scale = 1.0 if isinstance(self.T_scale, str) else self.T_scale
-        core = _core.StructuralProbe(
-            self.D, self.T, self.signature, self.radius, self.transform == "literal", scale
-        )
+        core = _core.StructuralProbe(self.D, self.T, self.signature, self.radius, scale)
         if self.T_scale == "match":
             d, t = core.mean_distances(np.eye(self.signature.size))
             if not (d > 0.0 and t > 0.0):
