@@ -10,10 +10,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::rows::{PIECE, Rows, slice_of};
 
-mod extremes;
 pub(crate) mod krylov;
-
-pub(crate) use extremes::extreme_eigen;
 
 /// Returns a matrix of normal numbers.
 pub(crate) fn normal(dim: (usize, usize), seed: u64) -> Array2<f64> {

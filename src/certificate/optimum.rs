@@ -19,7 +19,7 @@
 
 use ndarray::Array2;
 
-use crate::objective::{GoOn, QuadraticForm};
+use crate::objective::{GoOn, QuadraticForm, eigen_work};
 use crate::problem::Problem;
 use crate::rows::PANEL;
 use crate::start::{assignment, closed_form, top_rows};
@@ -77,8 +77,8 @@ fn large_lambda_optimum(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_
         .then_some(value)
 }
 
-/// Largest number of multiply-adds of a decomposition for a known optimum: a matrix of about 1000 rows.
-const DECOMPOSED: f64 = 1.1e10;
+/// Largest order of a matrix that is decomposed for a known optimum.
+const DECOMPOSED_ROWS: usize = 1000;
 
 /// Returns a minimiser for J = I, if one is known, and its work in multiply-adds: of a smooth problem by
 /// [`closed_form`], and of a square X ≥ 0 by [`assignment`]. None too if the work exceeds `work`, if `go_on`
@@ -117,15 +117,15 @@ pub(crate) fn known_minimiser(problem: &Problem<'_>, work: f64, go_on: GoOn<'_>)
 /// Returns the optimal value if it is known, that of [`known_minimiser`] or [`large_lambda_optimum`] for ℓ0 and
 /// ℓ1, and the multiply-adds that the minimiser took, which `work` limits.
 ///
-/// None too if `go_on` ends the computation. A decomposition cannot be interrupted, so none of more than
-/// [`DECOMPOSED`] multiply-adds begins.
+/// None too if `go_on` ends the computation. A decomposition cannot be interrupted, so none of the work of one of more
+/// than [`DECOMPOSED_ROWS`] rows begins.
 pub(crate) fn known_optimum(
     problem: &Problem<'_>,
     work: f64,
     threads: &Threads,
     go_on: GoOn<'_>,
 ) -> Option<(f64, f64)> {
-    let Some((x, spent)) = known_minimiser(problem, work.min(DECOMPOSED), go_on) else {
+    let Some((x, spent)) = known_minimiser(problem, work.min(eigen_work(DECOMPOSED_ROWS)), go_on) else {
         return large_lambda_optimum(problem, threads, go_on).map(|optimum| (optimum, 0.0));
     };
     Some((problem.objective(x.view(), threads), spent))

@@ -9,35 +9,15 @@
 //! With a linear term L the minimiser is known if the quadratic part is constant, for C = cI and for square X
 //! with D = I: the polar factor of −L.
 
-use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, concatenate, s};
 
 use super::random;
 use super::spectral::{self, DENSE};
-use crate::linalg::{
-    self, extreme_eigen, krylov, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric,
-};
+use crate::linalg::{self, krylov, multiple_of_identity, nearest_rotation, polar_factor, product, symmetric};
 use crate::manifold::polar;
 use crate::numerics;
-use crate::objective::{GoOn, QuadraticForm, gradient_work, pass_work};
+use crate::objective::{GoOn, QuadraticForm, eigen_work, gradient_work, pass_work};
 use crate::threads::Threads;
-
-/// Cost of all eigenvectors in multiply-adds of a matrix product, in units of n³ (n from 300 to 1500).
-const DECOMPOSITION: f64 = 10.0;
-
-/// Cost of a few eigenvectors in multiply-adds of a matrix product, in units of n³.
-const PARTIAL: f64 = 3.0;
-
-/// Divisor of n: up to n / `FEW` eigenvectors are few.
-const FEW: usize = 8;
-
-/// Largest order of a matrix whose decomposition costs less than products with it.
-const SMALL: usize = 1200;
-
-/// Largest order of a stored matrix whose decomposition costs less than products with it.
-const STORED: usize = 3000;
-
-/// Largest part of the work of a decomposition for products in its place.
-const KRYLOV: f64 = 0.15;
 
 /// Largest number of products in place of a decomposition.
 const PRODUCTS: usize = 400;
@@ -50,9 +30,6 @@ const LANES: usize = 4;
 
 /// Largest number of entries of the basis.
 const ENTRIES: usize = 40_000_000;
-
-/// Residual of the eigenvectors, relative to the spread of the eigenvalues, at which they have converged.
-const RESIDUAL: f64 = 1e-9;
 
 /// Largest inner product of eigenvectors of the two ends of a spectrum.
 const OVERLAP: f64 = 1e-6;
@@ -84,7 +61,7 @@ pub(crate) fn closed_form(
             false if 2 * r <= n => polar(&-&linear),
             false => polar_factor((-&linear).view()),
         });
-        return x.map(|x| (x, DECOMPOSITION * (n * r * r) as f64));
+        return x.map(|x| (x, (n * r * r) as f64 + eigen_work(r)));
     }
     let (weights, turn) = match form.metric() {
         None => (vec![1.0; r], Array2::eye(r)),
@@ -133,60 +110,60 @@ fn eigenvectors(
     go_on: GoOn<'_>,
 ) -> Option<(Array2<f64>, f64)> {
     let n = form.order();
-    if let Some(found) = by_samples(form, (low, high), work, go_on) {
-        return Some(found);
-    }
     let forming = match form.dense() {
         Some(_) => 0.0,
         None => n as f64 * form.product_work(),
     };
-    let whole = Some(decomposition(n, low + high) + forming).filter(|&all| all <= work || n <= DENSE);
-    let small = form.dense().map_or(SMALL, |_| STORED);
-    if n > small || whole.is_none() {
-        // Products cost less than the decomposition, if few of them suffice.
-        let most = whole.map_or(work, |all| KRYLOV * all);
-        if let Some(found) = by_products(form, (low, high), most, go_on) {
-            return Some(found);
-        }
+    let samples = samples_work(form, (low, high));
+    let all = (eigen_work(n) + forming).min(samples.unwrap_or(f64::INFINITY));
+    let affordable = all <= work || n <= DENSE;
+    // Products cost less than the decomposition, if few of them suffice.
+    if let Some(found) = by_products(form, (low, high), if affordable { all } else { work }, go_on) {
+        return Some(found);
     }
-    let all = whole?;
-    let c = form.whole(go_on)?;
-    let (_, vectors) = extreme_eigen(c.view(), (low, high));
-    let finite = go_on() && vectors.iter().all(|v| v.is_finite());
-    finite.then(|| (polar(&vectors), all))
+    if !affordable {
+        return None;
+    }
+    let x = match samples {
+        Some(cost) if cost == all => by_samples(form, (low, high), go_on)?,
+        _ => chosen(linalg::symmetric_eigen(form.whole(go_on)?.view()), (low, high)).1,
+    };
+    let finite = go_on() && x.iter().all(|v| v.is_finite());
+    finite.then(|| (polar(&x), all))
 }
 
-/// Returns the work of `count` eigenvectors of a matrix of this order.
-fn decomposition(order: usize, count: usize) -> f64 {
-    let each = if count <= order / FEW { PARTIAL } else { DECOMPOSITION };
-    each * (order as f64).powi(3)
+/// Returns the `low` smallest eigenvalues of a decomposition, ascending, then the `high` largest ones, descending, and
+/// their vectors.
+fn chosen((values, vectors): (Array1<f64>, Array2<f64>), (low, high): (usize, usize)) -> (Array1<f64>, Array2<f64>) {
+    let n = values.len();
+    let chosen: Vec<usize> = (0..low).chain((n - high..n).rev()).collect();
+    (values.select(Axis(0), &chosen), vectors.select(Axis(1), &chosen))
 }
 
-/// Returns the same for C = s·AᵀA with few samples, from the eigenvectors of s·AAᵀ; None for any other C. Vectors
-/// orthogonal to all right singular vectors of A have the eigenvalue 0.
-fn by_samples(
-    form: &dyn QuadraticForm,
-    (low, high): (usize, usize),
-    work: f64,
-    go_on: GoOn<'_>,
-) -> Option<(Array2<f64>, f64)> {
+/// Returns the work of [`by_samples`]; None if C is not s·AᵀA with few samples.
+fn samples_work(form: &dyn QuadraticForm, (low, high): (usize, usize)) -> Option<f64> {
     let n = form.order();
+    let (scale, m) = form.data()?;
+    let null = if scale < 0.0 { high } else { low };
+    let forming = m as f64 * form.product_work().min((2 * n * m) as f64);
+    (m < n && null <= n - m).then_some(eigen_work(m) + forming)
+}
+
+/// Returns the eigenvectors for C = s·AᵀA with few samples, from those of s·AAᵀ. Vectors orthogonal to all right singular
+/// vectors of A have the eigenvalue 0.
+fn by_samples(form: &dyn QuadraticForm, (low, high): (usize, usize), go_on: GoOn<'_>) -> Option<Array2<f64>> {
     let (scale, m) = form.data()?;
     let (wanted, null) = if scale < 0.0 { (low, high) } else { (high, low) };
     let count = if null == 0 && (1..=m).contains(&wanted) { wanted } else { m };
-    let cost = decomposition(m, count) + m as f64 * form.product_work().min((2 * n * m) as f64);
-    if m >= n || m > SMALL || null > n - m || (cost > work && m > DENSE) {
-        return None;
-    }
     let gram = form.outer_while(Array2::eye(m).view(), go_on)?;
     let ends = if scale < 0.0 { (count, 0) } else { (0, count) };
-    let (values, vectors) = extreme_eigen(symmetric(&gram).view(), ends);
+    let (values, vectors) = chosen(linalg::symmetric_eigen(symmetric(&gram).view()), ends);
     let known = polar(&right_vectors(form, values.view(), vectors.view())?);
     let zero = wanted.max(known.ncols());
     let basis = completed(known, zero + null);
     let (first, second) = if scale < 0.0 { (0, zero) } else { (zero, 0) };
     let parts = [basis.slice(s![.., first..first + low]), basis.slice(s![.., second..second + high])];
-    Some((concatenate(Axis(1), &parts).ok().filter(|_| go_on())?, cost))
+    concatenate(Axis(1), &parts).ok()
 }
 
 /// Returns eigenvectors of C = s·AᵀA from eigenvectors of s·AAᵀ in descending order of the magnitude of their
@@ -250,7 +227,7 @@ fn one_end(
         true => signed(form.outer_while(x, go_on)),
         false => signed(form.apply_while(x, &threads, go_on)),
     };
-    let wanted = krylov::Wanted { count, width, blocks: spectral::PRODUCTS, most, residual: RESIDUAL };
+    let wanted = krylov::Wanted { count, width, blocks: spectral::PRODUCTS, most, residual: numerics::HALF };
     let found = krylov::smallest(order, &wanted, &apply, go_on).filter(|found| found.converged)?;
     let spent = most as f64 * each;
     if !by_samples {

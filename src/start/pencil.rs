@@ -8,14 +8,9 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::linalg::{Cholesky, product, symmetric_eigen};
 use crate::manifold::{constraint, drift, project_dense, signed, signs_of};
-use crate::objective::{GoOn, QuadraticForm};
+use crate::numerics;
+use crate::objective::{GoOn, QuadraticForm, eigen_work};
 use crate::signature::Signature;
-
-/// Work in multiply-adds, in units of n³.
-const WORK: f64 = 14.0;
-
-/// Distance from XᵀJX = K, relative to ‖X‖², above which it is repaired.
-const REPAIR: f64 = 1e-15;
 
 /// Returns a minimiser X with XᵀJX = `k`, the distance ‖XᵀJX − K‖, and its work. None if f is no such form, `k` is not diag(±1), C is not
 /// positive definite to rounding, the work exceeds `work`, or `go_on` returns false.
@@ -28,7 +23,8 @@ pub(crate) fn pencil_minimiser(
 ) -> Option<(Array2<f64>, f64, f64)> {
     let (n, r) = (form.order(), k.ncols());
     let (signs, weights) = (signs_of(k)?, form.trace_weights(r)?);
-    let cost = WORK * (n as f64).powi(3);
+    // The decomposition, Cholesky's factor, the pencil and the columns of X.
+    let cost = eigen_work(n) + 2.0 * (n as f64).powi(3);
     if cost > work {
         return None;
     }
@@ -59,7 +55,7 @@ pub(crate) fn pencil_minimiser(
     }
     let size = x.iter().map(|v| v * v).sum::<f64>();
     let mut distance = drift(x.view(), signature, k);
-    if distance > REPAIR * size {
+    if distance > numerics::ULPS * size {
         x = project_dense(&x, signature, k);
         distance = drift(x.view(), signature, k);
     }

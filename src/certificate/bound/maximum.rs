@@ -23,6 +23,7 @@ use std::sync::Arc;
 use ndarray::Array2;
 
 use super::relaxation::{Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum};
+use crate::internal::numerics;
 use crate::linalg::symmetric_eigen;
 
 /// Supports of a search: at most `size` rows, all required rows and any free ones.
@@ -306,7 +307,7 @@ impl Branching<'_> {
             squares.clear();
             squares.extend(node.relaxed.rows.iter().filter(|&&j| j != i).map(|&j| row[j] * row[j]));
             let b = largest_sum(&mut squares, self.size - 1);
-            let ulp = 4.0 * f64::EPSILON;
+            let ulp = numerics::ULPS;
             let floor = floor - ulp * (floor.abs() + fewer.abs() + row[i].abs());
             let b = b * (1.0 + ulp * k);
             floor > fewer.max(row[i]) && (floor - row[i]) * (floor - fewer) >= b

@@ -40,7 +40,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::internal::{Clock, locked, pool};
+use crate::internal::{Clock, locked, numerics, pool};
 use crate::objective::QuadraticForm;
 use crate::penalty::{Penalty, Weights};
 use crate::problem::{Cardinality, Limit, Problem, RowSparsity};
@@ -225,6 +225,9 @@ pub struct Bound {
     pub history: Vec<(f64, f64)>,
 }
 
+/// Default relative gap, and largest relative residual of a relaxation that has converged.
+const GAP: f64 = 1e-6;
+
 /// Options that end the search for a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -243,7 +246,7 @@ pub struct BoundOptions {
 impl BoundOptions {
     /// Returns options with a gap of 1e-6 and no time limit.
     pub fn new(objective: f64, magnitude: f64) -> Self {
-        Self { objective, magnitude, gap_tol: 1e-6, max_time: None }
+        Self { objective, magnitude, gap_tol: GAP, max_time: None }
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -308,7 +311,7 @@ fn of_eigenvalues(form: &dyn QuadraticForm, r: usize, restriction: &Restriction)
     let n = form.order();
     let constant = restriction.relaxed(n, r).1;
     let (low, high) = form.bounds();
-    let rounding = (RESIDUAL + 4.0 * n as f64 * f64::EPSILON) * low.abs().max(high.abs());
+    let rounding = (RESIDUAL + n as f64 * numerics::ULPS) * low.abs().max(high.abs());
     Bound {
         value: 0.5 * (r as f64 * (low - rounding) + constant),
         gap: f64::NAN,

@@ -13,6 +13,7 @@ use ndarray::Array2;
 use super::master::{Centre, Known, Master};
 use super::maximum::{Allowed, Candidate, Effort, sparse_maximum};
 use super::relaxation::{ky_fan_above, largest_sum};
+use crate::internal::{numerics, square};
 use crate::objective::GoOn;
 use crate::threads::Threads;
 
@@ -277,7 +278,7 @@ impl Shifted {
             let found = sparse_maximum((&b, 1), &fewer, &[], &effort);
             work += found.work;
             let most = found.above;
-            let ulp = 4.0 * f64::EPSILON * (class.allowed.size + 4) as f64;
+            let ulp = numerics::ULPS * (class.allowed.size + 4) as f64;
             let all = class.allowed.free.clone();
             class.allowed.free.retain(|&i| {
                 let row = b.row(i);
@@ -350,7 +351,7 @@ impl Shifted {
 /// Returns the rounding that A (C or Λ) can add to the sums of r eigenvalues of C − Λ and of Λ, and their
 /// total. The entries of A are a sum or a difference, so an ulp of each.
 fn sum_rounding(a: &Array2<f64>, r: usize) -> f64 {
-    8.0 * r as f64 * f64::EPSILON * crate::internal::square(a).sqrt()
+    r as f64 * numerics::TIE * square(a).sqrt()
 }
 
 #[cfg(test)]

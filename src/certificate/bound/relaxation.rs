@@ -18,7 +18,7 @@
 
 use ndarray::{Array1, Array2, Axis, Zip};
 
-use crate::internal::{Cholesky, symmetric_eigenvalues};
+use crate::internal::{Cholesky, numerics, symmetric_eigenvalues};
 use crate::linalg::symmetric_eigen;
 
 /// Multiply-adds of an eigenvalue decomposition, in units of n³.
@@ -141,7 +141,7 @@ pub(super) fn eigen_error(a: &Array2<f64>, values: &Array1<f64>, vectors: &Array
     let residual = a - &(vectors * values).dot(&vectors.t());
     let defect = vectors.t().dot(vectors) - Array2::<f64>::eye(n);
     let size = values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
-    let rounding = 4.0 * n as f64 * f64::EPSILON;
+    let rounding = n as f64 * numerics::ULPS;
     norm(&residual) + norm(&defect) * size + rounding * (n as f64).sqrt() * (norm(a) + size)
 }
 

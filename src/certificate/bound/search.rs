@@ -9,9 +9,9 @@ use super::maximum::{Allowed, Effort, LOOK, sparse_maximum};
 use super::node::Reach;
 use super::relaxation::{Admm, EIGEN, Entries, STEP, ky_fan_above};
 use super::tree::{self, Tree};
-use super::{Bound, BoundOptions, Method, Restriction, of_eigenvalues};
+use super::{Bound, BoundOptions, GAP, Method, Restriction, of_eigenvalues};
 use crate::error::{Error, Result};
-use crate::internal::{Clock, WORK_UNIT};
+use crate::internal::{Clock, WORK_UNIT, numerics};
 use crate::objective::QuadraticForm;
 use crate::problem::Cardinality;
 use crate::threads::Threads;
@@ -21,9 +21,6 @@ pub(crate) const FORMED_ROWS: usize = 2048;
 
 /// Largest number of ADMM steps.
 const STEPS: usize = 1000;
-
-/// Largest residual, relative to Y or C, of a relaxation that has converged.
-const CONVERGED: f64 = 1e-6;
 
 /// Largest n for branch and bound.
 const BRANCHED_ROWS: usize = 512;
@@ -39,9 +36,6 @@ const ROW_NODES: (f64, f64, f64) = (50.0, 200_000.0, 1e9);
 
 /// Nodes charged in addition for each search for a block of rows.
 const FIRST_NODE: usize = 8;
-
-/// Least magnitude of F to which gaps are relative, over ½r‖C‖: below it, a gap of 1e-6 would be rounding.
-const RESOLVED: f64 = 1e-6;
 
 /// Limits of a search on time and work.
 pub(in crate::certificate) struct SearchLimits<'a> {
@@ -107,7 +101,8 @@ impl<'a> Search<'a> {
             over: n > FORMED_ROWS,
             work: 0.0,
             step_seconds: None,
-            resolved: RESOLVED * 0.5 * r as f64 * low.abs().max(high.abs()),
+            // At a smaller magnitude of F, a gap of `GAP` would be rounding.
+            resolved: GAP * 0.5 * r as f64 * low.abs().max(high.abs()),
             objective: f64::INFINITY,
             goal: f64::INFINITY,
             best,
@@ -116,7 +111,7 @@ impl<'a> Search<'a> {
 
     /// Returns the bound at which the search may end: the computed gap is then at most `gap_tol`.
     pub(in crate::certificate) fn goal(&self, options: &BoundOptions) -> f64 {
-        let rounding = 4.0 * f64::EPSILON;
+        let rounding = numerics::ULPS;
         let size = options.magnitude.max(self.resolved);
         options.objective - (options.gap_tol - rounding).max(0.0) * size
     }
@@ -189,7 +184,7 @@ impl<'a> Search<'a> {
             let before = Instant::now();
             admm.step(c);
             self.work += STEP * cube;
-            let converged = admm.has_converged(c, CONVERGED);
+            let converged = admm.has_converged(c, GAP);
             if admm.steps().is_multiple_of(LOOK) || converged {
                 let value = own(admm.bound(c));
                 self.work += EIGEN * cube;

@@ -14,7 +14,7 @@ use ndarray::Array2;
 use super::master::{Known, Master};
 use super::maximum::{Allowed, Rank, Ranked};
 use super::node::{Class, Left, Node, Reach, Shifted, Solved};
-use crate::internal::symmetric_eigenvalues;
+use crate::internal::{numerics, symmetric_eigenvalues};
 
 /// Number of nodes solved at a time; fixed, so that the result does not depend on the number of threads.
 const TOGETHER: usize = 4;
@@ -94,7 +94,7 @@ impl Tree {
         let reach = Reach {
             value: reach.value + shift,
             // The margin for rounding keeps a closed bound, less the shift, at most `reach.closed`.
-            closed: reach.closed + shift - 4.0 * f64::EPSILON * (reach.closed.abs() + shift),
+            closed: reach.closed + shift - numerics::ULPS * (reach.closed.abs() + shift),
             ..*reach
         };
         let (mut work, roots) = (0.0, self.roots);

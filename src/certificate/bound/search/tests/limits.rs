@@ -126,7 +126,7 @@ fn relaxations_end_when_they_converge() {
         let mut search = Search::new(&smooth, 2, &restriction).unwrap();
         search.relax(&c, &limits(&clock, &threads, f64::INFINITY));
         let admm = search.relaxation.as_ref().unwrap();
-        assert!(search.relaxed && admm.has_converged(&c, CONVERGED));
+        assert!(search.relaxed && admm.has_converged(&c, GAP));
         assert!(admm.steps() < STEPS, "{seed}");
         // The bound of the last step, or a better one before, is the bound of the search.
         let last = -0.5 * admm.bound(&c);
