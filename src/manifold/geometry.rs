@@ -6,13 +6,11 @@ use super::constraint::{drift, normals};
 use super::repair::{gap, newton, pattern_step, project_dense};
 use crate::limits::TaskWork;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
+use crate::numerics;
 use crate::signature::Signature;
 
-/// Drift up to which a projected point counts as feasible.
-const FEASIBLE: f64 = 5e-13;
-
 /// Drift for mixed signs up to which a projected point counts as feasible, relative to ‖X‖²/r.
-const MIXED_FEASIBLE: f64 = 2e-14;
+const MIXED_FEASIBLE: f64 = 2.0 * numerics::ROUNDING;
 
 /// Work of a multiply-add in a product of an n×r with an r×r matrix, relative to one in C X.
 const TALL: f64 = 1.5;
@@ -127,8 +125,11 @@ impl<'a> Manifold<'a> {
         }
         let r = x.ncols() as f64;
         // Rounding of XᵀJX is relative to ‖X‖²; orthonormal columns have ‖X‖² = r.
-        let (scale, feasible) =
-            if self.signature.is_definite() { (1.0, FEASIBLE) } else { ((square(x) / r).max(1.0), MIXED_FEASIBLE) };
+        let (scale, feasible) = if self.signature.is_definite() {
+            (1.0, 0.5 * numerics::FEASIBLE)
+        } else {
+            ((square(x) / r).max(1.0), MIXED_FEASIBLE)
+        };
         let late = |work| self.late(work) || refused();
         let corrected = |x: &Array2<f64>, gap: &Array2<f64>, drift: f64| {
             let normals = normals(x, self.signature);

@@ -1,6 +1,7 @@
 //! Value and subdifferential of an entry, from its pieces.
 
 use super::Form;
+use crate::numerics;
 use crate::pair::Piece;
 
 /// φ(`value`) on a piece.
@@ -22,7 +23,7 @@ pub(super) fn subdifferential<F: Form>(form: &F, row: usize, column: usize, valu
     let here = form.entry(row, column, value);
     let jumps = |neighbour: f64, slope: f64| {
         let rise = form.entry(row, column, neighbour) - here;
-        let rounding = 4.0 * f64::EPSILON * here.abs() + f64::MIN_POSITIVE;
+        let rounding = numerics::ULPS * here.abs() + f64::MIN_POSITIVE;
         !(rise <= 2.0 * slope.abs() * (neighbour - value).abs() + rounding)
     };
     let (below, above) = (value.next_down(), value.next_up());

@@ -7,6 +7,7 @@ use super::monitor::{Monitor, Quiet};
 use super::options::Options;
 use super::outcome::Solution;
 use crate::error::Result;
+use crate::numerics;
 use crate::objective::{DenseColumns, GramQuadratic};
 use crate::penalty::Penalty;
 use crate::problem::Problem;
@@ -14,9 +15,6 @@ use crate::threads::Threads;
 
 /// Most passes over all pairs for one point.
 const SWEEPS: u64 = 200;
-
-/// Distance from the domain that counts as rounding: entries are then moved without correcting XᵀJX.
-const ROUNDING: f64 = 16.0 * f64::EPSILON;
 
 /// Moves X into the domain of h along the constraint: pairs of rows lower the squared distance to zero but
 /// for rounding. Returns X unchanged if h allows it, or if the distance converges to a positive value; and
@@ -29,16 +27,17 @@ pub(crate) fn into_domain(
     monitor: &mut dyn Monitor,
 ) -> (Array2<f64>, f64) {
     let mut work = 0.0;
-    if problem.penalty.infeasibility(x.view()) > ROUNDING
+    if problem.penalty.infeasibility(x.view()) > numerics::ROUNDING
         && let Some(distance) = problem.penalty.squared_distance()
         && let Ok(end) = nearest(problem, &distance, x.view(), options, threads, monitor)
     {
         work = end.work;
-        if problem.penalty.infeasibility(end.x.view()) <= ROUNDING {
+        if problem.penalty.infeasibility(end.x.view()) <= numerics::ROUNDING {
             x = end.x;
         }
     }
-    if problem.penalty.infeasibility(x.view()) <= ROUNDING {
+    // Entries this near to the domain are moved without correcting XᵀJX.
+    if problem.penalty.infeasibility(x.view()) <= numerics::ROUNDING {
         for mut row in x.outer_iter_mut() {
             problem.penalty.tidy(row.as_slice_mut().expect("rows have no gaps"));
         }
