@@ -138,13 +138,14 @@ objectives!(&dyn FiniteSum, Arc<dyn FiniteSum>);
 
 /// Returns an upper bound of the eigenvalues of AᵀWA, W = diag(`weights`) ⪰ 0; NaN if products overflow.
 fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {
-    let (_, top) = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
+    let bounds = lanczos_bounds(a.ncols(), LANCZOS_STEPS, |v| {
         let mut image = a.dot(&v);
         if let Some(weights) = weights {
             image *= &weights.view().insert_axis(Axis(1));
         }
-        a.t().dot(&image)
+        Some(a.t().dot(&image))
     });
+    let top = bounds.map_or(f64::NAN, |(_, top)| top);
     // Unlike max, this keeps a NaN from overflow.
     if top < 0.0 { 0.0 } else { top }
 }

@@ -69,7 +69,7 @@ impl Spectrum {
             return Some(*known);
         }
         let steps = if n <= self.exact { n } else { steps };
-        let (low, high) = lanczos_bounds_while(n, steps, apply)?;
+        let (low, high) = lanczos_bounds(n, steps, apply)?;
         let inside = |v: f64| v.max(self.range.0).min(self.range.1);
         Some(*self.bounds.get_or_init(|| (inside(low), inside(high))))
     }
@@ -82,7 +82,8 @@ impl Spectrum {
         metric: Option<ArrayView2<'_, f64>>,
     ) -> f64 {
         *self.spread.get_or_init(|| {
-            let (low, high) = lanczos_bounds(n, SPREAD_STEPS, apply);
+            let bounds = lanczos_bounds(n, SPREAD_STEPS, |v| Some(apply(v)));
+            let (low, high) = bounds.unwrap_or((f64::NAN, f64::NAN));
             let metric = metric.map_or(1.0, |metric| {
                 let (values, _) = symmetric_eigen(metric);
                 values.iter().fold(0.0f64, |m, v| m.max(v.abs()))
@@ -107,13 +108,8 @@ pub(crate) fn metric_bounds(low: f64, high: f64, metric: Option<ArrayView2<'_, f
 
 /// Returns bounds on the extreme eigenvalues of a symmetric operator by `steps` Lanczos iterations with full
 /// reorthogonalisation: the extreme Ritz values, moved outwards by the norm of the residual (Zhou and Li,
-/// Linear Algebra Appl. 435, 2011). Exact if `steps` reaches n.
-pub(crate) fn lanczos_bounds(n: usize, steps: usize, apply: impl Fn(ArrayView2<'_, f64>) -> Array2<f64>) -> (f64, f64) {
-    lanczos_bounds_while(n, steps, |v| Some(apply(v))).unwrap_or((f64::NAN, f64::NAN))
-}
-
-/// Like [`lanczos_bounds`]; None if `apply` returns None.
-fn lanczos_bounds_while(
+/// Linear Algebra Appl. 435, 2011). Exact if `steps` reaches n; None if `apply` returns None.
+pub(crate) fn lanczos_bounds(
     n: usize,
     steps: usize,
     apply: impl Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>,

@@ -18,13 +18,21 @@ use crate::pair::{BestBoost, Hyp, HyperbolaPair, Scratch};
 pub(super) fn none(pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
     let mut best = BestBoost::IDENTITY;
-    for (k, branch) in pair.branches.iter().enumerate() {
-        if let Some(upwards) = pair.recession(k, [0.0; 2]) {
-            return BestBoost::unbounded(branch.signs, upwards);
-        }
+    if let Some(unbounded) = unbounded(pair, [0.0; 2]) {
+        return unbounded;
     }
     smooth_minima(pair, 0.0, &mut best);
     best
+}
+
+/// Returns the result if the pair is unbounded along a component under a penalty with these slopes of its tails.
+#[inline(always)]
+fn unbounded(pair: &HyperbolaPair<'_>, slopes: [f64; 2]) -> Option<BestBoost> {
+    let mut branches = pair.branches.iter().enumerate();
+    branches.find_map(|(k, branch)| {
+        let upwards = pair.recession(k, slopes)?;
+        Some(BestBoost::unbounded(branch.signs, upwards))
+    })
 }
 
 /// Offers the minima of the smooth part of every component, and the ends of a bounded range, at
@@ -93,10 +101,8 @@ fn mark_vanishing(scratch: &mut Scratch, at: usize) {
 #[inline(always)]
 pub(super) fn l0(lambda: f64, pair: &HyperbolaPair<'_>, scratch: &mut Scratch) -> BestBoost {
     scratch.clear();
-    for (k, branch) in pair.branches.iter().enumerate() {
-        if let Some(upwards) = pair.recession(k, [0.0; 2]) {
-            return BestBoost::unbounded(branch.signs, upwards);
-        }
+    if let Some(unbounded) = unbounded(pair, [0.0; 2]) {
+        return unbounded;
     }
     sort_points(pair, scratch);
     // Nonzero entries away from all breakpoints, and at the identity.
@@ -155,11 +161,8 @@ pub(super) fn l1(weights: impl Fn(usize) -> (f64, f64), pair: &HyperbolaPair<'_>
             scratch.jumps.push([0.0; 2]);
         }
     }
-    let down = b;
-    for (k, branch) in pair.branches.iter().enumerate() {
-        if let Some(upwards) = pair.recession(k, [up, down]) {
-            return BestBoost::unbounded(branch.signs, upwards);
-        }
+    if let Some(unbounded) = unbounded(pair, [up, b]) {
+        return unbounded;
     }
     sort_points(pair, scratch);
     let mut best = BestBoost::IDENTITY;
@@ -171,13 +174,7 @@ pub(super) fn l1(weights: impl Fn(usize) -> (f64, f64), pair: &HyperbolaPair<'_>
             Some(&(u, _)) if u < hi => (u, false),
             _ => (hi, true),
         };
-        if to <= lo {
-            let jump = scratch.jumps[scratch.order[at].1 as usize];
-            a += jump[0];
-            b += jump[1];
-            continue;
-        }
-        for branch in &pair.branches {
+        for branch in pair.branches.iter().filter(|_| to > lo) {
             let f = Hyp { a_plus: branch.f.a_plus + a, a_minus: branch.f.a_minus + b, ..branch.f };
             if end {
                 if pair.bounded {
@@ -201,7 +198,7 @@ pub(super) fn l1(weights: impl Fn(usize) -> (f64, f64), pair: &HyperbolaPair<'_>
         let jump = scratch.jumps[scratch.order[at].1 as usize];
         a += jump[0];
         b += jump[1];
-        from = to;
+        from = to.max(lo);
     }
     if let Some(at) = best.breakpoint
         && scratch.order[at].0 == best.boost.u
