@@ -73,10 +73,6 @@ const ANGLES: [f64; 4] = [0.3, 0.03, 0.1, 0.01];
 /// Numbers of columns, in turn, that every second perturbation rotates at random instead of all columns.
 const CHOSEN: [usize; 3] = [3, 4, 2];
 
-/// A descent is given up where the ℓ1 norm exceeds the lowest one by more than `HOPE` times the mean fall of
-/// earlier descents from the same ε to their ends. For a given matrix these falls differ by a tenth.
-const HOPE: f64 = 10.0;
-
 /// First ε after a perturbation by an angle, relative to the angle; a larger ε would undo the perturbation.
 const FOLLOWED: f64 = 0.35;
 
@@ -294,25 +290,6 @@ impl Turned {
     }
 }
 
-/// Number and sum of the falls of the ℓ1 norm from the minimum for an ε to the end of the descent, for each ε.
-#[derive(Default)]
-struct Falls(Vec<(f64, f64, f64)>);
-
-impl Falls {
-    fn learn(&mut self, width: f64, fall: f64) {
-        match self.0.iter_mut().find(|(known, ..)| *known == width) {
-            Some((_, count, sum)) => (*count, *sum) = (*count + 1.0, *sum + fall),
-            None => self.0.push((width, 1.0, fall)),
-        }
-    }
-
-    /// Returns the mean fall from an ε; infinite before the first one.
-    fn mean(&self, width: f64) -> f64 {
-        let known = self.0.iter().find(|(known, ..)| *known == width);
-        known.map_or(f64::INFINITY, |(_, count, sum)| sum / count)
-    }
-}
-
 /// Row and column of an entry of X.
 type Entry = (usize, usize);
 
@@ -360,12 +337,9 @@ struct Search<'a> {
 impl Search<'_> {
     /// Returns the lowest local minimum from the rotation `start` and from perturbations of the lowest one.
     fn from(&self, start: Array2<f64>, seed: u64) -> Turned {
-        let mut falls = Falls::default();
         let given = Turned::new(self.v, start, self.criterion);
-        let mut best = match self.settled(&given.rotation, WIDTHS, f64::INFINITY, &mut falls) {
-            Some(end) => lower(given, end),
-            None => given,
-        };
+        let end = self.settled(&given.rotation, WIDTHS);
+        let mut best = lower(given, end);
         let (n, r) = self.v.dim();
         let trials = match r <= FEW {
             true => (VISITED / (n * r)).clamp(TRIALS.0, TRIALS.1),
@@ -377,17 +351,13 @@ impl Search<'_> {
             }
             let (turn, width) = perturbation(r, trial, seed.wrapping_add(trial as u64));
             let rotation = product(best.rotation.view(), turn.view());
-            let widths = (width, NARROW.1);
-            if let Some(end) = self.settled(&rotation, widths, best.value, &mut falls) {
-                best = lower(best, end);
-            }
+            best = lower(best, self.settled(&rotation, (width, NARROW.1)));
         }
         best
     }
 
-    /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation; None if the
-    /// ℓ1 norm is not expected to fall below `lowest`. `falls` learns from every end.
-    fn settled(&self, start: &Array2<f64>, widths: (f64, f64), lowest: f64, falls: &mut Falls) -> Option<Turned> {
+    /// Returns the local minimum that descents, vertices and pairs of columns reach from a rotation.
+    fn settled(&self, start: &Array2<f64>, widths: (f64, f64)) -> Turned {
         let order = start.nrows() * (start.nrows() - 1) / 2;
         let least = match order > vertices::LARGEST {
             true => FINE,
@@ -395,48 +365,26 @@ impl Search<'_> {
         };
         let widths = (widths.0, least);
         if self.criterion == Criterion::L0 {
-            let first = self.descended(start, Criterion::L1, widths, |_, _| true)?;
-            let first = self.swept(self.over_vertices(first));
-            let second = self.descended(start, Criterion::L0, widths, |_, _| true)?;
-            return Some(self.swept(lower(first, self.swept(second))));
+            let first = self.swept(self.over_vertices(self.descended(start, Criterion::L1, widths)));
+            let second = self.swept(self.descended(start, Criterion::L0, widths));
+            return self.swept(lower(first, second));
         }
-        let mut passed = Vec::new();
-        let point = self.descended(start, Criterion::L1, widths, |width, value| {
-            passed.push((width, value));
-            value <= lowest + HOPE * falls.mean(width)
-        })?;
-        let end = self.over_vertices(point);
+        let end = self.over_vertices(self.descended(start, Criterion::L1, widths));
         let value = end.value;
-        let mut end = self.swept(end);
-        if end.value < value {
-            end = self.over_vertices(end);
-        }
-        for (width, value) in passed {
-            falls.learn(width, value - end.value);
-        }
-        Some(end)
+        let end = self.swept(end);
+        if end.value < value { self.over_vertices(end) } else { end }
     }
 
-    /// Returns the end of gradient descents for decreasing ε; None if `hopeful` says so of an ε and the ℓ1 norm.
-    fn descended(
-        &self,
-        start: &Array2<f64>,
-        criterion: Criterion,
-        widths: (f64, f64),
-        mut hopeful: impl FnMut(f64, f64) -> bool,
-    ) -> Option<Turned> {
+    /// Returns the end of gradient descents for decreasing ε.
+    fn descended(&self, start: &Array2<f64>, criterion: Criterion, widths: (f64, f64)) -> Turned {
         let typical = self.size / (self.v.len() as f64).sqrt();
         let (mut width, least) = (widths.0 * typical, widths.1 * typical);
         let mut rotation = start.clone();
         while width >= least && width > 0.0 && (self.go_on)() {
             rotation = self.descent(rotation, criterion, width);
-            let norm = sum_of_magnitudes(&product(self.v.view(), rotation.view()));
-            if !hopeful(width, norm) {
-                return None;
-            }
             width *= RATIO;
         }
-        Some(Turned::new(self.v, rotation, self.criterion))
+        Turned::new(self.v, rotation, self.criterion)
     }
 
     /// Returns the end of a descent for one ε.
