@@ -13,11 +13,14 @@ use crate::riemann::admm::{self, RAISE, Terms};
 /// Annealed ADMM, followed by a projection to a feasible point and a descent.
 pub(super) struct Splitting;
 
-/// First and last β, in units of the least curvature of a component and of the Lipschitz constant of ∇f. For X ≥ 0 ADMM only
-/// determines the column of each row; for ℓ1 the descent ends what ADMM begins.
+/// First and last β of most penalties, in units of the least curvature of a component and of the Lipschitz constant of ∇f.
+const RANGE: (f64, f64) = (0.2, 1.2);
+
+/// The same for X ≥ 0: ADMM only determines the column of each row.
 const NONNEGATIVE: (f64, f64) = (0.2, 0.6);
+
+/// The same for ℓ1: the descent ends what ADMM begins.
 const ABSOLUTE: (f64, f64) = (0.6, 0.12);
-const OTHER: (f64, f64) = (0.2, 1.2);
 
 /// Largest ratio of the first β to the last.
 const NARROWEST: f64 = 0.5;
@@ -43,7 +46,7 @@ fn range(oracle: &Oracle<'_>, x: &Array2<f64>) -> (f64, f64) {
     }
     let (first, last) = match penalty.l1_weights() {
         Some(_) => ABSOLUTE,
-        None => OTHER,
+        None => RANGE,
     };
     // The largest penalty of an entry 1.
     let largest = ndarray::indices(x.dim())

@@ -18,9 +18,10 @@ pub(super) const PRODUCTS: usize = 12;
 /// Least number of products with a block for a rough basis.
 const FEWEST: usize = 4;
 
-/// Multiply-adds that decide between the largest and the least number of products: for a basis from which a whole search
-/// begins, and for axes of first points.
+/// Multiply-adds that decide between the largest and the least number of products for a basis from which a whole search begins.
 const ROUGH: f64 = 5e9;
+
+/// The same for axes of first points.
 const FIRST: f64 = 1e9;
 
 /// Largest number of products for eigenvectors to rounding.

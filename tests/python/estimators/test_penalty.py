@@ -46,7 +46,9 @@ def test_an_estimator_minimises_the_objective_of_its_penalty(kind, solver):
     # F of the ordered and signed components is that of the search.
     assert ob.certify(problem, x).objective == pytest.approx(pca.objective_, rel=1e-9)
     if solver is None:
-        assert pca.objective_ <= ob.solve(problem, max_work=0.01).objective + 1e-6
+        # Two searches may end at different optima; those of another penalty are higher.
+        limited = ob.solve(problem, max_work=0.01).objective
+        assert pca.objective_ <= limited + 1e-3 * abs(limited)
     elif isinstance(penalty, ob.Separable):
         assert ob.certify(problem, x).block2_gap <= 1e-6 * abs(pca.objective_)
     assert pca.alpha_ is None
