@@ -548,12 +548,12 @@ def add_rows(
 
     Ctrl-C ends the call between two blocks; a part of the rows has then been added.
     """
-    data = data.tocsr() if is_sparse(data) else data
-    for start in range(0, data.shape[0], ROWS):
-        part = slice(start, start + ROWS)
-        block = data[part].toarray() if is_sparse(data) else data[part]
+    start = 0
+    for block in slices_of(data.tocsr() if is_sparse(data) else data):
+        part = slice(start, start := start + block.shape[0])
         own = None if weights is None else weights[part]
-        sums.add(np.require(block, np.float64, ["ALIGNED"]), own, n_threads)
+        rows = block.toarray() if is_sparse(block) else block
+        sums.add(np.require(rows, np.float64, ["ALIGNED"]), own, n_threads)
 
 
 def sums_to_extend(sums: Sums | None, precision: str, m: int, n: int) -> Sums:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from .._internal.reading import reason_of
 from ..io import UnreadableFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-import contextlib
-import os
-import sys
-from typing import TextIO
 
 
 def say(text: str) -> None:
