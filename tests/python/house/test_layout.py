@@ -41,9 +41,9 @@ ROOMS = (
 """The modules of the package in order: each imports only modules before it."""
 
 STATIONS = [
-    ({"n_nonzero": 20}, 8, 105),
-    ({"alpha": 0.2}, 8, 101),
-    ({"penalty": "l1", "n_nonzero": 20}, 9, 106),
+    ({"n_nonzero": 20}, 8, 98),
+    ({"alpha": 0.2}, 8, 94),
+    ({"penalty": "l1", "n_nonzero": 20}, 9, 96),
 ]
 """Options, and the largest numbers of files and functions that `SparsePCA.fit` then passes."""
 
@@ -209,8 +209,11 @@ def test_a_fit_passes_few_stations(options, files, functions):
     passed = set()
 
     def note(frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(home):
-            passed.add((frame.f_code.co_filename, frame.f_code.co_name))
+        code = frame.f_code
+        # comprehensions are no functions that a reader visits; Python 3.12 has no frames of them
+        ours = code.co_filename.startswith(home) and not code.co_name.startswith("<")
+        if event == "call" and ours:
+            passed.add((code.co_filename, code.co_name))
 
     sys.setprofile(note)
     try:
