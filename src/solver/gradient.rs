@@ -13,6 +13,7 @@ use super::point::Point;
 use crate::linalg::square;
 use crate::manifold::{polar, signs_of};
 use crate::riemann::gradient::GradientDescent;
+use crate::riemann::proximal::EvaluatedPoint;
 
 /// Shares by which a failed step length is reduced.
 const SHORTER: (f64, f64) = (0.05, 0.5);
@@ -21,22 +22,12 @@ const SHORTER: (f64, f64) = (0.05, 0.5);
 /// descent stalls; it also stalls if a step length is reduced until its decrease could be rounding.
 const BLIND: u32 = 100;
 
-/// Value and gradient contradict each other after this number of successive stalls, if the gradient predicts a decrease
-/// of more than [`RESOLVED`] times the rounding.
-const STALLS: u32 = 3;
-
-/// Value and gradient contradict each other, too, after one stall whose step length was reduced by this factor.
-const CONTRADICTION: f64 = 1e-6;
-
 /// The steps and their state.
 pub(super) struct GradientSteps {
     pub(super) steps: GradientDescent,
     /// f at the point, the lowest so far.
     best: f64,
     pub(super) gradient: Array2<f64>,
-    /// The first step length of this direction, and the number of successive stalls.
-    first: f64,
-    stalls: u32,
     /// Steps whose decrease could be rounding since ‖G − JXΛ‖² was `least`.
     blind: u32,
     least: f64,
@@ -45,13 +36,6 @@ pub(super) struct GradientSteps {
     pub(super) secants: Secants,
     /// True if the steps have converged or stalled.
     pub(super) converged: bool,
-}
-
-/// Returns the feasible point of a step to `trial`, and f and ∇f there.
-pub(super) fn evaluated(point: &Point<'_>, trial: &Array2<f64>) -> Option<(Array2<f64>, f64, Array2<f64>)> {
-    let x = if point.problem.signature.is_definite() { polar(trial) } else { manifold(point).restore_dense(trial)? };
-    let (value, gradient) = point.try_evaluate(&x)?;
-    Some((x, value, gradient))
 }
 
 impl GradientSteps {
@@ -66,10 +50,8 @@ impl GradientSteps {
             best: value,
             steepest: square(&gradient).sqrt(),
             gradient,
-            first: length,
             least: steps.norm2,
             steps,
-            stalls: 0,
             blind: 0,
             secants: Secants::default(),
             converged: false,
@@ -82,13 +64,7 @@ impl GradientSteps {
             if self.secants.largest > 0.0 {
                 fresh.steps.length = fresh.steps.length.min(1.0 / self.secants.largest);
             }
-            *self = Self {
-                steepest: self.steepest.max(fresh.steepest),
-                secants: self.secants,
-                stalls: self.stalls,
-                first: fresh.steps.length,
-                ..fresh
-            };
+            *self = Self { steepest: self.steepest.max(fresh.steepest), secants: self.secants, ..fresh };
         }
     }
 
@@ -109,58 +85,42 @@ impl GradientSteps {
             return Step::Pass;
         }
         let (n, r) = self.steps.x.dim();
-        let work = evaluation_work(point) + 10.0 * (n * r * r) as f64;
-        ledger.visit(ledger.sweep, work);
+        ledger.visit(ledger.sweep, evaluation_work(point) + 10.0 * (n * r * r) as f64);
         let noise = rounding(point, ledger);
-        match evaluated(point, &self.steps.trial()) {
-            Some(trial) => self.judge(point, ledger, trial, noise),
-            None => self.shorten(point, ledger, f64::INFINITY, noise),
-        }
-    }
-
-    /// Accepts a trial, or reduces the step length.
-    fn judge(
-        &mut self,
-        point: &mut Point<'_>,
-        ledger: &mut Ledger,
-        (x, value, gradient): (Array2<f64>, f64, Array2<f64>),
-        noise: f64,
-    ) -> Step {
-        let (moved, gradients) = (&x - &self.steps.x, (&self.gradient, &gradient));
-        let change = value - self.steps.value;
-        if self.secants.contradict(&moved, change, gradients, noise) {
-            return Step::Contradiction;
-        }
         let predicted = self.steps.length * self.steps.norm2;
         let allowance = if predicted <= noise { noise } else { 0.0 };
-        if !self.steps.accepts(value - allowance) {
-            return self.shorten(point, ledger, change, noise);
+        let trial = self.evaluated(point, &self.steps.trial(), noise);
+        let change = trial.as_ref().map_or(f64::INFINITY, |(_, at)| at.0 - self.steps.value);
+        match trial {
+            Some(trial) if self.steps.accepts(trial.1.0 - allowance) => {
+                self.accept(point, ledger, trial);
+                self.blind += 1;
+                if self.steps.norm2 < self.least || predicted > noise {
+                    (self.blind, self.least) = (0, self.steps.norm2);
+                }
+            }
+            _ => {
+                // The minimiser of the parabola through F, its slope and its change.
+                let share = 0.5 * predicted / (change + predicted);
+                self.steps.length *= share.clamp(SHORTER.0, SHORTER.1);
+                if self.steps.length * self.steps.norm2 <= noise {
+                    return self.stall(point, ledger, noise);
+                }
+            }
         }
-        self.accept(point, ledger, x, value, gradient);
-        if predicted > noise {
-            self.stalls = 0;
+        match self.blind > BLIND {
+            true => self.stall(point, ledger, noise),
+            false => Step::Pass,
         }
-        if self.steps.norm2 < self.least || predicted > noise {
-            (self.blind, self.least) = (0, self.steps.norm2);
-        } else {
-            self.blind += 1;
-        }
-        if self.blind > BLIND {
-            return self.stall(point, ledger);
-        }
-        Step::Pass
     }
 
-    /// Reduces the step length after a trial that changed F by `change`, to the minimiser of the parabola
-    /// through F, its slope and `change`.
-    fn shorten(&mut self, point: &mut Point<'_>, ledger: &mut Ledger, change: f64, noise: f64) -> Step {
-        let predicted = self.steps.length * self.steps.norm2;
-        let share = 0.5 * predicted / (change + predicted);
-        self.steps.length *= share.clamp(SHORTER.0, SHORTER.1);
-        if self.steps.length * self.steps.norm2 <= noise {
-            return self.stall(point, ledger);
-        }
-        Step::Pass
+    /// Returns the feasible point of a step to `trial`, and f and ∇f there.
+    pub(super) fn evaluated(&mut self, point: &Point<'_>, trial: &Array2<f64>, noise: f64) -> Option<EvaluatedPoint> {
+        let x = match point.problem.signature.is_definite() {
+            true => Some(polar(trial)),
+            false => manifold(point).restore_dense(trial),
+        };
+        self.secants.evaluate(point, (&self.steps.x, self.steps.value, &self.gradient), x, noise)
     }
 
     /// Moves to X.
@@ -168,13 +128,10 @@ impl GradientSteps {
         &mut self,
         point: &mut Point<'_>,
         ledger: &mut Ledger,
-        x: Array2<f64>,
-        value: f64,
-        gradient: Array2<f64>,
+        (x, (value, gradient)): EvaluatedPoint,
     ) {
         let direction = tangent_part(point, &x, &gradient);
         self.steps.accept(x, value, direction);
-        self.first = self.steps.length;
         self.steepest = self.steepest.max(square(&gradient).sqrt());
         self.gradient = gradient;
         if value < self.best {
@@ -182,13 +139,10 @@ impl GradientSteps {
         }
     }
 
-    /// Handles a direction in which no step lowers F by more than its rounding.
-    fn stall(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        self.stalls += 1;
-        let promised = self.steps.norm2 / self.secants.largest;
-        if promised > RESOLVED * rounding(point, ledger)
-            && (self.stalls > STALLS || self.steps.length < CONTRADICTION * self.first)
-        {
+    /// Ends the steps where no step lowers F by more than its rounding. Value and gradient contradict each other if the
+    /// gradient predicts a decrease of more than [`RESOLVED`] times the rounding.
+    fn stall(&mut self, point: &mut Point<'_>, ledger: &mut Ledger, noise: f64) -> Step {
+        if self.steps.norm2 / self.secants.largest > RESOLVED * noise {
             return Step::Contradiction;
         }
         self.finish(point, ledger);

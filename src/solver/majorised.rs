@@ -161,28 +161,24 @@ impl Majorised {
         ledger.work += evaluation_work(point);
         let penalty = point.problem.penalty;
         let (smooth, before_penalty) = point.values();
-        let evaluated = point.try_evaluate(&moving);
+        let noise = rounding(point, ledger);
+        let evaluated = self.secants.evaluate(point, (&point.x, smooth, gradient), Some(moving), noise);
+        if self.secants.contradict() {
+            return Verdict::Contradiction;
+        }
         let change = evaluated
             .as_ref()
-            .map_or(f64::INFINITY, |(value, _)| (value - smooth) + (penalty.value(moving.view()) - before_penalty));
-        if let Some((value, there)) = &evaluated {
-            let moved = &moving - &point.x;
-            let noise = rounding(point, ledger);
-            let rise = value - smooth;
-            if self.secants.contradict(&moved, rise, (gradient, there), noise) {
-                return Verdict::Contradiction;
-            }
-        }
+            .map_or(f64::INFINITY, |(x, (value, _))| (value - smooth) + (penalty.value(x.view()) - before_penalty));
         let next = adapted(self.bound, change, model.change);
         match (evaluated, next) {
-            (Some(evaluated), Some(next)) if change < 0.0 => {
-                self.steepest = self.steepest.max(square(&evaluated.1).sqrt());
-                point.adopt(moving, evaluated);
+            (Some((x, there)), Some(next)) if change < 0.0 => {
+                self.steepest = self.steepest.max(square(&there.1).sqrt());
+                point.adopt(x, there);
                 ledger.lower(change, model.updates);
                 (self.raises, self.bound) = (0, next);
                 Verdict::Taken
             }
-            _ if -model.change <= rounding(point, ledger) => {
+            _ if -model.change <= noise => {
                 if self.raises > CONTRADICTION {
                     return Verdict::Contradiction;
                 }

@@ -9,6 +9,7 @@ use crate::linalg::{inner, square};
 use crate::manifold::{Manifold, normals};
 use crate::numerics;
 use crate::objective;
+use crate::riemann::proximal::EvaluatedPoint;
 
 /// A first step moves X by about this share of its norm.
 pub(super) const FIRST: f64 = 0.02;
@@ -71,26 +72,31 @@ pub(super) struct Secants {
 }
 
 impl Secants {
-    /// Records a move by which f changed by `change` and its gradient from `before` to `after`; returns
-    /// whether values and gradients contradict each other.
-    pub(super) fn contradict(
+    /// Evaluates f at X = `to`, and records the secant from X = `from` with this value and gradient; None if there is no
+    /// such point, or f is not finite there. `noise` is the rounding of f.
+    pub(super) fn evaluate(
         &mut self,
-        moved: &Array2<f64>,
-        change: f64,
-        (before, after): (&Array2<f64>, &Array2<f64>),
+        point: &Point<'_>,
+        (from, value, gradient): (&Array2<f64>, f64, &Array2<f64>),
+        to: Option<Array2<f64>>,
         noise: f64,
-    ) -> bool {
-        let step2 = square(moved);
-        let secant = (square(&(after - before)) / step2).sqrt();
+    ) -> Option<EvaluatedPoint> {
+        let to = to?;
+        let there = point.try_evaluate(&to)?;
+        let moved = &to - from;
+        let step2 = square(&moved);
+        let secant = (square(&(&there.1 - gradient)) / step2).sqrt();
         if secant.is_finite() {
             (self.largest, self.latest) = (self.largest.max(secant), secant);
         }
-        let off = (change - 0.5 * (inner(before, moved) + inner(after, moved))).abs();
-        if off > EXCESS * (self.largest * step2).max(noise) {
-            self.excesses += 1;
-        } else {
-            self.excesses = 0;
-        }
+        let off = (there.0 - value) - 0.5 * (inner(gradient, &moved) + inner(&there.1, &moved));
+        let exceeds = off.abs() > EXCESS * (self.largest * step2).max(noise);
+        self.excesses = if exceeds { self.excesses + 1 } else { 0 };
+        Some((to, there))
+    }
+
+    /// Returns whether values and gradients contradict each other.
+    pub(super) fn contradict(&self) -> bool {
         self.excesses >= EXCESSES
     }
 }

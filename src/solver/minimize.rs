@@ -100,7 +100,7 @@ fn minimize_in_component(
         let mut slot = None;
         let ended = descend(&mut point, &mut ledger, options, monitor, |point| {
             MoverStages::new(point, options, columns, &mut slot)
-        })?;
+        });
         let Some(status) = ended else {
             ledger.begin_segment();
             keep(monitor, || Saved::Segment(point.x.clone(), ledger.counts()));
@@ -147,7 +147,7 @@ pub fn minimize_by(
 ) -> Result<Solution> {
     let (mut point, mut ledger) = prepare(problem, x0, options, threads)?;
     loop {
-        let ended = descend(&mut point, &mut ledger, options, monitor, |_| MoverStages::of(mover, options))?;
+        let ended = descend(&mut point, &mut ledger, options, monitor, |_| MoverStages::of(mover, options));
         if let Some(status) = ended {
             return Ok(finish(point, ledger, status));
         }
@@ -196,16 +196,16 @@ fn descend<'m>(
     options: &'m Options,
     monitor: &mut dyn Monitor,
     begin: impl FnOnce(&Point<'_>) -> MoverStages<'m>,
-) -> Result<Option<Status>> {
+) -> Option<Status> {
     let limits = Limits::from(options);
     let mut watch = PacedMonitor::new(monitor);
     let (mut checked, period) = (0, checkpoint_updates(point.problem, ledger));
     point.evaluate(ledger);
     if ledger.segment == 0 && watch.record(&point.domain, point.x(), ledger) == Control::Stop {
-        return Ok(Some(Status::Interrupted));
+        return Some(Status::Interrupted);
     }
     if let Some(status) = limits.reached_at_once(ledger) {
-        return Ok(Some(status));
+        return Some(status);
     }
     let mut stages = begin(point);
     if ledger.segment == 0
@@ -213,41 +213,37 @@ fn descend<'m>(
         && let Some((recession, visited)) = probe(point)
     {
         ledger.visit(visited, 0.0);
-        ledger.recession = Some(point.follow_recession(recession, ledger));
-        return Ok(Some(Status::Unbounded));
+        return Some(follow(recession, point, ledger));
     }
     loop {
         if point.problem.smooth.has_failed() {
-            return Ok(Some(Status::Interrupted));
+            return Some(Status::Interrupted);
         }
         if let Some(status) = limits.reached(ledger) {
-            return Ok(Some(status));
+            return Some(status);
         }
         if watch.check(point, ledger) == Control::Stop {
-            return Ok(Some(Status::Interrupted));
+            return Some(Status::Interrupted);
         }
         let step = stages.mover().step(point, ledger);
         match step {
             Step::Within => continue,
-            Step::Unbounded(recession) => {
-                ledger.recession = Some(point.follow_recession(recession, ledger));
-                return Ok(Some(Status::Unbounded));
-            }
-            Step::Ended => return Ok(Some(Status::Interrupted)),
+            Step::Unbounded(recession) => return Some(follow(recession, point, ledger)),
+            Step::Ended => return Some(Status::Interrupted),
             Step::Contradiction if point.problem.smooth.has_failed() => continue,
-            Step::Contradiction => return Ok(Some(contradiction(point))),
-            Step::Diverged => return Ok(Some(leave(point, ledger))),
+            Step::Contradiction => return Some(contradiction(point)),
+            Step::Diverged => return Some(leave(point, ledger)),
             Step::Done | Step::Found | Step::Pass => {}
         }
         if step == Step::Pass || ledger.updates >= checked + period {
             // One evaluation here, and one of the last point.
             if !limits.allows_evaluations(ledger, 2) {
-                return Ok(Some(Status::MaxTime));
+                return Some(Status::MaxTime);
             }
             checked = ledger.updates;
             point.checkpoint(ledger);
             if point.diverges() {
-                return Ok(Some(leave(point, ledger)));
+                return Some(leave(point, ledger));
             }
         }
         if step == Step::Found {
@@ -257,20 +253,26 @@ fn descend<'m>(
         }
         if step == Step::Pass {
             if watch.pass(point, ledger) == Control::Stop {
-                return Ok(Some(Status::Interrupted));
+                return Some(Status::Interrupted);
             }
             let gained = ledger.end_pass();
             if stages.has_converged(gained, ledger, point) {
-                return Ok(Some(Status::Converged));
+                return Some(Status::Converged);
             }
             if limits.sweeps_reached(ledger) {
-                return Ok(Some(Status::MaxSweeps));
+                return Some(Status::MaxSweeps);
             }
             if ledger.ends_segment() {
-                return Ok(None);
+                return None;
             }
         }
     }
+}
+
+/// Moves along a direction in which F falls without bound; returns the status.
+fn follow(recession: Recession, point: &mut Point<'_>, ledger: &mut Ledger) -> Status {
+    ledger.recession = Some(point.follow_recession(recession, ledger));
+    Status::Unbounded
 }
 
 /// Returns a pair of rows along which F is unbounded below, and the number of pairs visited; moves nothing.

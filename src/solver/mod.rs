@@ -19,6 +19,7 @@ mod column_pairs;
 mod columns;
 pub(crate) mod components;
 mod descent;
+mod descents;
 mod domain;
 mod evaluate;
 mod feasible;

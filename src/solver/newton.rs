@@ -8,7 +8,7 @@
 
 use ndarray::Array2;
 
-use super::gradient::{GradientSteps, evaluated};
+use super::gradient::GradientSteps;
 use super::ledger::Ledger;
 use super::measure::{evaluation_work, manifold, rounding, tangent_part};
 use super::mover::Step;
@@ -123,26 +123,20 @@ impl Newton {
         ledger.visit(ledger.sweep, evaluation_work(point));
         let noise = rounding(point, ledger);
         let predicted = model.decrease(&at.steps.direction);
-        let mut ratio = f64::NEG_INFINITY;
-        let mut accepted = None;
-        if let Some((x, value, gradient)) = evaluated(point, &(&at.steps.x + &model.step)) {
-            let (moved, change) = (&x - &at.steps.x, value - at.steps.value);
-            let gradients = (&at.gradient, &gradient);
-            if at.secants.contradict(&moved, change, gradients, noise) {
-                return Some(Step::Contradiction);
-            }
-            // If rounding hides the decrease, the gradient has to shrink.
-            ratio = (noise - change) / (noise + predicted);
-            let shrinks = || square(&tangent_part(point, &x, &gradient)) < at.steps.norm2;
-            if ratio > FAIR_SHARE && (change <= 0.0 || change <= noise && shrinks()) {
-                accepted = Some((x, value, gradient));
-            }
-        }
+        let trial = at.evaluated(point, &(&at.steps.x + &model.step), noise);
+        let change = trial.as_ref().map_or(f64::INFINITY, |(_, there)| there.0 - at.steps.value);
+        let ratio = (noise - change) / (noise + predicted);
+        // If rounding hides the decrease, the gradient has to shrink.
+        let shrinks =
+            |x: &Array2<f64>, gradient: &Array2<f64>| square(&tangent_part(point, x, gradient)) < at.steps.norm2;
+        let accepted = trial.filter(|(x, (_, gradient))| {
+            ratio > FAIR_SHARE && (change <= 0.0 || change <= noise && shrinks(x, gradient))
+        });
         let most = LONGEST * square(&at.steps.x).sqrt();
         self.radius = model.radius(self.radius, ratio, most);
-        if let Some((x, value, gradient)) = accepted {
+        if let Some(accepted) = accepted {
             self.rejections = 0;
-            at.accept(point, ledger, x, value, gradient);
+            at.accept(point, ledger, accepted);
         } else {
             self.rejections += 1;
         }

@@ -5,9 +5,11 @@
 //! and gradient only it runs before pairs are solved; for a quadratic form after passes over all pairs that
 //! gain little.
 
+use super::descent::Descent;
 use super::ledger::Ledger;
+use super::majorised::Majorised;
 use super::measure::{FIRST, Secants, evaluation_work, manifold, rounding};
-use super::mover::{Mover, Step};
+use super::mover::Step;
 use super::point::Point;
 use crate::linalg::{product, square};
 use crate::manifold::{normals, signs_of};
@@ -44,24 +46,11 @@ impl Proximal {
         let stiefel = point.problem.signature.is_definite() && signs_of(point.domain.k.view()).is_some();
         (penalty.sparsifies() && continuous && stiefel).then(Self::default)
     }
+}
 
-    /// Returns whether no step lowers F by more than the tolerance.
-    pub(super) fn has_converged(&self) -> bool {
-        self.converged
-    }
-
-    /// Returns the largest secant of ∇f met.
-    pub(super) fn secant(&self) -> f64 {
-        self.secants.largest
-    }
-
-    /// Continues after something else has moved X.
-    pub(super) fn restart(&mut self) {
-        (self.moved, self.converged) = (true, false);
-    }
-
+impl Descent for Proximal {
     /// Makes a trial. All rows move, so it counts as a sweep.
-    pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
+    fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let manifold = manifold(point);
         let tangent = Tangent {
             penalty: point.problem.penalty,
@@ -93,16 +82,9 @@ impl Proximal {
         }
         ledger.visit(ledger.sweep, evaluation_work(point));
         let candidate = descent.candidate(&tangent);
-        let mut next = candidate.and_then(|x| point.try_evaluate(&x).map(|at| (x, at)));
-        if let Some((x, (value, gradient))) = &next {
-            let (moved, rise) = (x - &descent.x, value - descent.value);
-            let gradients = (&descent.gradient, gradient);
-            if (self.secants).contradict(&moved, rise, gradients, noise) && point.form.is_none() {
-                return Step::Contradiction;
-            }
-        }
+        let next = self.secants.evaluate(point, (&descent.x, descent.value, &descent.gradient), candidate, noise);
         // A step onto a vertex may leave the rotations.
-        next = next.filter(|(x, _)| point.problem.holds(x.view()));
+        let next = next.filter(|(x, _)| point.problem.holds(x.view()));
         let bounds = Bounds { unit: 1.0 / self.secants.largest, noise, idle: small };
         match descent.judge(&tangent, next, &bounds) {
             TrialOutcome::Accepted(change) => {
@@ -116,6 +98,18 @@ impl Proximal {
         self.descent = Some(descent);
         Step::Pass
     }
+
+    fn has_converged(&self) -> bool {
+        self.converged
+    }
+
+    fn restart(&mut self, _: &Point<'_>) {
+        (self.moved, self.converged) = (true, false);
+    }
+
+    fn teach(&self, pairs: &mut Majorised, _: &mut Point<'_>, _: &Ledger) {
+        pairs.learn(self.secants.largest, 0.0);
+    }
 }
 
 /// Returns the first t.
@@ -125,14 +119,4 @@ fn first(descent: &ProximalDescent, point: &Point<'_>) -> f64 {
     // ⟨∂h, X⟩ is about h: at a critical point of f alone only h moves X.
     let size = square(&descent.x).sqrt();
     FIRST * size / (square(&tangent).sqrt() + descent.penalty / size)
-}
-
-impl Mover for Proximal {
-    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        let step = self.advance(point, ledger);
-        if self.converged {
-            point.follow();
-        }
-        step
-    }
 }

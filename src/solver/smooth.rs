@@ -1,9 +1,10 @@
-//! Gradient steps and, if they are slow, Newton's method for h = 0: the mover of a quadratic form, and the
-//! first part of the descent of any other f.
+//! Gradient steps and, if they are slow, Newton's method for h = 0.
 
+use super::descent::Descent;
 use super::gradient::GradientSteps;
 use super::ledger::Ledger;
-use super::mover::{Mover, Step};
+use super::majorised::Majorised;
+use super::mover::Step;
 use super::newton::Newton;
 use super::options::{Options, Update};
 use super::point::Point;
@@ -12,18 +13,16 @@ use crate::working_set::WorkingSet;
 
 /// Steps of all rows at once.
 pub(super) struct Smooth {
-    pub(super) gradient: GradientSteps,
+    gradient: GradientSteps,
     /// None once f has provided no product with its Hessian, or Newton's method has failed.
     newton: Option<Newton>,
-    /// True if something else has moved X.
-    moved: bool,
 }
 
 impl Smooth {
     /// Steps from the current X; None with a penalty, or if XᵀJX is not diag(±1).
     pub(super) fn new(point: &Point<'_>) -> Option<Self> {
         let gradient = point.problem.penalty.is_none().then(|| GradientSteps::new(point)).flatten()?;
-        Some(Self { gradient, newton: Some(Newton::default()), moved: false })
+        Some(Self { gradient, newton: Some(Newton::default()) })
     }
 
     /// The mover of a quadratic form without penalty on the Stiefel manifold, unless the options ask for
@@ -35,9 +34,11 @@ impl Smooth {
         let stiefel = point.form.is_some() && point.problem.signature.is_definite();
         (free && stiefel).then(|| Self::new(point)).flatten()
     }
+}
 
+impl Descent for Smooth {
     /// Makes a gradient step, or a part of a Newton step.
-    pub(super) fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
+    fn advance(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
         let gradient = &mut self.gradient;
         let newton = self.newton.as_mut();
         let newton = newton.and_then(|newton| newton.takes_over(gradient).then_some(newton));
@@ -50,35 +51,17 @@ impl Smooth {
             None => gradient.step(point, ledger),
         }
     }
-}
 
-impl Mover for Smooth {
-    fn step(&mut self, point: &mut Point<'_>, ledger: &mut Ledger) -> Step {
-        if std::mem::take(&mut self.moved) {
-            self.gradient.restart(point);
-        }
-        if self.gradient.converged {
-            return Step::Pass;
-        }
-        let step = match self.advance(point, ledger) {
-            // Value and gradient of a quadratic form are consistent, so F is lost in rounding.
-            Step::Contradiction => {
-                self.gradient.converged = true;
-                Step::Pass
-            }
-            step => step,
-        };
-        if self.gradient.converged {
-            point.follow();
-        }
-        step
+    fn has_converged(&self) -> bool {
+        self.gradient.converged
     }
 
-    fn begin(&mut self) {
-        self.moved = true;
+    fn restart(&mut self, point: &Point<'_>) {
+        self.gradient.restart(point);
     }
 
-    fn polishes(&mut self) -> bool {
-        !self.gradient.converged
+    fn teach(&self, pairs: &mut Majorised, point: &mut Point<'_>, ledger: &Ledger) {
+        pairs.learn(self.gradient.secants.largest, self.gradient.steepest);
+        pairs.verify(point, ledger, self.gradient.norm() > self.gradient.goal(ledger));
     }
 }

@@ -15,7 +15,8 @@
 //! A pass over all pairs that moves nothing is itself a verification.
 
 use super::columns::ColumnMover;
-use super::descent::Descent;
+use super::descent::Alone;
+use super::descents::Descents;
 use super::ledger::Ledger;
 use super::mover::Mover;
 use super::options::{Options, Side, Update};
@@ -41,7 +42,7 @@ enum Stage {
     /// The mover requested by the options.
     Own,
     /// Tangent steps after passes over all pairs that gain little.
-    Finish(Box<Proximal>),
+    Finish(Alone),
     /// All pairs are solved and none is moved.
     Verify(Box<RowMover>),
     /// Pairs are solved exactly and moved.
@@ -82,13 +83,13 @@ impl<'m> MoverStages<'m> {
         slot: &'m mut Option<Box<dyn Mover>>,
     ) -> Self {
         let Some(form) = point.form else {
-            let own = &mut **slot.insert(Box::new(Descent::new(point, options)));
+            let own = &mut **slot.insert(Box::new(Descents::new(point, options)));
             return Self { verifies: true, ..Self::of(own, options) };
         };
         if columns.is_none()
             && let Some(smooth) = Smooth::of_form(point, options)
         {
-            return Self::of(&mut **slot.insert(Box::new(smooth)), options);
+            return Self::of(&mut **slot.insert(Box::new(Alone::new(smooth))), options);
         }
         let proximal = if options.proximal > 0.0 { options.proximal * form.spread() } else { 0.0 };
         if let Some(pairs) = columns.as_mut().and_then(ColumnMover::pairs) {
@@ -131,7 +132,7 @@ impl<'m> MoverStages<'m> {
         match (&mut self.columns, &mut self.stage) {
             (Some(columns), _) if self.side_schedule.columns => columns.mover(),
             (_, Stage::Own) => self.own,
-            (_, Stage::Finish(proximal)) => &mut **proximal,
+            (_, Stage::Finish(steps)) => steps,
             (_, Stage::Verify(rows)) => &mut **rows,
             (_, Stage::Clear(mover)) => &mut **mover,
         }
@@ -157,7 +158,7 @@ impl<'m> MoverStages<'m> {
         self.enter(if point.form.is_some() {
             Stage::Verify(Box::new(RowMover::all_pairs(point, self.options, true)))
         } else {
-            Stage::Clear(Box::new(Descent::new(point, self.options)))
+            Stage::Clear(Box::new(Descents::new(point, self.options)))
         });
     }
 
@@ -187,8 +188,8 @@ impl<'m> MoverStages<'m> {
         let threshold = ledger.threshold();
         let pairs = self.moves_column_pairs();
         match &self.stage {
-            Stage::Finish(proximal) => {
-                if proximal.has_converged() {
+            Stage::Finish(steps) => {
+                if steps.converged {
                     self.verify(point);
                 }
                 false
@@ -231,7 +232,7 @@ impl<'m> MoverStages<'m> {
         if self.tiled
             && let Some(proximal) = Proximal::new(point)
         {
-            self.enter(Stage::Finish(Box::new(proximal)));
+            self.enter(Stage::Finish(Alone::new(proximal)));
         }
     }
 
