@@ -16,12 +16,11 @@
 //! largest diagonal entry of the relaxation's solution: one child forbids the row, the other requires it. For
 //! r = 1 the root leaves out rows that no support better than the best known one can contain.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use ndarray::Array2;
 
+use super::open::Open;
 use super::relaxation::{Admm, EIGEN, Entries, STEP, eigen_error, ky_fan, ky_fan_above, largest_above, largest_sum};
 use crate::internal::numerics;
 use crate::linalg::symmetric_eigen;
@@ -96,10 +95,7 @@ const RETURNED: usize = 8;
 /// ADMM steps at the root.
 const ROOT_STEPS: usize = 80;
 
-/// ADMM steps at nodes other than the root.
-const STEPS: usize = 10;
-
-/// ADMM steps between two evaluations of the bound.
+/// ADMM steps between two evaluations of the bound, and at nodes other than the root.
 pub(super) const LOOK: usize = 10;
 
 /// Number of supports from which truncated power steps begin.
@@ -114,7 +110,6 @@ struct Node {
     /// Free rows, by descending diagonal entry of the relaxation's solution.
     free: Vec<usize>,
     relaxed: Arc<Relaxed>,
-    age: usize,
 }
 
 /// Relaxation on some rows.
@@ -124,42 +119,6 @@ struct Relaxed {
     /// Σ_top-r λ(B − U) on the rows.
     largest: f64,
 }
-
-/// Open node of a search.
-pub(super) trait Rank {
-    /// Returns the bound and the age.
-    fn rank(&self) -> (f64, usize);
-}
-
-impl Rank for Node {
-    fn rank(&self) -> (f64, usize) {
-        (self.bound, self.age)
-    }
-}
-
-/// Node in the order of its bound; of equal bounds the node of less age is the larger one.
-pub(super) struct Ranked<T>(pub(super) T);
-
-impl<T: Rank> Ord for Ranked<T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let ((bound, age), (other, older)) = (self.0.rank(), other.0.rank());
-        bound.total_cmp(&other).then(older.cmp(&age))
-    }
-}
-
-impl<T: Rank> PartialOrd for Ranked<T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<T: Rank> PartialEq for Ranked<T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<T: Rank> Eq for Ranked<T> {}
 
 /// Computes the maximum over the allowed supports of at least r rows, starting with those in `warm`.
 pub(super) fn sparse_maximum(
@@ -172,17 +131,18 @@ pub(super) fn sparse_maximum(
     for rows in warm {
         search.offer(rows);
     }
-    let root = search.root(allowed);
-    let mut open = BinaryHeap::from_iter(root.map(Ranked));
+    let mut open = Open::new();
+    search.root(allowed).into_iter().for_each(|root| open.push(root.bound, root));
     let mut above = f64::NEG_INFINITY;
-    while let Some(Ranked(node)) = open.pop() {
+    while let Some(node) = open.pop() {
         let floor = search.floor();
         if node.bound <= floor || search.nodes >= effort.nodes || search.ended() {
             above = node.bound;
             break;
         }
-        open.extend(search.without(&node, floor).map(Ranked));
-        open.extend(search.with(&node, floor).map(Ranked));
+        for child in [search.without(&node, floor), search.with(&node, floor)].into_iter().flatten() {
+            open.push(child.bound, child);
+        }
     }
     let floor = match allowed.is_single() {
         true => search.found.first().map_or(above, |only| only.value),
@@ -276,7 +236,7 @@ impl Branching<'_> {
         let block = self.block(&rows);
         let radius = self.size as f64 * (self.r as f64).sqrt();
         let admm = Admm::new(&block, self.r, Entries::Within(radius));
-        let steps = if self.effort.nodes > 1 { ROOT_STEPS } else { STEPS };
+        let steps = if self.effort.nodes > 1 { ROOT_STEPS } else { LOOK };
         let mut node = self.relax(required.clone(), rows, block, admm, (steps, f64::NEG_INFINITY))?;
         let begin: Vec<Vec<usize>> = (self.found.iter().take(POLISHED))
             .map(|known| known.rows.clone())
@@ -288,7 +248,7 @@ impl Branching<'_> {
         if self.effort.nodes > 1 && self.r == 1 && !self.ended() {
             let kept = self.useful(&node, self.floor());
             if kept.len() < node.free.len() {
-                node = self.on(&node, kept, (STEPS, f64::NEG_INFINITY))?;
+                node = self.on(&node, kept, (LOOK, f64::NEG_INFINITY))?;
             }
         }
         Some(node)
@@ -410,12 +370,12 @@ impl Branching<'_> {
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let free: Vec<usize> = order.into_iter().map(|o| o.1).collect();
         self.offer(&[&required[..], &free[..self.size - required.len()]].concat());
-        Some(Node { bound, required, free, relaxed: Arc::new(Relaxed { rows, admm, largest }), age: self.nodes })
+        Some(Node { bound, required, free, relaxed: Arc::new(Relaxed { rows, admm, largest }) })
     }
 
     /// Returns the child that forbids the first free row, or None if it is closed.
     fn without(&mut self, node: &Node, floor: f64) -> Option<Node> {
-        self.on(node, node.free[1..].to_vec(), (STEPS, floor))
+        self.on(node, node.free[1..].to_vec(), (LOOK, floor))
     }
 
     /// Returns the child that requires the first free row, or None if it is closed.
@@ -428,7 +388,7 @@ impl Branching<'_> {
         }
         self.nodes += 1;
         let bound = node.bound.min(self.by_rows(&required, &free));
-        (bound > floor).then(|| Node { bound, required, free, relaxed: node.relaxed.clone(), age: self.nodes })
+        (bound > floor).then(|| Node { bound, required, free, relaxed: node.relaxed.clone() })
     }
 
     /// Returns the sum of the r largest B_ii + Σ_j |B_ij| over the required rows and the largest free ones.

@@ -28,6 +28,7 @@
 mod master;
 mod maximum;
 mod node;
+mod open;
 mod relaxation;
 mod search;
 mod tree;

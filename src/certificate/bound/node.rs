@@ -17,9 +17,6 @@ use crate::internal::{numerics, square};
 use crate::objective::GoOn;
 use crate::threads::Threads;
 
-/// Largest number of rounds at a node.
-const ROUNDS: usize = 150;
-
 /// Largest number of known supports from which a sparse maximum starts.
 const WARM: usize = 24;
 
@@ -61,7 +58,6 @@ pub(super) struct Class {
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) bound: f64,
-    pub(super) age: usize,
     pub(super) classes: Vec<Class>,
     pub(super) known: Vec<Known>,
     /// True for a root: no row is decided.
@@ -174,7 +170,7 @@ impl Shifted {
             spent: 0.0,
         };
         let mut round = Round::Open;
-        for _ in 0..ROUNDS {
+        for _ in 0..numerics::STEPS {
             round = self.round(node, &mut attempt, reach, tell);
             if round != Round::Open {
                 break;

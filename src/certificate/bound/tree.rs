@@ -7,33 +7,26 @@
 //!
 //! C is shifted to C + σI, σ so large that leaving out a column lowers the sum: the relaxation has Σ w ≤ r_c.
 
-use std::collections::BinaryHeap;
-
 use ndarray::Array2;
 
 use super::master::{Known, Master};
-use super::maximum::{Allowed, Rank, Ranked};
+use super::maximum::Allowed;
 use super::node::{Class, Left, Node, Reach, Shifted, Solved};
+use super::open::Open;
 use crate::internal::{numerics, symmetric_eigenvalues};
 
 /// Number of nodes solved at a time; fixed, so that the result does not depend on the number of threads.
 const TOGETHER: usize = 4;
 
-impl Rank for Node {
-    fn rank(&self) -> (f64, usize) {
-        (self.bound, self.age)
-    }
-}
-
 /// Search over a tree of nodes.
 pub(super) struct Tree {
     shifted: Shifted,
     sigma: f64,
-    open: BinaryHeap<Ranked<Node>>,
+    open: Open<Node>,
     /// Largest bound of the nodes that are closed or cannot be split.
     done: f64,
     /// Number of nodes so far.
-    age: usize,
+    nodes: usize,
     /// Number of unsolved roots, and whether each row may be used according to a solved root.
     roots: usize,
     used: Vec<bool>,
@@ -58,28 +51,23 @@ impl Tree {
         let mut tree = Self {
             shifted: Shifted::new(c, r),
             sigma,
-            open: BinaryHeap::new(),
+            open: Open::new(),
             done: f64::NEG_INFINITY,
-            age: shares.len(),
+            nodes: shares.len(),
             roots: shares.len(),
             used: vec![false; n],
         };
-        for (age, share) in shares.iter().enumerate() {
-            tree.open.push(Ranked(Node {
-                bound: above + sigma * r as f64,
-                age,
-                classes: tree.classes(share),
-                known: Vec::new(),
-                root: true,
-                left: None,
-            }));
+        let bound = above + sigma * r as f64;
+        for share in shares {
+            let classes = tree.classes(share);
+            tree.open.push(bound, Node { bound, classes, known: Vec::new(), root: true, left: None });
         }
         tree
     }
 
     /// Returns whether no node is open.
     pub(super) fn is_over(&self) -> bool {
-        self.open.is_empty()
+        self.open.len() == 0
     }
 
     /// Returns the rows that no point as good as the known one uses; none before all roots are solved.
@@ -98,11 +86,11 @@ impl Tree {
             ..*reach
         };
         let (mut work, roots) = (0.0, self.roots);
-        while !self.is_over() && self.age < reach.nodes.max(2 * roots) && work < reach.work && (reach.go_on)() {
-            let taken: Vec<Node> = (0..TOGETHER).filter_map(|_| self.open.pop().map(|n| n.0)).collect();
+        while !self.is_over() && self.nodes < reach.nodes.max(2 * roots) && work < reach.work && (reach.go_on)() {
+            let taken: Vec<Node> = (0..TOGETHER).filter_map(|_| self.open.pop()).collect();
             let each = Reach { work: (reach.work - work) / taken.len() as f64, ..reach };
             let this = &*self;
-            let solved = if this.age == 1 {
+            let solved = if this.nodes == 1 {
                 vec![this.shifted.solve(&taken[0], &each, &mut |bound, lambda| {
                     let eye = Array2::<f64>::eye(lambda.nrows());
                     tell(News { above: bound - shift, multiplier: Some(lambda - &(eye * this.sigma)), nodes: 1 });
@@ -115,8 +103,8 @@ impl Tree {
                 work += solved.work;
                 self.settle(node, solved, &reach);
             }
-            let largest = self.open.peek().map_or(self.done, |top| self.done.max(top.0.bound));
-            let news = News { above: largest - shift, multiplier: None, nodes: self.age };
+            let largest = self.open.first().map_or(self.done, |(bound, _)| self.done.max(*bound));
+            let news = News { above: largest - shift, multiplier: None, nodes: self.nodes };
             if !tell(news) {
                 break;
             }
@@ -129,12 +117,8 @@ impl Tree {
         if let Some(barrier) = solved.cut
             && solved.bound > reach.closed
         {
-            self.open.push(Ranked(Node {
-                bound: solved.bound,
-                known: solved.master.known,
-                left: Some(Left { barrier, dual: solved.dual }),
-                ..node
-            }));
+            let left = Some(Left { barrier, dual: solved.dual });
+            self.open.push(solved.bound, Node { bound: solved.bound, known: solved.master.known, left, ..node });
             return;
         }
         if node.root {
@@ -148,8 +132,8 @@ impl Tree {
         match split(&solved.classes, &solved.master) {
             Some((class, row)) if solved.bound > reach.closed => {
                 for child in Self::children(&solved, class, row) {
-                    self.open.push(Ranked(Node { age: self.age, ..child }));
-                    self.age += 1;
+                    self.open.push(child.bound, child);
+                    self.nodes += 1;
                 }
             }
             _ => self.done = self.done.max(solved.bound.max(reach.closed)),
@@ -199,7 +183,7 @@ impl Tree {
                         }
                     }
                 }
-                Node { bound: solved.bound, age: 0, classes, known, root: false, left: None }
+                Node { bound: solved.bound, classes, known, root: false, left: None }
             })
             .collect()
     }

@@ -81,25 +81,6 @@ fn supports_fit_as_their_definition_says() {
     }
 }
 
-struct Place(f64, usize);
-
-impl Rank for Place {
-    fn rank(&self) -> (f64, usize) {
-        (self.0, self.1)
-    }
-}
-
-#[test]
-fn the_largest_bound_is_first_and_of_equal_ones_the_oldest() {
-    let places = [(1.0, 3), (2.0, 7), (2.0, 5), (-1.0, 1)];
-    let mut heap: BinaryHeap<_> = places.iter().map(|p| Ranked(Place(p.0, p.1))).collect();
-    let order: Vec<usize> = std::iter::from_fn(|| heap.pop().map(|p| p.0.1)).collect();
-    assert_eq!(order, [5, 7, 3, 1]);
-    let (one, other) = (Ranked(Place(2.0, 5)), Ranked(Place(2.0, 7)));
-    assert!(one > other && one != other && one == Ranked(Place(2.0, 5)));
-    assert_eq!(one.partial_cmp(&other), Some(Ordering::Greater));
-}
-
 /// The bound of rows is the sum of the r largest B_ii + Σ_j |B_ij|, with (k + r + 2) ulp for rounding.
 #[test]
 fn bounds_of_rows_are_those_of_their_formula() {

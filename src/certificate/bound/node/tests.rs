@@ -36,7 +36,7 @@ fn reach<'a>(threads: &'a Threads, value: f64, closed: f64) -> Reach<'a> {
 }
 
 fn node(classes: Vec<Class>) -> Node {
-    Node { bound: 1e3, age: 0, classes, known: Vec::new(), root: true, left: None }
+    Node { bound: 1e3, classes, known: Vec::new(), root: true, left: None }
 }
 
 fn class(columns: usize, allowed: Allowed) -> Class {

@@ -42,9 +42,9 @@ fn roots_hold_a_class_for_each_number() {
     );
     // The shift is the spread, and more if the least eigenvalue is negative.
     assert!((tree.sigma - (values[3] - 2.0 * values[0])).abs() < 1e-12);
-    assert_eq!((tree.age, tree.roots, tree.is_over()), (2, 2, false));
+    assert_eq!((tree.nodes, tree.roots, tree.is_over()), (2, 2, false));
     for sizes in [[(1, 3), (2, 1)], [(2, 2), (1, 1)]] {
-        let root = tree.open.pop().unwrap().0;
+        let root = tree.open.pop().unwrap();
         assert!(root.root && (root.bound - (7.0 + 3.0 * tree.sigma)).abs() < 1e-12);
         let found: Vec<(usize, usize)> = root.classes.iter().map(|c| (c.columns, c.allowed.size)).collect();
         assert_eq!(found, sizes);
@@ -54,7 +54,7 @@ fn roots_hold_a_class_for_each_number() {
     // A positive definite C is shifted by its spread, and rows without a column cannot be more than n.
     let tree = Tree::new(&array![[5.0, 0.0], [0.0, 2.0]], 1, &[vec![3]], 5.0);
     assert!((tree.sigma - 3.0).abs() < 1e-14);
-    assert_eq!(tree.open.peek().unwrap().0.classes[0].allowed.size, 2);
+    assert_eq!(tree.open.first().unwrap().1.classes[0].allowed.size, 2);
 }
 
 fn known(class: usize, rows: &[usize], entries: &[f64], weight: f64) -> Known {
@@ -181,29 +181,24 @@ fn nodes_are_closed_split_or_put_back() {
         (4.5, Some(0.1), 0, 4.5),
     ] {
         let mut tree = Tree::new(&Array2::eye(4), 2, &[vec![2, 2]], 9.0);
-        let root = tree.open.pop().unwrap().0;
+        let root = tree.open.pop().unwrap();
         let mut solved = solved([1, 1], vectors());
         (solved.bound, solved.cut) = (bound, cut);
-        let age = tree.age;
+        let nodes = tree.nodes;
         tree.settle(root, solved, &reach);
         assert_eq!((tree.open.len(), tree.done), (open, done), "{bound} {cut:?}");
         let back = open == 1;
         assert_eq!(tree.roots, usize::from(back));
-        assert_eq!(tree.age, age + if open == 2 { 2 } else { 0 });
+        assert_eq!(tree.nodes, nodes + if open == 2 { 2 } else { 0 });
         assert_eq!(tree.excluded().len(), if back || bound >= 4.0 { 0 } else { 4 });
-        if open == 2 {
-            let mut ages: Vec<usize> = tree.open.iter().map(|n| n.0.age).collect();
-            ages.sort_unstable();
-            assert_eq!(ages, [age, age + 1]);
-        }
         if back {
-            let node = &tree.open.peek().unwrap().0;
+            let node = &tree.open.first().unwrap().1;
             assert!(node.root && node.bound == 5.0 && node.left.is_some());
         }
     }
     // Without a row to split, the bound of the node remains.
     let mut tree = Tree::new(&Array2::eye(4), 2, &[vec![2, 2]], 9.0);
-    let root = tree.open.pop().unwrap().0;
+    let root = tree.open.pop().unwrap();
     let mut none = solved([1, 1], Vec::new());
     (none.classes[0].allowed.size, none.classes[1].allowed.size) = (1, 4);
     tree.settle(root, none, &reach);
@@ -211,7 +206,7 @@ fn nodes_are_closed_split_or_put_back() {
     // Rows that a root has left out are excluded, if the other root has left them out too.
     let mut tree = Tree::new(&Array2::eye(4), 2, &[vec![3, 1], vec![2, 2]], 9.0);
     for rows in [[1, 3], [1, 2]] {
-        let root = tree.open.pop().unwrap().0;
+        let root = tree.open.pop().unwrap();
         let mut found = solved([1, 1], Vec::new());
         found.bound = 4.2;
         for class in &mut found.classes {
@@ -302,15 +297,15 @@ fn runs_keep_their_limits() {
     let mut whole = fresh();
     let work = whole.run(&reach, |_| true);
     // Four nodes at a time have two children each.
-    assert!(!whole.is_over() && (12..12 + 8).contains(&whole.age), "{}", whole.age);
-    for nodes in [12, whole.age] {
+    assert!(!whole.is_over() && (12..12 + 8).contains(&whole.nodes), "{}", whole.nodes);
+    for nodes in [12, whole.nodes] {
         assert_eq!(whole.run(&Reach { nodes, ..reach }, |_| true), 0.0);
     }
     let mut short = fresh();
     let none = Reach { work: 0.0, ..reach };
-    assert_eq!((short.run(&none, |_| true), short.age), (0.0, 1));
+    assert_eq!((short.run(&none, |_| true), short.nodes), (0.0, 1));
     let never = Reach { go_on: &|| false, ..reach };
-    assert_eq!((short.run(&never, |_| true), short.age), (0.0, 1));
+    assert_eq!((short.run(&never, |_| true), short.nodes), (0.0, 1));
     let part = Reach { work: 0.3 * work, ..reach };
     let spent = short.run(&part, |_| true);
     assert!(spent >= 0.3 * work && spent < work, "{spent} {work}");
@@ -320,10 +315,10 @@ fn runs_keep_their_limits() {
         told += usize::from(news.multiplier.is_none());
         told < 2
     });
-    assert!(told == 2 && stopped.age < whole.age);
+    assert!(told == 2 && stopped.nodes < whole.nodes);
     // At least two nodes for each root are solved, whatever the limit.
     let few = Reach { nodes: 0, ..reach };
     let mut roots = Tree::new(&c, 2, &[vec![3, 2], vec![4, 1], vec![2, 2]], above);
     roots.run(&few, |_| true);
-    assert!(roots.roots == 0 && roots.age >= 6, "{} {}", roots.roots, roots.age);
+    assert!(roots.roots == 0 && roots.nodes >= 6, "{} {}", roots.roots, roots.nodes);
 }

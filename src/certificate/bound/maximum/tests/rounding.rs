@@ -13,7 +13,6 @@ fn plain(n: usize, fewer: f64) -> Node {
         required: Vec::new(),
         free: rows.clone(),
         relaxed: Arc::new(Relaxed { rows, admm, largest: fewer }),
-        age: 1,
     }
 }
 
@@ -86,7 +85,7 @@ fn a_search_of_one_node_takes_ten_steps() {
             let b = indefinite(n, seed);
             let allowed = Allowed { size: 3, required: Vec::new(), free: (0..n).collect() };
             let cube = (n as f64).powi(3);
-            for (nodes, steps) in [(1, STEPS), (2, ROOT_STEPS)] {
+            for (nodes, steps) in [(1, LOOK), (2, ROOT_STEPS)] {
                 let effort = Effort { nodes, ..WHOLE };
                 let work = sparse_maximum((&b, r), &allowed, &[], &effort).work / cube;
                 let least = STEP * steps as f64;
@@ -205,7 +204,7 @@ fn single_supports_are_evaluated() {
     let node = relaxed(&mut search, &[2], 10);
     for (free, rows) in [([0, 5], [0, 2, 5]), ([1, 4], [1, 2, 4])] {
         let mut search = branching(&b, 1, 3, &WHOLE);
-        let child = search.on(&node, free.to_vec(), (STEPS, f64::NEG_INFINITY));
+        let child = search.on(&node, free.to_vec(), (LOOK, f64::NEG_INFINITY));
         assert!(child.is_none() && search.nodes == 0);
         assert_eq!(search.found[0].rows, rows);
         let allowed = Allowed { size: 3, required: vec![2], free: free.to_vec() };
@@ -228,9 +227,9 @@ fn either_quick_bound_closes_a_node() {
         let rows = search.by_rows(&[], &free);
         let eigen = search.by_eigen(&[], &free, f64::NEG_INFINITY);
         let (floor, nodes) = (0.5 * (rows + eigen), search.nodes);
-        assert!(search.on(&node, free.clone(), (STEPS, floor)).is_none());
+        assert!(search.on(&node, free.clone(), (LOOK, floor)).is_none());
         assert_eq!(search.nodes, nodes);
-        search.on(&node, free, (STEPS, rows.min(eigen) - 1e-6));
+        search.on(&node, free, (LOOK, rows.min(eigen) - 1e-6));
         assert_eq!(search.nodes, nodes + 1);
         by_rows += usize::from(rows < floor);
         by_eigen += usize::from(eigen < floor);
