@@ -24,7 +24,7 @@ use crate::penalty::{Penalty, solve_circle};
 
 pub use crate::tournament::Pairs;
 pub(crate) use columns::ColumnSweep;
-pub(crate) use matching::{FAIR_SHARE, Majoriser, Matchings, RAISE, adapted};
+pub(crate) use matching::{FAIR_SHARE, GOOD_SHARE, Majoriser, Matchings, RAISE, adapted};
 use proposal::{Proposal, distance};
 pub(crate) use slope::{RAPIDITY_BOUND, SlopePairs};
 

@@ -50,9 +50,6 @@ const FLAT: f64 = 1e-4;
 /// Relative decrease of h below which a sweep is the last.
 const LEAST: f64 = 1e-9;
 
-/// Largest number of sweeps of a descent.
-const SWEEPS: usize = 30;
-
 /// Least and largest number of perturbations of each start's local minimum up to `FEW` columns. They suffice for the
 /// best of ten starts to reach the values of a subgradient method on 28 of the 30 matrices of
 /// `benchmarks/scripts/rotation.py`.
@@ -431,7 +428,7 @@ impl Search<'_> {
         }
         let mut scratch = Scratch::new(n);
         let mut value = point.value;
-        'sweeps: for _ in 0..SWEEPS {
+        'sweeps: for _ in 0..numerics::STEPS {
             let mut change = 0.0;
             for part in pairs.chunks((ColumnSweep::ENTRIES / n).max(1)) {
                 if !(self.go_on)() {

@@ -64,7 +64,7 @@ impl<'a> Majoriser<'a> {
 /// A move is kept if F falls by this share of the model's decrease.
 pub(crate) const FAIR_SHARE: f64 = 0.1;
 /// A move lowers L if F falls by at least this share of the decrease of the model.
-const GOOD_SHARE: f64 = 0.5;
+pub(crate) const GOOD_SHARE: f64 = 0.5;
 
 /// Factor by which a good move lowers L.
 const LOWER: f64 = 0.8;

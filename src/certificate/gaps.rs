@@ -11,7 +11,7 @@ use crate::objective::{GoOn, QuadraticForm};
 use crate::pair::{RECESSION_TOLERANCE, Scratch};
 use crate::problem::Problem;
 use crate::signature::Signature;
-use crate::solver::{ColumnMethod, PairSweep, SKIP, column_method, trace_matrix};
+use crate::solver::{ColumnMethod, PairSweep, column_method, trace_matrix};
 use crate::threads::Threads;
 
 /// Largest decrease of the objective by a single pair.
@@ -134,7 +134,7 @@ pub(super) fn trace_gap(b: ArrayView2<'_, f64>, signs: &[f64], weights: &[f64], 
         for k in i + 1..b.nrows() {
             gap.pairs += 1;
             let (bi, bk, mut o) = (b[[i, i]], b[[k, k]], b[[i, k]]);
-            if o.abs() <= SKIP * (bi * bk).abs().max(noise[i] * noise[k]).sqrt() {
+            if o.abs() <= f64::EPSILON * (bi * bk).abs().max(noise[i] * noise[k]).sqrt() {
                 o = 0.0;
             }
             let decrease = if signs[i] == signs[k] {

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis};
 
 use super::constraint::{drift, normals};
-use super::repair::{gap, newton, pattern_step, project_dense};
+use super::repair::{STEPS, gap, newton, pattern_step, project_dense};
 use crate::limits::TaskWork;
 use crate::linalg::{conjugate_gradients, product, square, symmetric};
 use crate::numerics;
@@ -111,8 +111,6 @@ impl<'a> Manifold<'a> {
 
     /// Like [`restore`](Self::restore); also None once `refused` returns true.
     pub(super) fn restore_unless(&self, x: &Array2<f64>, refused: &dyn Fn() -> bool) -> Option<Array2<f64>> {
-        /// Most Newton steps.
-        const NEWTON: usize = 7;
         /// Most conjugate gradients of a Newton step.
         const GRADIENTS: usize = 40;
         /// Largest drift from which a step is taken.
@@ -138,7 +136,7 @@ impl<'a> Manifold<'a> {
         };
         let rest = 2e-16 * r * scale;
         let gap_of = |x: &Array2<f64>| gap(x, self.signature, self.k.view());
-        let (x, gap) = newton(x.clone(), NEWTON, rest, gap_of, corrected);
+        let (x, gap) = newton(x.clone(), STEPS, rest, gap_of, corrected);
         (gap <= feasible * scale).then_some(x)
     }
 }

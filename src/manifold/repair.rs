@@ -20,7 +20,7 @@ use crate::signature::Signature;
 const FORCING: (f64, f64) = (1e-12, 1e-2);
 
 /// Largest number of Newton steps of a repair.
-const STEPS: usize = 8;
+pub(super) const STEPS: usize = 8;
 
 /// Largest multiple of the smallest drift so far to which the drift may rise: if columns share few rows, the
 /// first correction is long.

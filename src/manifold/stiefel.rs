@@ -5,16 +5,15 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use crate::limits::GoOn;
 use crate::linalg::{self, product, square, symmetric};
+use crate::numerics;
 use crate::threads::CHUNK_ROWS;
 
 /// Smallest ratio of eigenvalues of XᵀX at which the polar factor is taken from them.
 const WELL_CONDITIONED: f64 = 1e-7;
 
-/// Largest ‖XᵀX − I‖_F from which the polar factor is iterated.
-const NEAR: f64 = 0.3;
-
-/// Most iterations of Newton and Schulz: five reach rounding from `NEAR`.
-const NEWTON_SCHULZ: usize = 8;
+/// Largest ‖XᵀX − I‖_F of a point near the manifold: the polar factor is iterated from there, and no projections precede
+/// the Levenberg–Marquardt method.
+pub(super) const NEAR: f64 = 0.3;
 
 /// Returns the polar factor XM. Near {XᵀX = I} M = (XᵀX)^(−1/2) comes from the coupled Newton–Schulz
 /// iteration (Higham, Functions of Matrices, 2008, eq. 6.35), with two products of n×r matrices. Elsewhere M
@@ -43,7 +42,8 @@ fn inverse_root_near(gram: &Array2<f64>) -> Option<Array2<f64>> {
     if !(square(&(&y - &z)) <= NEAR * NEAR) {
         return None;
     }
-    for _ in 0..NEWTON_SCHULZ {
+    // Five steps reach rounding.
+    for _ in 0..numerics::STEPS {
         // ½(3I − ZY), whose distance from I squares itself.
         let mut turn = z.dot(&y) * -0.5;
         turn.diag_mut().mapv_inplace(|v| v + 0.5);

@@ -4,7 +4,7 @@ use ndarray::{Array2, Axis};
 
 use super::geometry::Manifold;
 use super::repair::{gap, masked, pattern_step};
-use super::stiefel::polar;
+use super::stiefel::{NEAR, polar};
 use crate::linalg::product;
 
 fn has_empty_column(x: &Array2<f64>) -> bool {
@@ -13,9 +13,6 @@ fn has_empty_column(x: &Array2<f64>) -> bool {
 
 /// Alternating projections before the Levenberg–Marquardt method, where the drift is larger than `NEAR`.
 const ALTERNATIONS: usize = 3;
-
-/// Largest drift from which the Levenberg–Marquardt method begins at once.
-const NEAR: f64 = 0.3;
 
 /// Largest number of rounds of [`project_near_support`].
 const ROUNDS: usize = 20;

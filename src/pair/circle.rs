@@ -46,10 +46,6 @@ impl Minima {
     }
 }
 
-/// Newton steps after which a root is taken as it is. Convergence is quadratic and monotone; 4 to
-/// 7 steps are usual, and only a nearly double local minimum (a flat one) takes more.
-pub(crate) const MAX_NEWTON: usize = 60;
-
 impl Trig {
     /// Returns the value at (cosθ, sinθ) = (c, s).
     #[inline(always)]
@@ -165,7 +161,7 @@ impl Trig {
         let mut t = gm.max(gp - rho2);
         let mut v_minus = gm / t;
         let mut v_plus = gp / (t + rho2);
-        for _ in 0..MAX_NEWTON {
+        for _ in 0..numerics::STEPS {
             let square = v_minus * v_minus + v_plus * v_plus;
             let slope = v_minus * v_minus / t + v_plus * v_plus / (t + rho2);
             let step = square * (square.sqrt() - 1.0) / slope;
@@ -184,7 +180,7 @@ impl Trig {
         // Second root: τ = −t in (0, 2ρ); φ(τ) = (gm/τ)² + (gp/(2ρ − τ))² − 1 is convex and
         // nonnegative at τ = gm, so Newton from there climbs to the root if there is one.
         let mut tau = gm;
-        for _ in 0..MAX_NEWTON {
+        for _ in 0..numerics::STEPS {
             let (u, w) = (gm / tau, gp / (rho2 - tau));
             let phi = u * u + w * w - 1.0;
             let slope = 2.0 * (w * w / (rho2 - tau) - u * u / tau);

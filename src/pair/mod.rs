@@ -21,7 +21,6 @@ use pulp::Simd;
 
 pub use boost::{BestBoost, Boost, HyperbolaPair, LightModel, RECESSION_TOLERANCE, Recession, SIGNS};
 pub(crate) use breakpoints::{Arc, Arcs, Breakpoints};
-pub(crate) use circle::MAX_NEWTON;
 pub use circle::Trig;
 pub use curve::Piece;
 pub(crate) use curve::{Crossing, Crossings, Curve, Moving, ON_CIRCLE, OnCircle, OnHyperbola, SAME_ANGLE};

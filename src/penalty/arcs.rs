@@ -16,7 +16,7 @@
 use pulp::Simd;
 
 use crate::numerics;
-use crate::pair::{Arc, Arcs, Best, CirclePair, MAX_NEWTON, SAME_ANGLE, Scratch, Sizes, Trig};
+use crate::pair::{Arc, Arcs, Best, CirclePair, SAME_ANGLE, Scratch, Sizes, Trig};
 
 /// Largest ratio (angle/chord)²/8 over arcs within a quadrant: (π/2)²/2/8.
 const CHORD: f64 = 0.154_212_6;
@@ -367,7 +367,7 @@ fn newton(arc: &Trig, ends: [(f64, f64); 2], slopes: (f64, f64)) -> (f64, f64) {
     let sum = u + w;
     let (u, w) = (u / sum, w / sum);
     let mut point = unit(u * low.0 + w * high.0, u * low.1 + w * high.1);
-    for _ in 0..MAX_NEWTON {
+    for _ in 0..numerics::STEPS {
         let (c, s) = point;
         let slope = arc.slope(c, s);
         if slope < 0.0 {

@@ -155,8 +155,7 @@ fn crossings<S: Simd>(
     let (ys, _) = S::as_simd_f64s(pair.y);
     let [keys, cs, ss, jump_c, jump_s, bend_p, bend_q, bend_k] = slots.vectors::<S>();
     let (zero, one) = (simd.splat_f64s(0.0), simd.splat_f64s(1.0));
-    let inert = simd.splat_f64s(Breakpoints::INERT);
-    let level = simd.splat_f64s(knot);
+    let (inert, level) = (simd.splat_f64s(Breakpoints::INERT), simd.splat_f64s(knot));
     let (da, db) = (simd.splat_f64s(da), simd.splat_f64s(db));
     let (quarter, half) = (simd.splat_f64s(0.25 * dc), simd.splat_f64s(0.5 * dc));
     let mut sums = [zero; 6];

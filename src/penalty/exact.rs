@@ -151,14 +151,12 @@ fn sweep<C: Curve>(
             if value < best {
                 best = value;
                 found = Some((value, point));
-                vanishing.clear();
                 pinned.clear();
-                for (entry, level, _) in meetings(penalty, entries, met) {
-                    pinned.push((entry.column, entry.second, level));
-                    if level == 0.0 {
-                        vanishing.push(entry.column as u32);
-                    }
-                }
+                pinned.extend(
+                    meetings(penalty, entries, met).map(|(entry, level, _)| (entry.column, entry.second, level)),
+                );
+                vanishing.clear();
+                vanishing.extend(pinned.iter().filter(|(.., level)| *level == 0.0).map(|(column, ..)| *column as u32));
             }
         }
         for crossing in group.iter().filter(|crossing| crossing.step != 0) {

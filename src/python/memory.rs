@@ -7,9 +7,6 @@ use pyo3::prelude::*;
 use crate::Threads;
 use crate::search::MOST_LEFT;
 
-/// Bytes of a number.
-const NUMBER: f64 = 8.0;
-
 /// Number of arrays of the size of X in a solve: the incumbent, gradients, starts and the points of heuristics. Twice
 /// the measured peak.
 const COPIES: f64 = 20.0;
@@ -44,13 +41,12 @@ pub(super) fn reserve(stored: &Stored, (n, r): (usize, usize), n_threads: Option
     let copies = (COPIES + COPIES_PER_THREAD * threads) * (n + stored.rows) * r;
     let chosen = (0.5 * n).min(MOST_LEFT as f64);
     let numbers = stored.numbers + copies + DENSE_ARRAYS * dense * dense + chosen * chosen;
-    let bytes = NUMBER * numbers + THREAD * (threads + 1.0);
-    reserve_bytes(bytes, || {
+    reserve_bytes(bytes(numbers) + THREAD * (threads + 1.0), || {
         format!(
             "{} for {}, {} for points of shape ({n}, {r})",
-            text(NUMBER * stored.numbers),
+            text(bytes(stored.numbers)),
             stored.name,
-            text(NUMBER * copies),
+            text(bytes(copies)),
         )
     })
 }
@@ -60,7 +56,12 @@ pub(super) fn reserve(stored: &Stored, (n, r): (usize, usize), n_threads: Option
 /// # Errors
 /// A `MemoryError` that states the memory needed, and its purpose.
 pub(super) fn reserve_numbers(numbers: f64, what: impl FnOnce() -> String) -> PyResult<()> {
-    reserve_bytes(NUMBER * numbers, what)
+    reserve_bytes(bytes(numbers), what)
+}
+
+/// Returns the bytes of floats.
+fn bytes(numbers: f64) -> f64 {
+    numbers * size_of::<f64>() as f64
 }
 
 fn reserve_bytes(bytes: f64, what: impl FnOnce() -> String) -> PyResult<()> {

@@ -26,10 +26,6 @@ use crate::tournament;
 /// Columns per tile.
 const TILE: usize = 32;
 
-/// An entry b_ik counts as rounding, and its pair does not move, if |b_ik| is at most this times √|b_ii
-/// b_kk|, or times ‖C‖·‖x_i‖‖x_k‖ (the rounding of XᵀCX, and all there is on the kernel of C).
-pub(crate) const SKIP: f64 = f64::EPSILON;
-
 /// Largest |tanh 2μ| of one move if b_ii + b_kk ± 2b_ik is zero up to rounding, so that the minimum of the
 /// pair is at infinity.
 const STEEPEST: f64 = 1.0 - 1e-8;
@@ -254,11 +250,12 @@ impl TilePair {
         self.noise[k] = t[1][0].abs() * p + t[1][1].abs() * q;
     }
 
-    /// Returns whether b_ik is rounding.
+    /// Returns whether b_ik is rounding, so that its pair does not move: |b_ik| is at most ε times √|b_ii b_kk|, or times
+    /// ‖C‖·‖x_i‖‖x_k‖ (the rounding of XᵀCX, and all there is on the kernel of C).
     #[inline(always)]
     fn is_rounding(&self, i: usize, k: usize) -> bool {
         let (bi, bk, o) = self.entries(i, k);
-        o.abs() <= SKIP * (bi * bk).abs().sqrt().max(self.noise[i] * self.noise[k])
+        o.abs() <= f64::EPSILON * (bi * bk).abs().sqrt().max(self.noise[i] * self.noise[k])
     }
 
     #[inline(always)]

@@ -13,9 +13,6 @@ use crate::penalty::Penalty;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-/// Most passes over all pairs for one point.
-const SWEEPS: u64 = 200;
-
 /// Moves X into the domain of h along the constraint: pairs of rows lower the squared distance to zero but
 /// for rounding. Returns X unchanged if h allows it, or if the distance converges to a positive value; and
 /// the work. Of `options` the limits and the seed apply.
@@ -75,7 +72,7 @@ fn nearest(
         max_work: options.max_work,
         seed: options.seed,
         target: Some(f64::EPSILON * f64::EPSILON),
-        max_sweeps: Some(SWEEPS),
+        max_sweeps: Some(numerics::STEPS as u64),
         ..Options::default()
     };
     minimize(&problem, x.to_owned(), &options, threads, &mut Quiet(monitor))

@@ -16,15 +16,11 @@ use std::ops::Range;
 use std::slice;
 
 use super::block_visit::{BlockSolver, BlockVisit};
-use crate::block::{Block, Outcome, PairOptions, Pairs};
+use crate::block::{Block, GOOD_SHARE, Outcome, PairOptions, Pairs};
 use crate::problem::Problem;
 use crate::threads::Threads;
 use crate::tournament::group_rounds;
 use crate::working_set::InnerTiles;
-
-/// Tiles that were swept side by side are swept again, half as many at once, if F falls by less than this share of the
-/// decrease that the models of the tiles predict.
-const KEPT_SHARE: f64 = 0.5;
 
 /// Data that all tiles of a sweep share.
 #[derive(Clone, Copy)]
@@ -137,7 +133,7 @@ fn alone(tile: &mut Tile, block: &mut Block, context: Context<'_, '_>) {
 }
 
 /// Sweeps tiles side by side, each as if the others did not move, and moves the rows of the block. Returns false, with
-/// everything as before, if F would fall by less than the share [`KEPT_SHARE`] of the decrease that the sweeps predict.
+/// everything as before, if F would fall by less than the share [`GOOD_SHARE`] of the decrease that the sweeps predict: they are then swept again, half as many at once.
 fn side_by_side(tiles: &mut [Tile], block: &mut Block, context: Context<'_, '_>) -> bool {
     let (options, threads) = (context.options, context.threads);
     // The boosts of all tiles stay within the bound.
@@ -159,7 +155,7 @@ fn side_by_side(tiles: &mut [Tile], block: &mut Block, context: Context<'_, '_>)
         let interaction = tile.interaction(block);
         tile.visit.outcome.change += 0.5 * interaction;
     }
-    if !(change(tiles) <= KEPT_SHARE * promised) {
+    if !(change(tiles) <= GOOD_SHARE * promised) {
         tiles.iter_mut().for_each(|tile| tile.visit.block.undo());
         follow(tiles, block, options, threads);
         return false;

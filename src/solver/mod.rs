@@ -43,7 +43,6 @@ mod smooth;
 mod stages;
 
 pub use crate::limits::{Control, WORK_UNIT};
-pub(crate) use column_jacobi::SKIP;
 pub(crate) use column_pairs::PairSweep;
 pub(crate) use columns::{ColumnMethod, column_method, eigenvalues_of, trace_matrix};
 pub(crate) use domain::Domain;

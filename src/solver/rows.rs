@@ -9,6 +9,7 @@ use super::mover::{Mover, Step};
 use super::options::{Options, Update};
 use super::point::Point;
 use crate::block::{Block, Curvature};
+use crate::numerics;
 use crate::objective::Tracker;
 use crate::pair::Recession;
 use crate::penalty::Penalty;
@@ -28,11 +29,8 @@ const PROBED_PAIRS: usize = 50;
 const PAIRS_PER_STEP: usize = 8;
 
 /// Between two full sweeps of a sparse iterate, its nonzero rows are swept alone until such a sweep lowers F
-/// by less than this part of the decrease of the full sweep, or [`SUPPORT_SWEEPS`] times.
+/// by less than this part of the decrease of the full sweep, or `numerics::STEPS` times.
 const SUPPORT_SHARE: f64 = 0.01;
-
-/// Most sweeps over the nonzero rows between two full sweeps.
-const SUPPORT_SWEEPS: usize = 100;
 
 /// Returns the work of the solution of a pair of rows of `r` entries.
 pub(crate) fn solution_work(penalty: &Penalty, r: usize) -> f64 {
@@ -307,7 +305,7 @@ impl RowMover {
                 let support = &mut self.support;
                 support.sweeps += 1;
                 let gained = std::mem::take(&mut self.tally.gained);
-                if gained > support.goal && support.sweeps < SUPPORT_SWEEPS {
+                if gained > support.goal && support.sweeps < numerics::STEPS {
                     self.schedule.restrict_to_support();
                 }
                 Step::Done
