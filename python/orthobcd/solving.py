@@ -43,7 +43,7 @@ from .hyperbolic.solving import default_solver, solve_mixed, solve_sum
 from .objectives import ByFunction, FiniteSum, GramQuadratic, Quadratic
 from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
-from .result import PathPoint, Result, Search, SearchRun, Status
+from .result import Bound, PathPoint, Result, Search, SearchRun, Status
 from .solvers import (
     DESCENT,
     JOBCD,
@@ -593,10 +593,10 @@ def solve(
     target : float, optional
         Stop when F reaches this value.
     gap_tol : float, optional
-        Raise a lower bound on the optimum beside the search, as `certify` does, and stop when
-        ``gap`` of the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time``
-        and ``max_work``; a search that ends by itself leaves the rest to the bound. Needs `Auto`
-        and a problem that `certify` can bound.
+        Raise a lower bound on the optimum beside the search, as `certify` does, and stop when its
+        gap is at most ``gap_tol`` (`Status.PROVED`). The bound is ``search.bound`` of the result.
+        The two share ``max_time`` and ``max_work``; a search that ends by itself leaves the rest to
+        the bound. Needs `Auto` and a problem that `certify` can bound.
     seed : int, default 0
         Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,
         the same seed gives the same bits on the same machine, for any ``n_threads``; else the
@@ -851,12 +851,15 @@ def as_result(
     returned.pop("recession", None)
     if (search := returned.pop("search", None)) is not None:
         runs = tuple(SearchRun(**run) for run in search["runs"])
-        returned["search"] = Search(search["profile"] or {}, runs, returned.pop("strategy"))
+        bound, ended = returned.pop("bound"), returned["status"] is Status.INTERRUPTED
+        returned["search"] = Search(
+            search["profile"] or {},
+            runs,
+            returned.pop("strategy"),
+            None if bound is None else Bound(**bound, interrupted=ended),
+        )
     points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
-    if (bound := returned.pop("bound", None)) is not None:
-        returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
-        returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
     result = Result(**returned, seed=seed, extra=extra or {})
     if error is not None:
         # Some exceptions refuse attributes.

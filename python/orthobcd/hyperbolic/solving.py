@@ -132,8 +132,8 @@ def solve_sum(
     """Solves a sum on either constraint; returns the core's dict, error and extra values."""
     how = _for_sum(problem, solver)
     returned, error = _core.solve(_as_sum(problem), start, False, how, run, run.watcher)
-    evaluations = np.array(returned.pop("evaluations"), np.int64)
-    return returned, error, {"component_gradients": evaluations}
+    gradients = np.array(returned.pop("evaluations"), np.int64)
+    return returned, error, {"n_epochs": returned.pop("n_epochs"), "component_gradients": gradients}
 
 
 def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
