@@ -38,8 +38,18 @@ from ._internal.checks import (
     is_sparse,
     seed_of,
 )
+from .hyperbolic.probe import HyperbolicStructuralProbeProblem
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
-from .hyperbolic.solving import default_solver, solve_mixed, solve_sum
+from .hyperbolic.solving import (
+    PROBE_TOL,
+    as_sum,
+    check_solver,
+    default_solver,
+    describe,
+    for_sum,
+    posedness_of,
+    start_point,
+)
 from .objectives import ByFunction, FiniteSum, GramQuadratic, Quadratic
 from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
@@ -690,39 +700,45 @@ def solve(
         check_bounded(problem, "gap_tol must be None")
         if not isinstance(solver, (Auto, type(None))):
             raise TypeError(f"gap_tol must be None for a {type(solver).__name__}")
-    if as_bool("project_x0", project_x0) and problem.signature is not None:
+    mixed = problem.signature is not None
+    if as_bool("project_x0", project_x0) and mixed:
         raise ValueError("project_x0 must be False for a mixed signature")
-    if problem.signature is not None:
-        how = default_solver(problem) if solver is None else solver
-        if not isinstance(how, (Auto, JOBCD, VRJOBCD)):
-            raise TypeError(
-                f"solver must be a JOBCD, VRJOBCD or Auto for a {type(problem).__name__}, "
-                f"got {type(how).__name__}"
-            )
-        if isinstance(how, VRJOBCD) and run.max_work is not None:
-            raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
-        _identify(run, problem, x0, how, False)
-        with run:
-            returned, error, extra = solve_mixed(problem, x0, how, run)
-            return as_result(returned, error, run.seed, extra)
-    free = isinstance(problem.smooth, ByFunction)
-    search = not free or not isinstance(problem.penalty, NoPenalty)
-    full: Solver = SEARCH if search else DESCENT
-    how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
-    _check_solver(how, problem)
-    start = as_start(x0, STARTS, problem.shape)
-    if start is None and isinstance(how, (OBCD, VRJOBCD)):
-        dense = "random" if free else "identity"
-        start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
+    if mixed:
+        how: Any = default_solver(problem) if solver is None else solver
+        check_solver(problem, how)
+        start: Any = x0
+    else:
+        free = isinstance(problem.smooth, ByFunction)
+        search = not free or not isinstance(problem.penalty, NoPenalty)
+        full = SEARCH if search else DESCENT
+        how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
+        _check_solver(how, problem)
+        start = as_start(x0, STARTS, problem.shape)
+        if start is None and isinstance(how, (OBCD, VRJOBCD)):
+            dense = "random" if free else "identity"
+            start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
+    sampled = isinstance(how, VRJOBCD)
+    if sampled and run.max_work is not None:
+        raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
     _identify(run, problem, start, how, project_x0)
     with run:
-        if isinstance(how, VRJOBCD):
-            point = _core.start_point(problem, start or "random", project_x0, run)
-            returned, error, extra = solve_sum(problem, point, how, run)
-            return as_result(returned, error, run.seed, extra)
-        core = Stages(how.lams, how.ratio, how.solver) if isinstance(how, Continuation) else how
-        returned, error = _core.solve(problem, start, project_x0, core, run, run.watcher)
+        given, posed = problem, None
+        if mixed:
+            start = start_point(problem, start, run.seed)
+            posed = posedness_of(problem, lambda work: run.allows(work / WORK_UNIT))
+            if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
+                run.tol = PROBE_TOL
+        elif sampled:
+            start = _core.start_point(problem, start or "random", project_x0, run)
+            project_x0 = False
+        if sampled:
+            how, given = for_sum(problem, how), as_sum(problem)
+        elif isinstance(how, Continuation):
+            how = Stages(how.lams, how.ratio, how.solver)
+        returned, error = _core.solve(given, start, project_x0, how, run, run.watcher)
         run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
+        if mixed:
+            describe(problem, returned, posed)
         return as_result(returned, error, run.seed)
 
 
@@ -837,12 +853,7 @@ def _status(name: str) -> Status:
     return Status.INTERRUPTED if name == CONTRADICTION else Status(name)
 
 
-def as_result(
-    returned: dict[str, Any],
-    error: BaseException | None,
-    seed: int,
-    extra: dict[str, Any] | None = None,
-) -> Result:
+def as_result(returned: dict[str, Any], error: BaseException | None, seed: int) -> Result:
     """Makes a `Result` of the dict from the core; raises ``error`` of a callback, with the result
     as its attribute."""
     if returned["status"] == CONTRADICTION:
@@ -860,7 +871,11 @@ def as_result(
         )
     points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
-    result = Result(**returned, seed=seed, extra=extra or {})
+    if (gradients := returned.pop("evaluations", None)) is not None:
+        gradients = np.array(gradients, np.int64)
+        epochs = returned.pop("n_epochs")
+        returned["extra"] = {"n_epochs": epochs, "component_gradients": gradients}
+    result = Result(**returned, seed=seed)
     if error is not None:
         # Some exceptions refuse attributes.
         with contextlib.suppress(Exception):

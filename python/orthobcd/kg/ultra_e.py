@@ -134,11 +134,9 @@ def _embedding(
     name: str, arrays: Embedding, shapes: tuple[tuple[int, ...], ...], signature: Signs
 ) -> Embedding:
     """The arrays of an embedding, checked for shape, type, finiteness and J-orthogonality."""
-    names = [f"{name}.{k}" for k in range(len(arrays))]
-    check_arrays(
-        dict(zip(names, arrays, strict=True)), dict(zip(names, shapes, strict=True)), np.float64
-    )
     first, second, third = arrays
+    named = {f"{name}.{k}": array for k, array in enumerate(arrays)}
+    check_arrays(named, dict(zip(named, shapes, strict=True)), np.float64)
     return first, _isometries(f"{name}.1", second, signature), third
 
 
