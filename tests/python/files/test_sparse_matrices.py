@@ -78,7 +78,7 @@ def test_broken_sparse_matrices_are_refused(kind, name, indptr, indices, tmp_pat
 
 
 def test_reals_are_no_indices():
-    with pytest.raises(ValueError, match="A must have valid ind.* must be integers"):
+    with pytest.raises(ValueError, match=r"A must have valid ind.* must be integers"):
         ob.GramQuadratic(broken("csc", [0.0, 1.0, 2.0, 3.0], [0, 1, 2]))
 
 
