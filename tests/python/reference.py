@@ -106,22 +106,3 @@ def grid_pair(
                     best = (float(at[k]), branch(local[k], reflect))
                 lo, hi = local[max(k - 1, 0)], local[min(k + 1, 40)]
     return best
-
-
-def stationary_gap(problem: Any, X: np.ndarray) -> float:
-    """The largest decrease of F that a single pair can make, by the dense grid."""
-    n, (kind, lam), C, linear = (
-        len(X),
-        kind_of(problem.penalty),
-        problem.smooth.C,
-        problem.smooth.linear,
-    )
-    G = C @ X if linear is None else C @ X + linear
-    worst = 0.0
-    for i in range(n):
-        for j in range(i + 1, n):
-            B = [i, j]
-            Z = X[B]
-            best, _ = grid_pair(Z, G[B], C[np.ix_(B, B)], Z @ Z.T, kind, lam, points=721)
-            worst = max(worst, float(penalty_value(kind, lam, Z.ravel())) - best)
-    return worst

@@ -15,7 +15,7 @@ import pytest
 
 import orthobcd as ob
 
-from ..blocks import block_measure, block_search, moved, norm2, objective, orthogonal
+from ..blocks import block_measure, block_search, norm2, orthogonal
 from ..conftest import ROOT
 
 pytestmark = pytest.mark.long
@@ -190,36 +190,6 @@ def test_theorem_3_7_b_global_optima_are_block_stationary(kind):
             for B in itertools.combinations(range(5), k):
                 gain, _ = block_search(-A.T @ A, np.zeros((5, 2)), X, list(B), 1e-5, lam)
                 assert gain >= -1e-10 * certificate.magnitude
-
-
-def resting() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """λ = 1, ℓ1: no pair of rows can move, and yet F falls at the rate 0.88 along the manifold."""
-    c = np.sqrt(0.5)
-    X = np.array([[0.0, 1.0], [c, 0.0], [c, 0.0]])
-    L = -5.0 * X
-    L[1:, 1] += 0.95 * (1.0 + c) * np.array([-1.0, 1.0])
-    return np.zeros((3, 3)), L, X
-
-
-def test_theorem_3_7_a_is_false_for_l1():
-    C, L, X = resting()
-    assert block_measure(C, L, X, 2, 1e-5, 1.0) == 0.0
-    gain, V = block_search(C, L, X, [0, 1, 2], 1e-5, 1.0)
-    assert gain < -0.05
-    after = moved(X, [0, 1, 2], V)
-    assert objective(C, L, after, "l1", 1.0) < objective(C, L, X, "l1", 1.0) - 0.05
-    assert block_measure(C, L, X, 3, 1e-5, 1.0) > 0.01
-    # A curve through X along which F falls to first order.
-    c = np.sqrt(0.5)
-    omega = np.array([[0.0, -c, c], [c, 0.0, 0.0], [-c, 0.0, 0.0]])
-    t = 1e-6
-    Y = np.linalg.solve(np.eye(3) - 0.5 * t * omega, np.eye(3) + 0.5 * t * omega) @ X
-    rate = (objective(C, L, X, "l1", 1.0) - objective(C, L, Y, "l1", 1.0)) / t
-    assert rate == pytest.approx(0.88, abs=0.01)
-    # The point refutes Lemma 4.4(b) and Theorem 4.6 for ℓ1: the constant sequence has c̃ = 0.
-    certificate = ob.certify(stiefel(C, L, ob.L1(1.0)), X)
-    assert certificate.block2_measure == 0.0
-    assert certificate.criticality == pytest.approx(rate, abs=1e-3)
 
 
 def test_theorem_3_7_a_is_false_for_l0():
