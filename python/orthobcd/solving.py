@@ -175,7 +175,15 @@ checkpoint, checkpoint_every
         self._given_work = max_work
         work = Interval(float, 0.0, optional=True)("max_work", max_work)
         self.max_work = None if work is None else round(min(work * WORK_UNIT, MOST_WORK))
-        self.effort = as_effort(effort, max_time is not None or max_work is not None)
+        if isinstance(effort, float) and effort == math.inf:
+            if max_time is None and max_work is None:
+                raise ValueError(
+                    "effort must be finite without max_time and max_work, as nothing would end "
+                    "the search"
+                )
+            self.effort = effort
+        else:
+            self.effort = as_float("effort", effort, 0.0, closed="neither")
         self.checkpoint = open_checkpoint(checkpoint, checkpoint_every)
         self.verbose = as_bool("verbose", verbose)
         self.settings: tuple[tuple[str, str], ...] = ()
@@ -413,17 +421,6 @@ def show_log() -> None:
     if not logger.handlers and not logging.getLogger().handlers:
         logger.addHandler(logging.StreamHandler())
         logger.setLevel(logging.INFO)
-
-
-def as_effort(value: Any, limited: bool) -> float:
-    """``value`` as a positive number; infinity needs a limit that ends the search."""
-    if not (isinstance(value, float) and value == math.inf):
-        return as_float("effort", value, 0.0, closed="neither")
-    if not limited:
-        raise ValueError(
-            "effort must be finite without max_time and max_work, as nothing would end the search"
-        )
-    return value
 
 
 # Checkpoints --------------------------------------------------------------------------------------
@@ -678,7 +675,11 @@ def solve(
     problem = without_trivial_limit(as_problem(problem))
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
-        solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver
+        if isinstance(solver, JOBCD):
+            if solver.rapidity_bound is not None:
+                raise ValueError("rapidity_bound needs a signature of both signs")
+            shared = {k: v for k, v in vars(solver).items() if k != "rapidity_bound"}
+            solver = OBCD(**shared)
     if callback is not None:
         as_callable("callback", callback)
     run = Solve(
@@ -820,13 +821,6 @@ def _check_solver(solver: Solver, problem: Problem) -> None:
     sweeper = solver.solver if isinstance(solver, Continuation) else solver
     if isinstance(sweeper, OBCD) and sweeper.block_size > n:
         raise ValueError(f"block_size must be at most n = {n}, got {sweeper.block_size}")
-
-
-def _as_obcd(solver: JOBCD) -> OBCD:
-    """The `OBCD` with the options of a `JOBCD`."""
-    if solver.rapidity_bound is not None:
-        raise ValueError("rapidity_bound needs a signature of both signs")
-    return OBCD(**{k: v for k, v in vars(solver).items() if k != "rapidity_bound"})
 
 
 def check_bounded(problem: Problem, wish: str) -> None:
