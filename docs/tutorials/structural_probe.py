@@ -29,7 +29,8 @@ solver = ob.VRJOBCD(full_gradient=True, side="both", matchings=40, max_epochs=20
 result = ob.solve(problem, solver=solver, tol=0.0)
 
 before, after = problem.value(np.eye(40)), result.objective
-print(f"mean squared error {before:.4f} before, {after:.4f} after {result.n_epochs} gradients")
+epochs = result.extra["n_epochs"]
+print(f"mean squared error {before:.4f} before, {after:.4f} after {epochs} gradients")
 print(f"‖XᵀJX − J‖ / ‖X‖² = {result.feasibility / np.sum(result.x**2):.0e}")
 print(f"‖X‖² / n = {np.sum(result.x**2) / 40:.2f}")
 

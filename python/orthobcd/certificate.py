@@ -19,9 +19,10 @@ from .hyperbolic.problems import (
 )
 from .objectives import ByFunction, GramQuadratic, Quadratic
 from .problems import Problem, as_problem, without_trivial_limit
+from .result import Bound
 from .solving import Solve, check_bounded
 
-__all__ = ["BasisFactorization", "Bound", "Certificate", "basis_factorization", "certify"]
+__all__ = ["BasisFactorization", "Certificate", "basis_factorization", "certify"]
 
 OPTIMALITY_TOLERANCE = 1e-10
 """Largest gap to the known optimum, relative to `Certificate.magnitude`, of an optimal point."""
@@ -31,63 +32,6 @@ PAIRS_SHARE = 0.5
 
 FEASIBLE = 1e-8
 """Largest ``feasibility`` of a point for which a bound is computed."""
-
-
-@dataclass(frozen=True, eq=False)
-class Bound:
-    """A lower bound on F over all feasible points, and its proof.
-
-    Let ``C = −M`` for ``f = ½⟨X, MX⟩``. For any symmetric Λ and any orthonormal columns u_t::
-
-        Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
-
-    where the maximum of term t is over the unit vectors that are feasible as column t. The lower
-    bound on F is ``-0.5`` times the right side of this inequality.
-
-    Attributes
-    ----------
-    value : float
-        Lower bound on F over all feasible X; rounded downwards.
-    gap : float
-        F of the point less ``value``, relative to the larger of `Certificate.magnitude` and 1e-6 of
-        ``½r‖C‖``. Relative to a smaller number, rounding alone would be a gap of 1e-6.
-    method : str
-        "eigenvalues": only the largest eigenvalues of C are used. "fantope": the second sum is
-        bounded in closed form: by K times the largest magnitude in C − Λ for K nonzeros in all, or
-        K = k√r for k nonzero rows; by K times the largest entry of C − Λ for K nonzeros and X ≥ 0;
-        by 0 for an ℓ0 penalty if no entry of C − Λ exceeds 2λ, for a penalty on nonzero rows if
-        none exceeds 2λ/√r, and for X ≥ 0 if none is positive. "lagrangian": the sparse maxima are
-        bounded by branch and bound. "branch-and-bound": it branches on which row may be nonzero in
-        which column (for a `RowSparse`, on which row may be nonzero), with a Λ at every node.
-    multiplier : ndarray of shape (n, n) or None
-        Λ of the best bound from a single Λ; None where C was not formed.
-    n_nodes : int
-        Number of nodes of the branch and bound.
-    features_excluded : ndarray of int
-        Rows, ascending, that are proved to be zero in every feasible point whose F is at most that
-        of the point. Only branch and bound over a `Cardinality` proves such rows.
-    history : dict of str to ndarray
-        "seconds" and "bound": the bound over time.
-    interrupted : bool
-        Whether Ctrl-C ended the search for a better bound.
-
-    Examples
-    --------
-    >>> import numpy as np, orthobcd as ob
-    >>> problem = ob.StiefelProblem(ob.Quadratic(-np.diag([2.0, 1.0])), ob.L0(0.1), 1)
-    >>> bound = ob.certify(problem, [[1.0], [0.0]], bound=True).bound
-    >>> bound.method, round(bound.value, 6)
-    ('fantope', -0.9)
-    """
-
-    value: float
-    gap: float
-    method: str
-    multiplier: FloatArray | None
-    n_nodes: int
-    features_excluded: NDArray[np.int64]
-    history: dict[str, FloatArray]
-    interrupted: bool = False
 
 
 @dataclass(frozen=True)

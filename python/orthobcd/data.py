@@ -597,23 +597,25 @@ def _sums(data: Any, values: FloatArray) -> FloatArray:
     return np.asarray(sums, dtype=np.float64)
 
 
-def column_means(data: Any) -> FloatArray:
-    """Means of the columns of a dense or CSC matrix, accurate to rounding."""
+def column_means(data: Any, weights: FloatArray | None = None) -> FloatArray:
+    """Means of the columns of a CSC matrix, or dense one with weights, accurate to rounding."""
     m = data.shape[0]
     if not is_sparse(data):
-        mean = data.mean(axis=0)
+        mean = np.average(data, axis=0, weights=weights)
         # The mean of the remainder corrects the rounding error of the first mean.
-        return np.asarray(mean + (data - mean).mean(axis=0), dtype=np.float64)
+        left = np.average(data - mean, axis=0, weights=weights)
+        return np.asarray(mean + left, dtype=np.float64)
     absent = m - np.diff(data.indptr)
     mean = _sums(data, data.data) / m
     left = _sums(data, data.data - mean[_column_numbers(data)]) - absent * mean
     return np.asarray(mean + left / m)
 
 
-def squares_about(data: Any, mean: FloatArray) -> FloatArray:
-    """``Σ_i (data_ij − mean_j)²`` of every column."""
+def squares_about(data: Any, mean: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """``Σ_i weight_i (data_ij − mean_j)²`` of every column; sparse data has no weights."""
     if not is_sparse(data):
-        return np.asarray(np.sum((data - mean) ** 2, axis=0))
+        squares = (data - mean) ** 2
+        return np.asarray(squares.sum(axis=0) if weights is None else weights @ squares)
     data = data.tocsc()
     stored = _sums(data, (data.data - mean[_column_numbers(data)]) ** 2)
     return np.asarray(stored + (data.shape[0] - np.diff(data.indptr)) * mean**2)
@@ -731,20 +733,27 @@ class Gram:
     def of_rows(
         cls, data: Any, center: bool, scale: bool = False, weights: FloatArray | None = None
     ) -> Gram:
-        """Of the rows of a dense or sparse matrix."""
-        if weights is not None:
-            return cls._of_weighted_rows(data, center, scale, weights)
+        """Of the rows of a dense or sparse matrix, multiplied by the roots of their weights."""
         m, n = data.shape
+        weight = float(m if weights is None else weights.sum())
+        root = None if weights is None else np.sqrt(weights)[:, np.newaxis]
         offset = used = np.zeros(n)
         if is_sparse(data):
+            if weights is not None:
+                if center or scale:
+                    raise ValueError(
+                        f"sample_weight needs center=False and scale=False for sparse data of more "
+                        f"than {DENSE_COVARIANCE_LIMIT} features"
+                    )
+                data, weights = data.multiply(root), None
             data = data.tocsc()
             if not data.has_canonical_format:
                 data = data.copy()
                 data.sum_duplicates()
-        variances = squares = squares_about(data, used)
+        variances = squares = squares_about(data, used, weights)
         if center or scale:
-            mean = column_means(data)
-            about = squares_about(data, mean)
+            mean = column_means(data, weights)
+            about = squares_about(data, mean, weights)
         if center:
             constant = is_constant(about, squares)
             used, variances = mean, np.where(constant, 0.0, about)
@@ -756,33 +765,11 @@ class Gram:
             else:
                 data = data - mean
                 data[:, constant] = 0.0
-        gram = cls(used, None, float(m), variances, data=data, offset=offset)
+        if weights is not None:
+            data = data * root
+        gram = cls(used, None, weight, variances, data=data, offset=offset)
         if scale:
-            gram.divide(deviations_of(about, squares, m))
-        return gram
-
-    @classmethod
-    def _of_weighted_rows(cls, data: Any, center: bool, scale: bool, weights: FloatArray) -> Gram:
-        """Of samples with weights, by whose roots the rows are multiplied."""
-        root, total = np.sqrt(weights)[:, np.newaxis], float(weights.sum())
-        if is_sparse(data):
-            if center or scale:
-                raise ValueError(
-                    f"sample_weight needs center=False and scale=False for sparse data of more "
-                    f"than {DENSE_COVARIANCE_LIMIT} features"
-                )
-            gram = cls.of_rows(data.multiply(root).tocsc(), False)
-            gram.n_samples = total
-            return gram
-        mean = np.average(data, axis=0, weights=weights)
-        mean = mean + np.average(data - mean, axis=0, weights=weights)
-        centred = data - mean
-        variances, squares = weights @ centred**2, weights @ data**2
-        centred[:, is_constant(variances, squares)] = 0.0
-        gram = cls.of_rows((centred if center else data) * root, False)
-        gram.n_samples, gram.mean = total, mean if center else np.zeros_like(mean)
-        if scale:
-            gram.divide(deviations_of(variances, squares, total))
+            gram.divide(deviations_of(about, squares, weight))
         return gram
 
     @classmethod

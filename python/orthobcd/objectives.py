@@ -84,18 +84,15 @@ class Quadratic(Checked):
         if term is not None and metric is not None and metric.shape[0] != term.shape[1]:
             r = term.shape[1]
             raise ValueError(f"D must be ({r}, {r}) to match linear, got shape {metric.shape}")
-        self._set(C=matrix, linear=term, D=metric)
-        self._check_size()
-
-    def _check_size(self) -> None:
-        """Raises a ValueError if products of the coefficients overflow or underflow."""
-        C, linear, D = (
+        sizes = [
             missing if array is None else magnitude(array)
-            for array, missing in ((self.C, 0.0), (self.linear, 0.0), (self.D, 1.0))
-        )
-        for name, size in (("C", C), ("linear", linear), ("D", D)):
+            for array, missing in ((matrix, 0.0), (term, 0.0), (metric, 1.0))
+        ]
+        for name, size in zip(("C", "linear", "D"), sizes, strict=True):
             check_size(name, size, (0.0, COEFFICIENTS[1]))
-        check_size("linear" if linear > C * D else "C", max(C * D, linear))
+        product, largest = sizes[0] * sizes[2], sizes[1]
+        check_size("linear" if largest > product else "C", max(product, largest))
+        self._set(C=matrix, linear=term, D=metric)
 
     @property
     def n_rows(self) -> int:

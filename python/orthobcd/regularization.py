@@ -291,7 +291,14 @@ def path_of(
         points = follow(values, None, None if alphas is not None else n_nonzero)
         if n_nonzero is not None:
             points = _refined(points, n_nonzero, run, follow)
-    return _collect(points, top)
+    return RegularizationPath(
+        alphas=np.array([point.lam for point in points]),
+        n_nonzero=np.array([point.n_nonzero for point in points], dtype=np.int64),
+        explained_variance_ratio=np.array([point.explained_variance for point in points]),
+        objective=np.array([point.objective for point in points]),
+        results=tuple(points),
+        alpha_max=top,
+    )
 
 
 def _refined(
@@ -341,14 +348,3 @@ def _refined(
         else:
             high = middle
     return sorted(points, key=lambda point: -point.lam)
-
-
-def _collect(points: Sequence[PathPoint], top: float) -> RegularizationPath:
-    return RegularizationPath(
-        alphas=np.array([point.lam for point in points]),
-        n_nonzero=np.array([point.n_nonzero for point in points], dtype=np.int64),
-        explained_variance_ratio=np.array([point.explained_variance for point in points]),
-        objective=np.array([point.objective for point in points]),
-        results=tuple(points),
-        alpha_max=top,
-    )

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from ._internal.archive import Filed
 
-__all__ = ["Hyperbolic", "PathPoint", "Result", "Search", "SearchRun", "Status", "WellPosedness"]
+__all__ = [
+    "Bound",
+    "Hyperbolic",
+    "PathPoint",
+    "Result",
+    "Search",
+    "SearchRun",
+    "Status",
+    "WellPosedness",
+]
 
 
 class Status(enum.Enum):
@@ -154,6 +163,63 @@ class SearchRun:
     gain: float
 
 
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A lower bound on F over all feasible points, and its proof.
+
+    Let ``C = −M`` for ``f = ½⟨X, MX⟩``. For any symmetric Λ and any orthonormal columns u_t::
+
+        Σ u_tᵀ C u_t ≤ Σ_top-r eigenvalues of Λ + Σ_t max uᵀ(C − Λ)u
+
+    where the maximum of term t is over the unit vectors that are feasible as column t. The lower
+    bound on F is ``-0.5`` times the right side of this inequality.
+
+    Attributes
+    ----------
+    value : float
+        Lower bound on F over all feasible X; rounded downwards.
+    gap : float
+        F of the point less ``value``, relative to the larger of `Certificate.magnitude` and 1e-6 of
+        ``½r‖C‖``. Relative to a smaller number, rounding alone would be a gap of 1e-6.
+    method : str
+        "eigenvalues": only the largest eigenvalues of C are used. "fantope": the second sum is
+        bounded in closed form: by K times the largest magnitude in C − Λ for K nonzeros in all, or
+        K = k√r for k nonzero rows; by K times the largest entry of C − Λ for K nonzeros and X ≥ 0;
+        by 0 for an ℓ0 penalty if no entry of C − Λ exceeds 2λ, for a penalty on nonzero rows if
+        none exceeds 2λ/√r, and for X ≥ 0 if none is positive. "lagrangian": the sparse maxima are
+        bounded by branch and bound. "branch-and-bound": it branches on which row may be nonzero in
+        which column (for a `RowSparse`, on which row may be nonzero), with a Λ at every node.
+    multiplier : ndarray of shape (n, n) or None
+        Λ of the best bound from a single Λ; None where C was not formed.
+    n_nodes : int
+        Number of nodes of the branch and bound.
+    features_excluded : ndarray of int
+        Rows, ascending, that are proved to be zero in every feasible point whose F is at most that
+        of the point. Only branch and bound over a `Cardinality` proves such rows.
+    history : dict of str to ndarray
+        "seconds" and "bound": the bound over time.
+    interrupted : bool
+        Whether Ctrl-C, or the callback of `solve`, ended the search for a better bound.
+
+    Examples
+    --------
+    >>> import numpy as np, orthobcd as ob
+    >>> problem = ob.StiefelProblem(ob.Quadratic(-np.diag([2.0, 1.0])), ob.L0(0.1), 1)
+    >>> bound = ob.certify(problem, [[1.0], [0.0]], bound=True).bound
+    >>> bound.method, round(bound.value, 6)
+    ('fantope', -0.9)
+    """
+
+    value: float
+    gap: float
+    method: str
+    multiplier: NDArray[np.float64] | None
+    n_nodes: int
+    features_excluded: NDArray[np.int64]
+    history: dict[str, NDArray[np.float64]]
+    interrupted: bool = False
+
+
 @dataclass(frozen=True, repr=False)
 class Search:
     """Report of a search of `Auto`: the profile of the problem and all runs.
@@ -172,6 +238,8 @@ class Search:
     strategy : str
         Name of the run that found the returned point: a heuristic, followed by " again" for an
         improvement; or a method that gives a known optimum, such as "spectral".
+    bound : Bound or None
+        With ``gap_tol`` of `solve`: the lower bound on F, and its gap to the returned point.
 
     Examples
     --------
@@ -184,6 +252,7 @@ class Search:
     profile: dict[str, Any]
     runs: tuple[SearchRun, ...]
     strategy: str
+    bound: Bound | None = None
 
     def __repr__(self) -> str:
         heuristics = {run.heuristic for run in self.runs}
@@ -285,27 +354,19 @@ class Result(Filed):
         ``"seconds"``, ``"objective"``, ``"feasibility"``, ``"n_iterations"``: row 0 is the start,
         the last row is the returned point; ``"objective"`` never rises.
     extra : dict
-        Additional values of particular problems and solvers.
+        Additional values of particular solvers. With `VRJOBCD` ``"n_epochs"``, passes over the
+        data, and ``"component_gradients"``, an array with a number for every row of ``history``: an
+        epoch is as many component gradients as the sum has terms.
     path : tuple of PathPoint
         With `Continuation`: every stage, in order.
-    n_epochs : int or None
-        With `VRJOBCD`: passes over the data, component gradients evaluated over their number N.
     work : float or None
         Counted work, in the units of ``max_work`` of `solve`: a unit is about a second of one core.
         With `Auto` it is the work of the runs and of their common preparation. None with `VRJOBCD`.
     search : Search or None
-        With `Auto`: profile of the problem, work and gain of every run, and which one found ``x``.
+        With `Auto`: profile of the problem, work and gain of every run, which one found ``x``, and
+        the lower bound of ``gap_tol``.
     hyperbolic : Hyperbolic or None
         With a mixed signature: eigenvalues, well-posedness, and a direction of recession.
-    lower_bound : float or None
-        With ``gap_tol`` of `solve`: a lower bound on F over all feasible points.
-    bound_method : str or None
-        Method that gave ``lower_bound``, see `Bound`.
-    gap : float or None
-        With ``gap_tol``: ``(F − lower_bound)`` relative to the magnitude of F, see `Certificate`.
-    features_excluded : ndarray of int or None
-        With ``gap_tol``: rows that are proved to be zero in every feasible point whose F is at most
-        ``objective``, ascending (see `Bound`).
 
     Examples
     --------
@@ -333,14 +394,9 @@ class Result(Filed):
     history: dict[str, NDArray[np.float64]]
     extra: dict[str, Any] = field(default_factory=dict)
     path: tuple[PathPoint, ...] = ()
-    n_epochs: int | None = None
     work: float | None = None
     search: Search | None = None
     hyperbolic: Hyperbolic | None = None
-    lower_bound: float | None = None
-    bound_method: str | None = None
-    gap: float | None = None
-    features_excluded: NDArray[np.int64] | None = None
 
     @property
     def message(self) -> str:

@@ -447,7 +447,7 @@ class VRJOBCD(Checked):
     >>> A, B = rng.standard_normal((40, 4)), rng.standard_normal((40, 4))
     >>> loss = ob.LogisticLoss(A, B, np.sign(rng.standard_normal(40)))
     >>> problem = ob.JOrthogonalProblem(loss, [1, 1, -1, -1])
-    >>> ob.solve(problem, solver=ob.VRJOBCD(max_epochs=20)).n_epochs
+    >>> ob.solve(problem, solver=ob.VRJOBCD(max_epochs=20)).extra["n_epochs"]
     20
     """
 

@@ -38,12 +38,22 @@ from ._internal.checks import (
     is_sparse,
     seed_of,
 )
+from .hyperbolic.probe import HyperbolicStructuralProbeProblem
 from .hyperbolic.problems import JOrthogonalProblem, on_stiefel
-from .hyperbolic.solving import default_solver, solve_mixed, solve_sum
+from .hyperbolic.solving import (
+    PROBE_TOL,
+    as_sum,
+    check_solver,
+    default_solver,
+    describe,
+    for_sum,
+    posedness_of,
+    start_point,
+)
 from .objectives import ByFunction, FiniteSum, GramQuadratic, Quadratic
 from .penalties import L0, L1, Cardinality, NonNegative, NoPenalty, RowSparse
 from .problems import Problem, as_problem, as_start, samples, without_trivial_limit
-from .result import PathPoint, Result, Search, SearchRun, Status
+from .result import Bound, PathPoint, Result, Search, SearchRun, Status
 from .solvers import (
     DESCENT,
     JOBCD,
@@ -165,7 +175,15 @@ checkpoint, checkpoint_every
         self._given_work = max_work
         work = Interval(float, 0.0, optional=True)("max_work", max_work)
         self.max_work = None if work is None else round(min(work * WORK_UNIT, MOST_WORK))
-        self.effort = as_effort(effort, max_time is not None or max_work is not None)
+        if isinstance(effort, float) and effort == math.inf:
+            if max_time is None and max_work is None:
+                raise ValueError(
+                    "effort must be finite without max_time and max_work, as nothing would end "
+                    "the search"
+                )
+            self.effort = effort
+        else:
+            self.effort = as_float("effort", effort, 0.0, closed="neither")
         self.checkpoint = open_checkpoint(checkpoint, checkpoint_every)
         self.verbose = as_bool("verbose", verbose)
         self.settings: tuple[tuple[str, str], ...] = ()
@@ -405,17 +423,6 @@ def show_log() -> None:
         logger.setLevel(logging.INFO)
 
 
-def as_effort(value: Any, limited: bool) -> float:
-    """``value`` as a positive number; infinity needs a limit that ends the search."""
-    if not (isinstance(value, float) and value == math.inf):
-        return as_float("effort", value, 0.0, closed="neither")
-    if not limited:
-        raise ValueError(
-            "effort must be finite without max_time and max_work, as nothing would end the search"
-        )
-    return value
-
-
 # Checkpoints --------------------------------------------------------------------------------------
 
 
@@ -593,10 +600,10 @@ def solve(
     target : float, optional
         Stop when F reaches this value.
     gap_tol : float, optional
-        Raise a lower bound on the optimum beside the search, as `certify` does, and stop when
-        ``gap`` of the result is at most ``gap_tol`` (`Status.PROVED`). The two share ``max_time``
-        and ``max_work``; a search that ends by itself leaves the rest to the bound. Needs `Auto`
-        and a problem that `certify` can bound.
+        Raise a lower bound on the optimum beside the search, as `certify` does, and stop when its
+        gap is at most ``gap_tol`` (`Status.PROVED`). The bound is ``search.bound`` of the result.
+        The two share ``max_time`` and ``max_work``; a search that ends by itself leaves the rest to
+        the bound. Needs `Auto` and a problem that `certify` can bound.
     seed : int, default 0
         Seed of all random choices. Unless ``max_time`` ends the solve or ``effort`` is infinite,
         the same seed gives the same bits on the same machine, for any ``n_threads``; else the
@@ -668,7 +675,11 @@ def solve(
     problem = without_trivial_limit(as_problem(problem))
     if isinstance(problem, JOrthogonalProblem) and on_stiefel(problem) is not problem:
         problem = on_stiefel(problem)
-        solver = _as_obcd(solver) if isinstance(solver, JOBCD) else solver
+        if isinstance(solver, JOBCD):
+            if solver.rapidity_bound is not None:
+                raise ValueError("rapidity_bound needs a signature of both signs")
+            shared = {k: v for k, v in vars(solver).items() if k != "rapidity_bound"}
+            solver = OBCD(**shared)
     if callback is not None:
         as_callable("callback", callback)
     run = Solve(
@@ -690,39 +701,45 @@ def solve(
         check_bounded(problem, "gap_tol must be None")
         if not isinstance(solver, (Auto, type(None))):
             raise TypeError(f"gap_tol must be None for a {type(solver).__name__}")
-    if as_bool("project_x0", project_x0) and problem.signature is not None:
+    mixed = problem.signature is not None
+    if as_bool("project_x0", project_x0) and mixed:
         raise ValueError("project_x0 must be False for a mixed signature")
-    if problem.signature is not None:
-        how = default_solver(problem) if solver is None else solver
-        if not isinstance(how, (Auto, JOBCD, VRJOBCD)):
-            raise TypeError(
-                f"solver must be a JOBCD, VRJOBCD or Auto for a {type(problem).__name__}, "
-                f"got {type(how).__name__}"
-            )
-        if isinstance(how, VRJOBCD) and run.max_work is not None:
-            raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
-        _identify(run, problem, x0, how, False)
-        with run:
-            returned, error, extra = solve_mixed(problem, x0, how, run)
-            return as_result(returned, error, run.seed, extra)
-    free = isinstance(problem.smooth, ByFunction)
-    search = not free or not isinstance(problem.penalty, NoPenalty)
-    full: Solver = SEARCH if search else DESCENT
-    how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
-    _check_solver(how, problem)
-    start = as_start(x0, STARTS, problem.shape)
-    if start is None and isinstance(how, (OBCD, VRJOBCD)):
-        dense = "random" if free else "identity"
-        start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
+    if mixed:
+        how: Any = default_solver(problem) if solver is None else solver
+        check_solver(problem, how)
+        start: Any = x0
+    else:
+        free = isinstance(problem.smooth, ByFunction)
+        search = not free or not isinstance(problem.penalty, NoPenalty)
+        full = SEARCH if search else DESCENT
+        how = (VRJOBCD() if samples(problem) else full) if solver is None else solver
+        _check_solver(how, problem)
+        start = as_start(x0, STARTS, problem.shape)
+        if start is None and isinstance(how, (OBCD, VRJOBCD)):
+            dense = "random" if free else "identity"
+            start = "partition" if getattr(problem.penalty, "nonnegative", False) else dense
+    sampled = isinstance(how, VRJOBCD)
+    if sampled and run.max_work is not None:
+        raise ValueError("max_work must be None for VRJOBCD, which counts epochs")
     _identify(run, problem, start, how, project_x0)
     with run:
-        if isinstance(how, VRJOBCD):
-            point = _core.start_point(problem, start or "random", project_x0, run)
-            returned, error, extra = solve_sum(problem, point, how, run)
-            return as_result(returned, error, run.seed, extra)
-        core = Stages(how.lams, how.ratio, how.solver) if isinstance(how, Continuation) else how
-        returned, error = _core.solve(problem, start, project_x0, core, run, run.watcher)
+        given, posed = problem, None
+        if mixed:
+            start = start_point(problem, start, run.seed)
+            posed = posedness_of(problem, lambda work: run.allows(work / WORK_UNIT))
+            if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
+                run.tol = PROBE_TOL
+        elif sampled:
+            start = _core.start_point(problem, start or "random", project_x0, run)
+            project_x0 = False
+        if sampled:
+            how, given = for_sum(problem, how), as_sum(problem)
+        elif isinstance(how, Continuation):
+            how = Stages(how.lams, how.ratio, how.solver)
+        returned, error = _core.solve(given, start, project_x0, how, run, run.watcher)
         run.show_point(returned["objective"], int(np.count_nonzero(returned["x"])))
+        if mixed:
+            describe(problem, returned, posed)
         return as_result(returned, error, run.seed)
 
 
@@ -806,13 +823,6 @@ def _check_solver(solver: Solver, problem: Problem) -> None:
         raise ValueError(f"block_size must be at most n = {n}, got {sweeper.block_size}")
 
 
-def _as_obcd(solver: JOBCD) -> OBCD:
-    """The `OBCD` with the options of a `JOBCD`."""
-    if solver.rapidity_bound is not None:
-        raise ValueError("rapidity_bound needs a signature of both signs")
-    return OBCD(**{k: v for k, v in vars(solver).items() if k != "rapidity_bound"})
-
-
 def check_bounded(problem: Problem, wish: str) -> None:
     """Raises an error that begins with ``wish`` if there is no lower bound for the problem."""
     if problem.signature is not None and on_stiefel(problem).signature is not None:
@@ -837,12 +847,7 @@ def _status(name: str) -> Status:
     return Status.INTERRUPTED if name == CONTRADICTION else Status(name)
 
 
-def as_result(
-    returned: dict[str, Any],
-    error: BaseException | None,
-    seed: int,
-    extra: dict[str, Any] | None = None,
-) -> Result:
+def as_result(returned: dict[str, Any], error: BaseException | None, seed: int) -> Result:
     """Makes a `Result` of the dict from the core; raises ``error`` of a callback, with the result
     as its attribute."""
     if returned["status"] == CONTRADICTION:
@@ -851,13 +856,20 @@ def as_result(
     returned.pop("recession", None)
     if (search := returned.pop("search", None)) is not None:
         runs = tuple(SearchRun(**run) for run in search["runs"])
-        returned["search"] = Search(search["profile"] or {}, runs, returned.pop("strategy"))
+        bound, ended = returned.pop("bound"), returned["status"] is Status.INTERRUPTED
+        returned["search"] = Search(
+            search["profile"] or {},
+            runs,
+            returned.pop("strategy"),
+            None if bound is None else Bound(**bound, interrupted=ended),
+        )
     points = ({**point, "status": _status(point["status"])} for point in returned.pop("path", ()))
     returned["path"] = tuple(PathPoint(**point) for point in points)
-    if (bound := returned.pop("bound", None)) is not None:
-        returned["lower_bound"], returned["bound_method"] = bound["value"], bound["method"]
-        returned["gap"], returned["features_excluded"] = bound["gap"], bound["features_excluded"]
-    result = Result(**returned, seed=seed, extra=extra or {})
+    if (gradients := returned.pop("evaluations", None)) is not None:
+        gradients = np.array(gradients, np.int64)
+        epochs = returned.pop("n_epochs")
+        returned["extra"] = {"n_epochs": epochs, "component_gradients": gradients}
+    result = Result(**returned, seed=seed)
     if error is not None:
         # Some exceptions refuse attributes.
         with contextlib.suppress(Exception):

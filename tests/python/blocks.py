@@ -103,24 +103,6 @@ def block_measure(
     return float(np.mean([np.sum((V - np.eye(k)) ** 2) for V in found]))
 
 
-def pair_step(
-    C: np.ndarray,
-    L: np.ndarray,
-    X: np.ndarray,
-    B: list[int],
-    alpha: float,
-    kind: str = "none",
-    lam: float = 0.0,
-) -> np.ndarray:
-    """V of the pair B by the breakpoint search with the exact Q; I where that gains nothing."""
-    Z, G = X[B], gradient(C, L, X)[B]
-    Q = reference.exact_curvature(Z, C, B)
-    _, V = reference.breakpoint_pair(Z, G, Q, alpha, kind, lam)
-    at = reference.penalty_value(kind, lam, np.where(np.abs(V @ Z) < 1e-13, 0.0, V @ Z).ravel())
-    gain = changes(V[None], C, L, X, B, alpha)[0] + at
-    return V if gain < reference.penalty_value(kind, lam, Z.ravel()) - 1e-13 else np.eye(2)
-
-
 def scalar_pair(P: np.ndarray, weight: float, opposite: bool) -> np.ndarray:
     """argmin ½ weight ‖V‖² + ⟨V, P⟩ over VᵀJV = J, J = ±I or of opposite signs.
 

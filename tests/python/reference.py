@@ -1,17 +1,12 @@
 """The papers' method in plain NumPy, literal and slow: the reference of the tests.
 
 Equation and section numbers are those of "A Block Coordinate Descent Method for Nonsmooth
-Composite Optimization under Orthogonality Constraints". The module has two independent solvers of
-the pair problem:
-
-* `grid_pair` scans a dense grid of angles on both branches and refines the best cells;
-* `breakpoint_pair` is the papers' breakpoint search with quartics in t = tan θ, corrected
-  (breakpoints at −x/y, every column kept; the printed version has the sign reversed).
+Composite Optimization under Orthogonality Constraints". `grid_pair` solves the pair problem: it
+scans a dense grid of angles on both branches and refines the best cells.
 """
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -111,113 +106,3 @@ def grid_pair(
                     best = (float(at[k]), branch(local[k], reflect))
                 lo, hi = local[max(k - 1, 0)], local[min(k + 1, 40)]
     return best
-
-
-def _roots(coefficients: list[float]) -> np.ndarray:
-    """Real parts of the nearly real roots, leading zeros dropped."""
-    c = np.trim_zeros(np.asarray(coefficients, dtype=float), "f")
-    if len(c) < 2:
-        return np.zeros(0)
-    roots = np.roots(c)
-    return roots[np.abs(roots.imag) < 1e-5 * (1.0 + np.abs(roots))].real
-
-
-def breakpoint_pair(
-    Z: np.ndarray, G: np.ndarray, Q: np.ndarray, alpha: float, kind: str, lam: float
-) -> tuple[float, np.ndarray]:
-    """min ½‖V‖²_Q + ⟨V, P⟩ + h(VZ), P = GZᵀ − mat(Q vec I) − αI, over orthogonal V (section 3.3).
-
-    Q is 4×4 and vec stacks columns. Returns the value of that expression and the V.
-    """
-    P = G @ Z.T - (Q @ np.eye(2).ravel(order="F")).reshape(2, 2, order="F") - alpha * np.eye(2)
-    best = (np.inf, np.eye(2))
-
-    def offer(V: np.ndarray, vanishing: int | None = None) -> None:
-        nonlocal best
-        new = V @ Z
-        if vanishing is not None:
-            k = vanishing
-            row = int(np.argmin(np.abs(new[:, k])))
-            new[row, k] = 0.0
-        if kind == "nonnegative":
-            new[np.abs(new) < 1e-13] = 0.0
-        v = V.ravel(order="F")
-        value = 0.5 * v @ Q @ v + np.sum(V * P) + float(penalty_value(kind, lam, new.ravel()))
-        if value < best[0]:
-            best = (float(value), V)
-
-    offer(np.eye(2))
-    for reflect in (False, True):
-        sign = -1.0 if reflect else 1.0
-        a = P[1, 1] + sign * P[0, 0]
-        b = P[0, 1] - sign * P[1, 0]
-        c = 0.5 * (Q[0, 0] + Q[3, 3]) + sign * Q[0, 3]
-        d = -Q[0, 1] + sign * Q[0, 2] - sign * Q[1, 3] + Q[2, 3]
-        e = 0.5 * (Q[1, 1] + Q[2, 2]) - sign * Q[1, 2]
-        w = c - e
-        x = np.concatenate([sign * Z[0], Z[1]])
-        y = np.concatenate([Z[1], -sign * Z[0]])
-        for half in (1.0, -1.0):
-            for theta in (0.0, np.pi / 2, -np.pi / 2, np.pi):
-                offer(branch(theta, reflect))
-            finite = y != 0.0
-            points = -x[finite] / y[finite]
-            for t, column in zip(points, np.flatnonzero(finite) % Z.shape[1], strict=True):
-                offer(_at(half, t, reflect), int(column))
-            edges = np.concatenate([[-np.inf], np.sort(points), [np.inf]])
-            arcs = itertools.pairwise(edges) if kind == "l1" else [(-np.inf, np.inf)]
-            for lo, hi in arcs:
-                o = np.zeros_like(x)
-                if kind == "l1":
-                    t = 0.0 if np.isinf(lo) and np.isinf(hi) else _inside(lo, hi)
-                    o = lam * np.sign(half * (x + t * y))
-                A, E = half * (a + o @ x), half * (b + o @ y)
-                quartic = [
-                    d * d - A * A,
-                    4 * w * d + 2 * A * E,
-                    4 * w * w - 2 * d * d - A * A - E * E,
-                    2 * A * E - 4 * w * d,
-                    d * d - E * E,
-                ]
-                candidates = list(_roots(quartic)) + ([E / A] if A != 0.0 else [])
-                for t in candidates:
-                    offer(_at(half, t, reflect))
-    return best
-
-
-def _inside(lo: float, hi: float) -> float:
-    if np.isinf(lo):
-        return hi - 1.0
-    if np.isinf(hi):
-        return lo + 1.0
-    return 0.5 * (lo + hi)
-
-
-def _at(half: float, t: float, reflect: bool) -> np.ndarray:
-    length = np.hypot(1.0, t)
-    c, s = half / length, half * t / length
-    return np.array([[-c, s], [s, c]]) if reflect else np.array([[c, s], [-s, c]])
-
-
-def exact_curvature(Z: np.ndarray, C: np.ndarray, B: list[int]) -> np.ndarray:
-    """Q of eq. 8 for f = ½⟨X, CX⟩: ZZᵀ ⊗ C_BB."""
-    return np.kron(Z @ Z.T, C[np.ix_(B, B)])
-
-
-def stationary_gap(problem: Any, X: np.ndarray) -> float:
-    """The largest decrease of F that a single pair can make, by the dense grid."""
-    n, (kind, lam), C, linear = (
-        len(X),
-        kind_of(problem.penalty),
-        problem.smooth.C,
-        problem.smooth.linear,
-    )
-    G = C @ X if linear is None else C @ X + linear
-    worst = 0.0
-    for i in range(n):
-        for j in range(i + 1, n):
-            B = [i, j]
-            Z = X[B]
-            best, _ = grid_pair(Z, G[B], C[np.ix_(B, B)], Z @ Z.T, kind, lam, points=721)
-            worst = max(worst, float(penalty_value(kind, lam, Z.ravel())) - best)
-    return worst

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import _core
-from .._core import WORK_UNIT
 from .._internal.checks import FloatArray, is_sparse
 from ..objectives import ByFunction, FiniteSum, GramQuadratic, LogisticLoss, Quadratic
 from ..penalties import NoPenalty
@@ -22,9 +22,6 @@ from .pencil import eigenvectors
 from .posedness import decided, is_definite
 from .probe import HyperbolicStructuralProbeProblem
 from .problems import HyperbolicEigenvalueProblem, PencilProblem
-
-if TYPE_CHECKING:
-    from ..solving import Solve
 
 logger = logging.getLogger("orthobcd")
 
@@ -69,35 +66,24 @@ def _is_definite_pencil(problem: Problem) -> bool:
     return dense and smooth.A.shape[0] >= smooth.n_rows
 
 
-def solve_mixed(
-    problem: Problem,
-    x0: Any,
-    solver: JOBCD | VRJOBCD | Auto,
-    run: Solve,
-) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
-    """Solves a problem with a mixed signature; returns the core's dict, error and extra values."""
-    start = start_point(problem, x0, run.seed)
-    posed = _check(problem, run)
-    if isinstance(problem, HyperbolicStructuralProbeProblem) and run.tol is None:
-        run.tol = PROBE_TOL
-    if not isinstance(solver, VRJOBCD) and isinstance(problem.smooth, SUMS):
-        name = type(problem.smooth).__name__
-        raise TypeError(f"solver must be a VRJOBCD for a {name}, got {type(solver).__name__}")
-    if isinstance(problem.smooth, ByFunction) and not (
-        isinstance(solver, (JOBCD, Auto))
-        or (isinstance(problem.smooth, FiniteSum) and isinstance(solver, VRJOBCD))
-    ):
-        name = type(problem.smooth).__name__
-        raise TypeError(f"solver must be a JOBCD or Auto for a {name}, got {type(solver).__name__}")
-    extra: dict[str, Any] = {}
-    hyperbolic: dict[str, Any] = {"well_posedness": posed}
-    if isinstance(solver, VRJOBCD):
-        returned, error, extra = solve_sum(problem, start, solver, run)
-    else:
-        returned, error = _core.solve(problem, start, False, solver, run, run.watcher)
+def check_solver(problem: Problem, solver: Any) -> None:
+    """Refuses a solver that cannot solve a problem with a mixed signature."""
+    smooth, name = problem.smooth, type(problem.smooth).__name__
+    got = type(solver).__name__
+    if not isinstance(solver, (Auto, JOBCD, VRJOBCD)):
+        kind = type(problem).__name__
+        raise TypeError(f"solver must be a JOBCD, VRJOBCD or Auto for a {kind}, got {got}")
+    sampled = isinstance(solver, VRJOBCD)
+    if not sampled and isinstance(smooth, SUMS):
+        raise TypeError(f"solver must be a VRJOBCD for a {name}, got {got}")
+    if sampled and isinstance(smooth, ByFunction) and not isinstance(smooth, FiniteSum):
+        raise TypeError(f"solver must be a JOBCD or Auto for a {name}, got {got}")
+
+
+def describe(problem: Problem, returned: dict[str, Any], posed: WellPosedness | None) -> None:
+    """Adds what a mixed signature has to the core's dict, and sets the status by ``posed``."""
     recession = returned.pop("recession")
     if recession is not None:
-        hyperbolic["recession"] = recession
         logger.warning(
             "the objective is unbounded below along %s %s: rapidity → %s∞, signs %s",
             recession["kind"],
@@ -109,6 +95,7 @@ def solve_mixed(
         told = (Status.INTERRUPTED.value, Status.TARGET.value, Status.UNBOUNDED.value)
         if not posed.attained and returned["status"] not in told:
             returned["status"] = (Status.DIVERGED if posed.finite else Status.UNBOUNDED).value
+    x = values = None
     if isinstance(problem, PencilProblem):
         x = returned["x"]
         image = problem.matrix @ x
@@ -117,26 +104,11 @@ def solve_mixed(
             x = eigenvectors(problem, x, image)
         if x is not returned["x"]:
             image = problem.matrix @ x
-        hyperbolic["eigenvectors"] = x
-        hyperbolic["eigenvalues"] = problem.signature * np.einsum("ik,ik->k", x, image)
-    returned["hyperbolic"] = Hyperbolic(**hyperbolic)
-    return returned, error, extra
+        values = problem.signature * np.einsum("ik,ik->k", x, image)
+    returned["hyperbolic"] = Hyperbolic(values, x, posed, recession)
 
 
-def solve_sum(
-    problem: Problem,
-    start: FloatArray,
-    solver: VRJOBCD,
-    run: Solve,
-) -> tuple[dict[str, Any], BaseException | None, dict[str, Any]]:
-    """Solves a sum on either constraint; returns the core's dict, error and extra values."""
-    how = _for_sum(problem, solver)
-    returned, error = _core.solve(_as_sum(problem), start, False, how, run, run.watcher)
-    evaluations = np.array(returned.pop("evaluations"), np.int64)
-    return returned, error, {"component_gradients": evaluations}
-
-
-def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
+def for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
     """The solver with ``step_rule`` set to the default of the problem."""
     probe = isinstance(problem, HyperbolicStructuralProbeProblem)
     if solver.side != "rows" and not probe:
@@ -152,7 +124,7 @@ def _for_sum(problem: Problem, solver: VRJOBCD) -> VRJOBCD:
     return replace(solver, step_rule="accumulated" if probe else "bound")
 
 
-def _as_sum(problem: Problem) -> Any:
+def as_sum(problem: Problem) -> Any:
     """The problem with f as a sum over data rows, of which `VRJOBCD` samples some.
 
     The rows are contiguous, while those of a `GramQuadratic` are not.
@@ -181,10 +153,10 @@ def _as_sum(problem: Problem) -> Any:
     )
 
 
-def _check(problem: Problem, run: Solve) -> WellPosedness | None:
+def posedness_of(problem: Problem, allowed: Callable[[float], bool]) -> WellPosedness | None:
     """Well-posedness of a pencil problem, with a warning if there is no minimum; else None.
 
-    None, too, if an eigendecomposition takes more time than is left.
+    None, too, if an eigendecomposition, of a work in multiply-adds, is not ``allowed``.
     """
     if not isinstance(problem, PencilProblem):
         return None
@@ -195,7 +167,7 @@ def _check(problem: Problem, run: Solve) -> WellPosedness | None:
         # The objective is constant for every matrix.
         return None
     signs = problem.signature.astype(np.float64)
-    posed = decided(problem.matrix, signs, lambda work: run.allows(work / WORK_UNIT))
+    posed = decided(problem.matrix, signs, allowed)
     if posed is not None and not posed.attained:
         logger.warning("%s: %s", type(problem).__name__, posed.message)
     return posed

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +18,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _core
-from .._internal.archive import Filed
+from .._core import j_orthogonal_start
+from .._internal.archive import Filed, check_arrays
 from .._internal.checks import (
     FRACTION,
     Check,
@@ -26,6 +28,7 @@ from .._internal.checks import (
     Interval,
     Signs,
     as_callable,
+    as_float,
     as_int,
     as_seed,
     as_signature,
@@ -43,12 +46,6 @@ from .vocabulary import ENTITY, RELATION, Counts, GivenNames, Names, Triples, Vo
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-from zlib import crc32
-
-from .._core import j_orthogonal_start
-from .._internal.archive import check_arrays
-from .._internal.checks import as_float
-
 HISTORY = ("epoch", "seconds", "loss", "valid_epoch", "valid_mrr", "valid_seconds")
 """Columns of a training curve: three for every epoch, three for every validation."""
 
@@ -56,89 +53,13 @@ Embedding = tuple[FloatArray, FloatArray, FloatArray]
 """Rows of entities (points, Adam's moments, biases), relation matrices, state of their updates."""
 
 
-@dataclass
-class Training:
-    """A training run after some epochs.
-
-    Attributes
-    ----------
-    state, best : Embedding
-        The current model, and the model with the best validation MRR.
-    fingerprint : list of int
-        Sizes and checksums of the training and validation triples.
-    known : ndarray of int, of shape (K, 3)
-        All triples of the fit, which rankings leave out.
-    """
-
-    state: Embedding
-    best: Embedding
-    fingerprint: list[int]
-    known: IntArray = field(default_factory=lambda: np.zeros((0, 3), dtype=np.int64))
-    best_mrr: float = -np.inf
-    stale: int = 0
-    n_epochs: int = 0
-    best_epoch: int = 0
-    status: Status = Status.MAX_SWEEPS
-    history: dict[str, FloatArray] = field(
-        default_factory=lambda: {name: np.zeros(0) for name in HISTORY}
-    )
-
-    @property
-    def is_validated(self) -> bool:
-        """True if a validation has been done."""
-        return bool(np.isfinite(self.best_mrr))
-
-    def epoch(self, state: Embedding, loss: float, seconds: float) -> dict[str, float]:
-        """Records an epoch; returns the dict for the callback."""
-        self.state = state
-        self.n_epochs += 1
-        if not self.is_validated:
-            self.best, self.best_epoch = state, self.n_epochs
-        event = {"epoch": float(self.n_epochs), "seconds": seconds, "loss": loss}
-        self._append(event)
-        return event
-
-    def validated(self, mrr: float, seconds: float) -> None:
-        """Records a validation and keeps the current model if its MRR is the best so far."""
-        self._append(
-            {"valid_epoch": float(self.n_epochs), "valid_mrr": mrr, "valid_seconds": seconds}
-        )
-        if mrr > self.best_mrr:
-            self.best, self.best_mrr, self.stale = self.state, mrr, 0
-            self.best_epoch = self.n_epochs
-        else:
-            self.stale += 1
-
-    def _append(self, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self.history[name] = np.append(self.history[name], value)
-
-    def check(self, shapes: tuple[tuple[int, ...], ...], signature: Signs) -> None:
-        """Raises an error if parts do not fit together; repairs rounding of relation matrices."""
-        self.state = _embedding("state", self.state, shapes, signature)
-        self.best = _embedding("best", self.best, shapes, signature)
-        epochs = as_int("n_epochs", self.n_epochs, 0)
-        as_int("best_epoch", self.best_epoch, 0, epochs)
-        as_int("stale", self.stale, 0)
-        if self.best_mrr != -np.inf:
-            as_float("best_mrr", self.best_mrr, 0.0)
-        if not (isinstance(self.fingerprint, list) and isinstance(self.status, Status)):
-            raise TypeError("fingerprint must be a list, and status a Status")
-        validations = len(self.history["valid_epoch"])
-        lengths = [epochs] * 3 + [validations] * (len(HISTORY) - 3)
-        sizes = {name: (length,) for name, length in zip(HISTORY, lengths, strict=True)}
-        check_arrays(self.history, sizes, np.float64)
-
-
 def _embedding(
     name: str, arrays: Embedding, shapes: tuple[tuple[int, ...], ...], signature: Signs
 ) -> Embedding:
     """The arrays of an embedding, checked for shape, type, finiteness and J-orthogonality."""
-    names = [f"{name}.{k}" for k in range(len(arrays))]
-    check_arrays(
-        dict(zip(names, arrays, strict=True)), dict(zip(names, shapes, strict=True)), np.float64
-    )
     first, second, third = arrays
+    named = {f"{name}.{k}": array for k, array in enumerate(arrays)}
+    check_arrays(named, dict(zip(named, shapes, strict=True)), np.float64)
     return first, _isometries(f"{name}.1", second, signature), third
 
 
@@ -380,8 +301,20 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     seed: int = 0
     n_threads: int | None = 1
     verbose: bool = False
-    _training: Training = field(init=False)
+    history_: dict[str, FloatArray] = field(init=False)
+    n_epochs_: int = field(init=False)
+    best_epoch_: int = field(init=False)
+    status_: Status = field(init=False)
     _vocabulary: Vocabulary = field(init=False)
+    # The current model, and the one with the best validation MRR so far (-inf without one), after
+    # which `_stale` validations were not better.
+    _state: Embedding = field(init=False)
+    _best: Embedding = field(init=False)
+    _best_mrr: float = field(init=False)
+    _stale: int = field(init=False)
+    # Sizes and checksums of the training and validation triples; all triples of the fit.
+    _fingerprint: list[int] = field(init=False)
+    _known: IntArray = field(init=False)
 
     def fit(
         self,
@@ -448,15 +381,16 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
             as_callable("callback", callback)
         mark = fingerprint(train, held)
         if checkpoint is not None and os.path.exists(checkpoint):
-            training = self._resumed(checkpoint, mark, vocabulary)
+            begun = self._resumed(checkpoint, mark, vocabulary)
         else:
             state = self._random(vocabulary.n_entities, vocabulary.n_relations)
-            training = Training(state, state, mark)
-        training.known = filtered
-        self._training, self._vocabulary = training, vocabulary
+            begun = {"_state": state, "_best": state, "_best_mrr": -np.inf, "_stale": 0}
+            begun |= {"_fingerprint": mark, "n_epochs_": 0, "best_epoch_": 0}
+            begun["history_"] = {name: np.zeros(0) for name in HISTORY}
+        begun |= {"_known": filtered, "_vocabulary": vocabulary, "status_": Status.MAX_SWEEPS}
+        self.__dict__.update(begun)
         if self.verbose:
             show_log()
-        self._training.status = Status.MAX_SWEEPS
         self._stop_early()
         with Solve(ctrl_c="flag") as ctrl_c:
             while self._going_on():
@@ -471,14 +405,14 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
                         checkpoint = None
                     else:
                         event["valid_mrr"] = mrr
-                done = self._training.n_epochs
+                done = self.n_epochs_
                 if checkpoint is not None and (done % every == 0 or not self._going_on()):
                     self._write_checkpoint(checkpoint)
                 if self.verbose:
                     logger.info("%s", _line(event, self.max_epochs))
                 if self._asked_to_stop(ctrl_c, callback, event):
-                    self._training.status = Status.INTERRUPTED
-            if self._training.status is Status.INTERRUPTED and checkpoint is not None:
+                    self.status_ = Status.INTERRUPTED
+            if self.status_ is Status.INTERRUPTED and checkpoint is not None:
                 self._write_checkpoint(checkpoint)
         return self
 
@@ -510,45 +444,25 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         return self._vocabulary.relations
 
     @property
-    def history_(self) -> dict[str, FloatArray]:
-        """The training curve, see `UltraE`."""
-        return self._training.history
-
-    @property
-    def n_epochs_(self) -> int:
-        """Number of finished epochs."""
-        return self._training.n_epochs
-
-    @property
-    def best_epoch_(self) -> int:
-        """The epoch after which the model was kept."""
-        return self._training.best_epoch
-
-    @property
-    def status_(self) -> Status:
-        """Reason for the end of training."""
-        return self._training.status
-
-    @property
     def entities_(self) -> FloatArray:
         """Points of the entities."""
-        rows = self._training.best[0][:, : self.dim]
+        rows = self._best[0][:, : self.dim]
         return double_projection(rows, self._signs(), self.radius)
 
     @property
     def head_biases_(self) -> FloatArray:
         """Biases of the entities as heads."""
-        return self._training.best[0][:, 3 * self.dim].copy()
+        return self._best[0][:, 3 * self.dim].copy()
 
     @property
     def tail_biases_(self) -> FloatArray:
         """Biases of the entities as tails."""
-        return self._training.best[0][:, 3 * self.dim + 1].copy()
+        return self._best[0][:, 3 * self.dim + 1].copy()
 
     @property
     def relations_(self) -> FloatArray:
         """Matrices of the relations."""
-        return self._training.best[1]
+        return self._best[1]
 
     def score_triples(self, triples: Triples) -> FloatArray:
         """Scores of triples; a higher score is more plausible.
@@ -569,7 +483,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         KeyboardInterrupt
             After Ctrl-C.
         """
-        check_is_fitted(self, "_training")
+        check_is_fitted(self, "n_epochs_")
         return self._scores(self._vocabulary.triples("triples", triples))
 
     def rank(
@@ -601,13 +515,13 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         KeyboardInterrupt
             After Ctrl-C.
         """
-        check_is_fitted(self, "_training")
+        check_is_fitted(self, "n_epochs_")
         ranked = self._vocabulary.triples("triples", triples)
         more = ranked[:0] if filter is None else self._vocabulary.triples("filter", filter)
-        known = np.concatenate([self._training.known, ranked, more]) if filtered else more
+        known = np.concatenate([self._known, ranked, more]) if filtered else more
         if not filtered and filter is not None:
             raise ValueError("filter must be None with filtered=False")
-        ranks = self._rank(self._training.best, ranked, known)
+        ranks = self._rank(self._best, ranked, known)
         head, tail = (candidates(ranked, known, self.n_entities_, place) for place in (0, 2))
         found = (ranks[:, 0].copy(), ranks[:, 1].copy(), head, tail, ranked[:, 1].copy())
         return Ranking(*found, self.relation_names_)
@@ -636,7 +550,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        check_is_fitted(self, "_training")
+        check_is_fitted(self, "n_epochs_")
         h = self._vocabulary.number("head", head, ENTITY)
         r = self._vocabulary.number("relation", relation, RELATION)
         return self._completed((h, r, None), k, filter)
@@ -663,7 +577,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         ValueError, TypeError
             If an argument is not valid or the model is not fitted.
         """
-        check_is_fitted(self, "_training")
+        check_is_fitted(self, "n_epochs_")
         r = self._vocabulary.number("relation", relation, RELATION)
         t = self._vocabulary.number("tail", tail, ENTITY)
         return self._completed((None, r, t), k, filter)
@@ -710,7 +624,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     def _shapes(self) -> tuple[tuple[int, ...], ...]:
         """Shapes of the arrays of the model."""
         n_entities, n_relations = self.n_entities_, self.n_relations_
-        shape, own = (n_relations, self.dim, self.dim), self._training.state[1].shape
+        shape, own = (n_relations, self.dim, self.dim), self._state[1].shape
         if own != shape:
             # Before a state of this dimension is made.
             raise ValueError(f"state must have relation matrices of shape {shape}, got {own}")
@@ -719,8 +633,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         return (n_entities, rows.shape[1]), shape, (n_relations, memory.shape[1])
 
     def _scores(self, triples: IntArray) -> FloatArray:
-        best, signs = self._training.best, self._signs()
-        return _core.ultra_e_scores(best, triples, signs, self, self.n_threads)
+        return _core.ultra_e_scores(self._best, triples, self._signs(), self, self.n_threads)
 
     def _rank(self, state: Embedding, triples: IntArray, known: IntArray) -> FloatArray:
         """Ranks of heads and tails, of shape (N, 2)."""
@@ -750,47 +663,52 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
         }
 
     def _going_on(self) -> bool:
-        run = self._training
-        return run.status is Status.MAX_SWEEPS and run.n_epochs < self.max_epochs
+        return self.status_ is Status.MAX_SWEEPS and self.n_epochs_ < self.max_epochs
 
     def _is_due(self) -> bool:
-        done = self._training.n_epochs
-        return done % self.valid_every == 0 or done == self.max_epochs
+        return self.n_epochs_ % self.valid_every == 0 or self.n_epochs_ == self.max_epochs
 
     def _stop_early(self) -> None:
-        if self.patience is not None and self._training.stale >= self.patience:
-            self._training.status = Status.CONVERGED
+        if self.patience is not None and self._stale >= self.patience:
+            self.status_ = Status.CONVERGED
+
+    def _record(self, values: dict[str, float]) -> None:
+        """Adds values to the training curve."""
+        for name, value in values.items():
+            self.history_[name] = np.append(self.history_[name], value)
 
     def _epoch(self, ctrl_c: Solve, train: IntArray) -> dict[str, float] | None:
         """Trains for an epoch; returns the dict for the callback, None if interrupted."""
         started = time.perf_counter()
-        run = self._training
-        answer = ctrl_c.during(
-            _core.ultra_e_epoch,
-            run.state,
-            train,
-            self._signs(),
-            self,
-            run.n_epochs,
-            self.n_threads,
-        )
+        given = (self._state, train, self._signs(), self, self.n_epochs_, self.n_threads)
+        answer = ctrl_c.during(_core.ultra_e_epoch, *given)
         state, loss, error = (None, None, None) if answer is None else answer
         if error is not None or state is None or loss is None:
-            run.status = Status.INTERRUPTED
+            self.status_ = Status.INTERRUPTED
             if error is not None:
                 raise error
             return None
-        return run.epoch(state, loss, time.perf_counter() - started)
+        self._state, self.n_epochs_ = state, self.n_epochs_ + 1
+        if self._best_mrr == -np.inf:
+            self._best, self.best_epoch_ = state, self.n_epochs_
+        seconds = time.perf_counter() - started
+        event = {"epoch": float(self.n_epochs_), "seconds": seconds, "loss": loss}
+        self._record(event)
+        return event
 
     def _validate(self, ctrl_c: Solve, held: IntArray) -> float | None:
-        """The MRR of the validation triples; None if Ctrl-C ended the ranking."""
+        """The MRR of the validation triples, whose best model is kept; None after Ctrl-C."""
         started = time.perf_counter()
-        run = self._training
-        ranks = ctrl_c.during(self._rank, run.state, held, run.known)
+        ranks = ctrl_c.during(self._rank, self._state, held, self._known)
         if ranks is None:
             return None
-        mrr = float(np.mean(1.0 / ranks))
-        run.validated(mrr, time.perf_counter() - started)
+        mrr, seconds = float(np.mean(1.0 / ranks)), time.perf_counter() - started
+        epoch = float(self.n_epochs_)
+        self._record({"valid_epoch": epoch, "valid_mrr": mrr, "valid_seconds": seconds})
+        self._stale += 1
+        if mrr > self._best_mrr:
+            self._best, self._best_mrr, self._stale = self._state, mrr, 0
+            self.best_epoch_ = self.n_epochs_
         self._stop_early()
         return mrr
 
@@ -803,7 +721,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
                 if ctrl_c.during(callback, event, own=True):
                     return True
             except BaseException:
-                self._training.status = Status.INTERRUPTED
+                self.status_ = Status.INTERRUPTED
                 raise
         return ctrl_c.pressed
 
@@ -822,19 +740,32 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
     # Files ----------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        check_is_fitted(self, "_training")
+        check_is_fitted(self, "n_epochs_")
         super().save(path)
 
     def _check_loaded(self) -> None:
         self._check()
         self._vocabulary.check(*self._counts_and_names())
-        self._training.check(self._shapes(), self._signs())
-        self._training.known = self._vocabulary.triples("known", self._training.known)
+        shapes, signs = self._shapes(), self._signs()
+        self._state = _embedding("state", self._state, shapes, signs)
+        self._best = _embedding("best", self._best, shapes, signs)
+        self._known = self._vocabulary.triples("known", self._known)
+        epochs = as_int("n_epochs_", self.n_epochs_, 0)
+        as_int("best_epoch_", self.best_epoch_, 0, epochs)
+        as_int("stale", self._stale, 0)
+        if self._best_mrr != -np.inf:
+            as_float("best_mrr", self._best_mrr, 0.0)
+        if not (isinstance(self._fingerprint, list) and isinstance(self.status_, Status)):
+            raise TypeError("fingerprint must be a list, and status_ a Status")
+        validations = len(self.history_["valid_epoch"])
+        lengths = [epochs] * 3 + [validations] * (len(HISTORY) - 3)
+        sizes = {name: (length,) for name, length in zip(HISTORY, lengths, strict=True)}
+        check_arrays(self.history_, sizes, np.float64)
 
     def _resumed(
         self, path: str | os.PathLike[str], mark: list[int], vocabulary: Vocabulary
-    ) -> Training:
-        """The state of training of a checkpoint of a model like this one."""
+    ) -> dict[str, Any]:
+        """The fitted attributes of a checkpoint of a model like this one."""
         model = self.load(path)
         theirs, ours = (
             one.get_params() | {"signature": one._signs().tolist()} for one in (model, self)
@@ -845,7 +776,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
                     f"checkpoint must come from a model with the same options; {name} is "
                     f"{theirs[name]!r} there and {ours[name]!r} here"
                 )
-        if model._training.fingerprint != mark:
+        if model._fingerprint != mark:
             raise ValueError("checkpoint must come from the same triples and validation triples")
         sizes = (
             (model.n_entities_, model.n_relations_),
@@ -856,7 +787,7 @@ class UltraE(BaseEstimator, Filed):  # type: ignore[misc]
                 f"checkpoint must come from a model of {sizes[1]} entities and relations, "
                 f"it has {sizes[0]}"
             )
-        return model._training
+        return {name: part for name, part in vars(model).items() if name not in ours}
 
 
 def _line(event: dict[str, float], epochs: int) -> str:

@@ -14,14 +14,13 @@ from .._internal.checks import (
     as_int,
     is_missing,
     is_sparse,
-    numbers_of,
     unmasked,
 )
 from .._internal.drawing import MARKS, PALETTE, Axes, axes_of, tidy, whole_ticks
 from .._internal.extras import need
 from .._internal.names import feature_names as names_of
 from .._internal.names import shortened_names
-from ..data import Gram
+from ..data import Gram, as_samples
 from ..sklearn.base import model_of_gaps
 from ..sklearn.sparse_pca import SparsePCA
 from .labels import add_labels
@@ -487,14 +486,8 @@ def _correlations_of(data: Any, points: FloatArray) -> FloatArray:
 
 
 def _samples(X: Any) -> Any:
-    """X as a matrix of doubles, dense or CSC, NaN where an entry is missing."""
-    data = numbers_of(X)
-    if is_sparse(data):
-        return data.tocsc().astype(np.float64)
-    data = np.asarray(data, dtype=np.float64)
-    if data.ndim != 2:
-        raise ValueError(f"X must have two dimensions, got shape {data.shape}")
-    return data
+    """X as a matrix of doubles, NaN where an entry is missing."""
+    return as_samples(X).astype(np.float64, copy=False)
 
 
 def _principal_shares(pca: Fitted, X: Any) -> FloatArray:

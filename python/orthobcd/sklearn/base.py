@@ -875,12 +875,9 @@ def conditions(pca: OrthonormalPCA, r: int) -> list[tuple[Any, ...]]:
     if not isinstance(limit, Cardinality):
         return [()] * r
 
-    def condition(t: int) -> tuple[Any, ...]:
-        count = limit.count[t] if isinstance(limit.count, tuple) else limit.count
-        chosen = [
-            frozenset(rows[t] if rows and isinstance(rows[0], tuple) else rows)
-            for rows in (limit.include, limit.exclude)
-        ]
-        return (count, *chosen)
-
-    return [condition(t) for t in range(r)]
+    counts = limit.count if isinstance(limit.count, tuple) else (limit.count,) * r
+    chosen = [
+        rows if rows and isinstance(rows[0], tuple) else (rows,) * r
+        for rows in (limit.include, limit.exclude)
+    ]
+    return [(count, *map(frozenset, rows)) for count, *rows in zip(counts, *chosen, strict=True)]

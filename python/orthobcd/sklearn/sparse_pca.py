@@ -302,25 +302,21 @@ class SparsePCA(OrthonormalPCA):
                 )
         if self.certify and self.n_features is not None:
             raise ValueError("certify must be False with n_features")
-        self._limit = self._counted(n, r)
-        if self._limit is None and self.n_nonzero is not None:
-            as_int("n_nonzero", self.n_nonzero, r, n * r)
-
-    def _counted(self, n: int, r: int) -> Cardinality | RowSparse | None:
-        """The limit on nonzeros or features that replaces the penalty, or None."""
         counts = self.penalty == "l0" and self.n_nonzero is not None
         for name in ("include", "exclude"):
             if not counts and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs n_nonzero and penalty='l0'")
         if isinstance(self.penalty, Cardinality):
             self.penalty.check(n, r)
-        if isinstance(self.penalty, (Cardinality, RowSparse)):
-            return self.penalty
-        if self.n_features is None:
-            return self._cardinality(n, r) if counts else None
-        if self.n_nonzero is not None or self.penalty != "l0":
-            raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
-        return RowSparse(count=as_int("n_features", self.n_features, r, n))
+        self._limit = self.penalty if isinstance(self.penalty, (Cardinality, RowSparse)) else None
+        if self.n_features is not None:
+            if self.n_nonzero is not None or self.penalty != "l0":
+                raise ValueError("n_features needs n_nonzero=None and penalty='l0'")
+            self._limit = RowSparse(count=as_int("n_features", self.n_features, r, n))
+        elif counts:
+            self._limit = self._cardinality(n, r)
+        elif self.n_nonzero is not None:
+            as_int("n_nonzero", self.n_nonzero, r, n * r)
 
     def _solve(self, run: Solve, gram: Gram, r: int) -> Result:
         own = self.penalty if isinstance(self.penalty, Separable) else None

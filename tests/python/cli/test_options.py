@@ -323,6 +323,7 @@ USAGE = {
         ["--alpha", "high"], ["--n-nonzero", "0"], ["--n-nonzero", "5,0"], ["--n-nonzero", "5,x"],
         ["--n-nonzero", ""], ["--n-features", "0"], ["--n-features", "few"],
         ["--max-time", "-1"], ["--max-time", "inf"], ["--image-shape", "28"],
+        ["--effort", "0"], ["--effort", "-1"], ["--effort", "nan"], ["--effort", "much"],
         ["--decimal", ";"], ["--missing", "mean"], ["--penalty", "l3"],
         ["--alpha", "1", "--n-nonzero", "5"], ["--n-nonzero", "5", "--n-features", "5"],
         ["--columns", "0,1", "--drop", "2"], ["--fly"],

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from itertools import product
@@ -117,6 +118,18 @@ def test_an_input_is_never_written_to(
     assert f"--{output}" in said
     assert "is read" in said
     assert data.read_bytes() == before
+
+
+@pytest.mark.parametrize("r", [1, 2])
+def test_the_picture_has_the_names_of_the_features(r, folder):
+    """matplotlib writes each text of an SVG as a comment beside its outlines."""
+    how = ["-r", str(r), "--n-nonzero", str(2 * r), "--out", "c.csv", "--plot", "c.svg"]
+    assert cli.main(["sparse-pca", "data.csv", *how]) == 0
+    loadings, names = ob.io.read_matrix("c.csv", min_rows=1)
+    used = {name for name, own in zip(names, loadings.T, strict=True) if own.any()}
+    texts = set(re.findall("<!-- (.*) -->", Path("c.svg").read_text(encoding="utf-8")))
+    assert {text for text in texts if text.startswith("gene")} == used
+    assert {f"component {k}" for k in range(r)} <= texts
 
 
 def test_other_inputs_are_inputs(folder, capsys, monkeypatch):

@@ -55,7 +55,6 @@ def compressed(kind: str, shape, **arrays) -> bytes:
 
 
 CSR = {"data": np.ones(2), "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2])}
-COO = {"data": np.ones(2), "row": np.array([0, 1]), "col": np.array([0, 1])}
 
 
 NESTED = "(" * 4000 + ")" * 4000

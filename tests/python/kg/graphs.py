@@ -48,12 +48,12 @@ def arrays_of(estimator):
 def state_of(estimator, name="state"):
     """Rows of entities, relation matrices and the memory of their updates ("state" or "best")."""
     arrays = arrays_of(estimator)
-    return tuple(arrays[f"training.{name}.{k}"] for k in range(3))
+    return tuple(arrays[f"{name}.{k}"] for k in range(3))
 
 
 def with_state(estimator, state):
     """The model of a file with another state."""
-    changed = {f"training.best.{k}": array for k, array in enumerate(state)}
+    changed = {f"best.{k}": array for k, array in enumerate(state)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.npz")
         np.savez(path, **{**arrays_of(estimator), **changed})

@@ -244,8 +244,6 @@ def test_triples_with_numbers(tmp_path, suffix):
 
 
 def test_bad_files_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"line 2"):
-        ob.kg.load_triples(write(tmp_path / "bad.tsv", "a\tb\tc\na b c\n"))
     with pytest.raises(ValueError, match="ids"):
         ob.kg.load_triples(write(tmp_path / "names.tsv", "a\tb\tc\n"), ids=True)
     with pytest.raises(ValueError, match="paths"):

@@ -239,7 +239,7 @@ def test_a_file_with_another_number_of_names_is_refused(fitted, tmp_path):
         np.savez(path, **{**arrays, "header": np.array(header.replace(old, new))})
         with pytest.raises(ValueError, match="not a file of UltraE"):
             ob.kg.UltraE.load(path)
-    np.savez(path, **{**arrays, "training.known": arrays["training.known"] + 7})
+    np.savez(path, **{**arrays, "known": arrays["known"] + 7})
     with pytest.raises(ValueError, match="known"):
         ob.kg.UltraE.load(path)
 

@@ -34,12 +34,11 @@ def changed(path, **changes: object) -> None:
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     header = json.loads(str(arrays["header"]))
-    training = header["fitted"]["_training"]["__object__"][1][1]
     for name, change in changes.items():
-        if f"training.{name}" in arrays:
-            arrays[f"training.{name}"] = change(arrays[f"training.{name}"])
+        if name in arrays:
+            arrays[name] = change(arrays[name])
         else:
-            (training if name in training else header["parameters"])[name] = change
+            header["parameters" if name in header["parameters"] else "fitted"][name] = change
     arrays["header"] = np.array(json.dumps(header))
     np.savez(path, **arrays)
 
@@ -64,13 +63,17 @@ CHANGES = {
     "type": {"best.1": lambda a: a.astype(complex)},
     "curve": {"history.loss": lambda a: a[:-1]},
     "validations": {"history.valid_mrr": lambda a: np.append(a, 0.5)},
-    "epochs": {"n_epochs": 7},
-    "epochs as text": {"n_epochs": "two"},
-    "best epoch": {"best_epoch": 9},
-    "status": {"status": "done"},
+    "epochs": {"n_epochs_": 7},
+    "epochs as text": {"n_epochs_": "two"},
+    "best epoch": {"best_epoch_": 9},
+    "status": {"status_": "done"},
     "relations": {"relations": "some"},
     "margin": {"margin": "wide"},
-    "best mrr": {"best_mrr": "high"},
+    "best mrr": {"_best_mrr": "high"},
+    "negative mrr": {"_best_mrr": -1.0},
+    "stale": {"_stale": -1},
+    "fingerprint": {"_fingerprint": "none"},
+    "fewer arrays": {"_state": {"__tuple__": [{"__array__": "state.0"}]}},
     "signature": {"signature": [1, 1, -1]},
     "reals": {"signature": [1.5, -1.5, 1.5, -1.5]},
     "dimension": {"dim": 30_000, "signature": [1, -1] * 15_000},

@@ -88,7 +88,7 @@ def test_every_term_is_asked_for_and_batches_are_batches(constraint):
     result = ob.solve(problem, solver=solver, seed=3)
     assert sizes == {5, 20, M}
     assert seen == set(range(M))
-    assert result.n_epochs == 10
+    assert result.extra["n_epochs"] == 10
     again = ob.solve(problem, solver=solver, seed=3)
     assert (again.x == result.x).all()
 
@@ -99,7 +99,7 @@ def test_without_a_lipschitz_constant(constraint):
     problem = on(constraint, ob.FiniteSum(away, M, N, R))
     result = ob.solve(problem, solver=ob.VRJOBCD(max_epochs=40), seed=1)
     assert result.objective < result.history["objective"][0]
-    assert result.n_epochs == 40
+    assert result.extra["n_epochs"] == 40
     sparse = on(constraint, ob.FiniteSum(away, M, N, R), ob.L1(0.1))
     with pytest.raises(ValueError, match=r"^lipschitz must be given to sample"):
         ob.solve(sparse, solver=ob.VRJOBCD(max_epochs=5))

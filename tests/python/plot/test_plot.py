@@ -48,6 +48,8 @@ def test_convergence(results, x):
         line.get_ydata(), (history["objective"] - best)[: len(line.get_ydata())]
     )
     np.testing.assert_array_equal(line.get_xdata(), history[x][: len(line.get_xdata())])
+    label = {"seconds": "seconds", "n_iterations": "pairs visited"}[x]
+    assert ax.get_xlabel() == plot.feasibility(results, x=x).get_xlabel() == label
     # Lines differ in more than their colour.
     assert ax.lines[0].get_linestyle() != ax.lines[1].get_linestyle()
 

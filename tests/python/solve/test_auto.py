@@ -1,7 +1,6 @@
 """`Auto`, the default solver: starts, perturbation, escape, reproducibility."""
 
 import math
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -46,16 +45,6 @@ def test_a_given_start_is_the_first():
     )
     chosen = ob.solve(problem, solver=ob.Auto(makers=["dense"]), max_work=0.05)
     assert {run.heuristic for run in chosen.search.runs} <= {"dense", "polish"}
-
-
-UNFIT = {ob.L1: ("supports", "forward"), ob.NonNegative: ("forward", "path")}
-"""Makers that need another penalty."""
-
-STARTS = [
-    maker
-    for maker in get_args(ob.solvers.Maker)
-    if maker not in ("exchange", "renewed", "cycles", "random", "perturbation", "given")
-]
 
 
 def test_dense_l1_begins_with_the_two_highest_priors():

@@ -137,11 +137,11 @@ def proved(problem, **how):
     size = abs(result.objective)
     certificate = ob.certify(problem, result.x, bound=True, max_time=0.1)
     assert certificate.objective == pytest.approx(result.objective, abs=1e-9 * size)
-    assert result.gap == pytest.approx(
-        (result.objective - result.lower_bound) / certificate.magnitude
-    )
+    bound = result.search.bound
+    assert bound.gap == pytest.approx((result.objective - bound.value) / certificate.magnitude)
     assert certificate.lower_bound <= result.objective + ROUNDING * size
-    assert result.lower_bound <= result.objective + ROUNDING * size
+    assert bound.value <= result.objective + ROUNDING * size
+    assert bound.interrupted == (result.status is ob.Status.INTERRUPTED)
     assert (np.diff(result.history["objective"]) <= 0).all()
     assert (np.diff(result.history["seconds"]) >= 0).all()
     return result
@@ -164,9 +164,9 @@ def test_a_solve_ends_when_its_point_is_proved(penalty, gap_tol):
     for limit in ({"max_work": 1.0}, {"max_time": 60.0}, {}):
         result = proved(problem, gap_tol=gap_tol, **limit)
         assert result.status is ob.Status.PROVED
-        assert result.gap <= gap_tol
+        assert result.search.bound.gap <= gap_tol
         assert result.seconds < 30
-    assert ob.solve(problem, max_work=0.01).gap is None
+    assert ob.solve(problem, max_work=0.01).search.bound is None
 
 
 @pytest.mark.slow
@@ -174,12 +174,13 @@ def test_what_is_not_proved_says_so(tmp_path):
     problem = columns_problem(n=30, counts=(8, 8))
     result = proved(problem, gap_tol=0.0, max_work=0.2)
     assert result.status is ob.Status.MAX_WORK
-    assert result.gap > 0
+    bound = result.search.bound
+    assert bound.gap > 0
     assert result.work < 1.0
     result.save(tmp_path / "result.npz")
-    read = ob.Result.load(tmp_path / "result.npz")
-    assert (read.lower_bound, read.bound_method) == (result.lower_bound, result.bound_method)
-    assert np.array_equal(read.features_excluded, result.features_excluded)
+    read = ob.Result.load(tmp_path / "result.npz").search.bound
+    for name, part in vars(bound).items():
+        np.testing.assert_equal(getattr(read, name), part)
     assert proved(problem, gap_tol=0.0, max_time=0.3).status is ob.Status.MAX_TIME
     aimed = proved(problem, gap_tol=0.0, max_work=1.0, target=result.objective)
     assert aimed.status is ob.Status.TARGET

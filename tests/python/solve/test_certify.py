@@ -22,15 +22,14 @@ def problems(n=14, r=3, seed=0):
 
 
 @pytest.mark.parametrize("problem", list(problems()), ids=lambda p: type(p.penalty).__name__)
-def test_gap_is_that_of_a_grid(problem):
+def test_pairs_of_zero_rows_are_proved(problem):
+    """The gap itself is that of a grid of moves: a law of `test_properties.py`."""
     n, r = problem.smooth.n_rows, problem.n_components
     x = np.zeros((n, r))
     for k in range(r):
         x[2 * k : 2 * k + 2, k] = 0.6, 0.8
     certificate = ob.certify(problem, x)
     assert isinstance(certificate, ob.Certificate)
-    grid = reference.stationary_gap(problem, x)
-    assert grid - 1e-9 <= certificate.block2_gap <= grid + 1e-2
     assert certificate.n_pairs == n * (n - 1) // 2
     zero = n - 2 * r
     assert certificate.n_pairs_proved == zero * (zero - 1) // 2
@@ -109,7 +108,7 @@ def test_block_two_stationary_but_not_critical():
     linear[2, 1] += 0.95 * (1 + c)
     problem = ob.StiefelProblem(ob.Quadratic(np.zeros((3, 3)), linear=linear), ob.L1(1.0), 2)
     certificate = ob.certify(problem, x)
-    assert certificate.block2_gap == 0.0
+    assert certificate.block2_gap == certificate.block2_measure == 0.0
     assert certificate.block2_pair is None
     assert certificate.criticality == pytest.approx(0.88, abs=0.01)
     stays = ob.solve(problem, x, solver=ob.OBCD())

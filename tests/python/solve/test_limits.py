@@ -273,13 +273,6 @@ def test_the_command_takes_effort(options, tmp_path):
     assert json.loads(report.read_text())["settings"]["effort"] in (0.5, math.inf, "inf", None)
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "much"])
-def test_the_command_refuses_a_wrong_effort(wrong, capsys):
-    with pytest.raises(SystemExit):
-        main(["sparse-pca", "data.csv", "--effort", wrong])
-    assert "--effort" in capsys.readouterr().err
-
-
 def test_an_endless_command_needs_a_limit(tmp_path, capsys):
     table = tmp_path / "data.csv"
     np.savetxt(table, A, delimiter=",", header=",".join(f"x{k}" for k in range(12)), comments="")
