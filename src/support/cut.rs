@@ -2,7 +2,9 @@
 //! ADMM minimises f, shifted to be concave, plus the indicator of the limit, whose proximal map keeps the
 //! largest entries.
 
-use ndarray::Array2;
+use std::cell::RefCell;
+
+use ndarray::{Array2, Axis};
 
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{self, Part};
@@ -11,6 +13,7 @@ use crate::manifold::{Manifold, polar, project_near_support};
 use crate::objective::{DECOMPOSITION, gradient_work};
 use crate::riemann::admm::{self, Terms};
 use crate::signature::Signature;
+use crate::start::assignment;
 use crate::threads::Threads;
 
 /// First β, in units of the [curvature](admm::curvatures) of a component, and last β, in units of the Lipschitz constant of ∇f.
@@ -47,6 +50,23 @@ pub(crate) struct Cut<'a> {
 }
 
 impl Cut<'_> {
+    /// Returns the column of X for each limit, if columns can be exchanged: the assignment that keeps the largest sum of squares,
+    /// each times the curvature of its column.
+    fn matched(&self, x: &Array2<f64>, curvatures: &[f64]) -> Option<Vec<usize>> {
+        let model = self.model;
+        let limits = model.exchangeable()?;
+        self.work.spend(LARGEST * x.len() as f64);
+        let mut costs = Array2::zeros((limits.len(), limits.len()));
+        for ((column, mut costs), curvature) in x.columns().into_iter().zip(costs.columns_mut()).zip(curvatures) {
+            let sign = column.iter().map(|v| v * v.abs()).sum::<f64>().signum();
+            let size = |v: &f64| if model.rules.nonnegative { (sign * v).max(0.0) } else { *v };
+            let mut squares: Vec<f64> = column.iter().map(|v| size(v).powi(2)).collect();
+            squares.sort_unstable_by(|a, b| b.total_cmp(a));
+            costs.iter_mut().zip(limits).for_each(|(cost, &k)| *cost = -curvature * squares[..k].iter().sum::<f64>());
+        }
+        assignment(costs.view(), &|| true)
+    }
+
     /// Selects the largest entries of a matrix within the cardinality and the rules.
     pub(crate) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
@@ -170,11 +190,15 @@ impl Cut<'_> {
         }
         let steps = steps.floor();
         let go_on = || !self.work.expired();
+        let curvatures = RefCell::new(vec![1.0; r]);
         let mut gradient = |x: &Array2<f64>| {
             self.work.spend(each);
             let mut gradient = (model.form).apply_while(x.view(), &Threads::serial(), &go_on)?;
             for ((i, t), g) in gradient.indexed_iter_mut() {
                 *g = model.weights[t] * *g - model.shift(t) * x[[i, t]] + model.slope(i, t);
+            }
+            for (t, curvature) in curvatures.borrow_mut().iter_mut().enumerate() {
+                *curvature = -x.column(t).dot(&gradient.column(t));
             }
             (go_on() && gradient.iter().all(|v| v.is_finite())).then_some(gradient)
         };
@@ -188,8 +212,16 @@ impl Cut<'_> {
             gradient: &mut gradient,
             polar: &polar,
             proximal: &mut |x, _| {
-                parts = self.largest(&x);
-                pattern::dense(n, &parts)
+                let Some(order) = self.matched(&x, &curvatures.borrow()) else {
+                    parts = self.largest(&x);
+                    return pattern::dense(n, &parts);
+                };
+                parts = self.largest(&x.select(Axis(1), &order));
+                let mut y = Array2::zeros(x.dim());
+                for (part, &t) in parts.iter().zip(&order) {
+                    part.entries().for_each(|(i, v)| y[[i, t]] = v);
+                }
+                y
             },
             inertia: 0.0,
         };

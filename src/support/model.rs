@@ -212,6 +212,11 @@ impl<'a> ColumnModel<'a> {
         total > r + 0.5 * r * (r - 1.0) * (1.0 - (-common).exp())
     }
 
+    /// Returns the limits of [columns that can be exchanged](Rules::exchangeable).
+    pub(crate) fn exchangeable(&self) -> Option<&[usize]> {
+        self.rules.exchangeable(&self.weights, self.linear.is_some())
+    }
+
     /// Returns whether all of C is stored.
     pub(crate) fn is_whole(&self) -> bool {
         self.columns.is_whole()

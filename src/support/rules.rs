@@ -4,6 +4,7 @@ use ndarray::Array2;
 
 use crate::error::{Error, Result};
 use crate::problem::{Cardinality, Sparsity};
+use crate::start::assignment;
 
 /// A [`Sparsity`] checked for n×r matrices.
 #[derive(Debug, Clone)]
@@ -43,8 +44,8 @@ impl Rules {
                 false => OUTSIDE * r as f64 - gain[[t, i]],
             }
         });
-        let rows = assignment(&cost);
-        if (0..r).any(|t| cost[[t, rows[t]]] >= FORBIDDEN) {
+        let rows = assignment(cost.view(), &|| true).unwrap_or_default();
+        if rows.is_empty() || (0..r).any(|t| cost[[t, rows[t]]] >= FORBIDDEN) {
             return Err(Error::invalid(
                 "cardinality",
                 "leaves no pattern with orthonormal columns: every column needs a row of its own among those that it \
@@ -202,6 +203,17 @@ impl Rules {
         }
     }
 
+    /// Returns the limits of columns of equal `weights` without a linear term, for which nothing but their limits differs;
+    /// None for other columns. Such columns can be exchanged.
+    pub(crate) fn exchangeable(&self, weights: &[f64], linear: bool) -> Option<&[usize]> {
+        let equal = weights.iter().all(|&weight| weight == weights[0]) && !linear;
+        let free = self.excluded.is_none() && self.included.iter().all(Vec::is_empty);
+        match &self.cardinality {
+            Cardinality::Columns(counts) if equal && free => counts.iter().any(|k| *k != counts[0]).then_some(counts),
+            _ => None,
+        }
+    }
+
     /// Returns the number of entries that column t may still add if the columns have `counts` entries.
     pub(crate) fn remaining(&self, counts: &[usize], t: usize) -> usize {
         match &self.cardinality {
@@ -216,55 +228,4 @@ fn check_entry(name: &'static str, (i, t): (usize, usize), (n, r): (usize, usize
         return Ok(());
     }
     Err(Error::invalid(name, format!("must hold entries of a matrix of shape ({n}, {r}), got ({i}, {t})")))
-}
-
-/// Returns a different column for every row of an r×n cost matrix, r ≤ n, with the least total cost: the
-/// Hungarian method by shortest augmenting paths, O(r²n).
-fn assignment(cost: &Array2<f64>) -> Vec<usize> {
-    let (r, n) = cost.dim();
-    let (mut u, mut v) = (vec![0.0; r + 1], vec![0.0; n + 1]);
-    // The row assigned to each column; 0 is none, and column 0 stands for the row to be assigned.
-    let mut owner = vec![0; n + 1];
-    for row in 1..=r {
-        owner[0] = row;
-        let mut distance = vec![f64::INFINITY; n + 1];
-        let (mut before, mut done) = (vec![0; n + 1], vec![false; n + 1]);
-        let mut at = 0;
-        while owner[at] != 0 {
-            done[at] = true;
-            let (mut next, mut least) = (0, f64::INFINITY);
-            for j in 1..=n {
-                if done[j] {
-                    continue;
-                }
-                let reduced = cost[[owner[at] - 1, j - 1]] - u[owner[at]] - v[j];
-                if reduced < distance[j] {
-                    (distance[j], before[j]) = (reduced, at);
-                }
-                if distance[j] < least {
-                    (next, least) = (j, distance[j]);
-                }
-            }
-            for j in 0..=n {
-                if done[j] {
-                    u[owner[j]] += least;
-                    v[j] -= least;
-                } else {
-                    distance[j] -= least;
-                }
-            }
-            at = next;
-        }
-        while at != 0 {
-            owner[at] = owner[before[at]];
-            at = before[at];
-        }
-    }
-    let mut chosen = vec![0; r];
-    for j in 1..=n {
-        if owner[j] > 0 {
-            chosen[owner[j] - 1] = j - 1;
-        }
-    }
-    chosen
 }

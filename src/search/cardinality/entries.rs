@@ -1,6 +1,8 @@
 //! Search under a limit on the number of nonzeros.
 
-use ndarray::{Array2, s};
+use std::cmp::Reverse;
+
+use ndarray::{Array2, Axis, s};
 
 use super::powered::on_own_rows;
 use super::search::{FIRST_ROUND, Limited, SearchSpace, searched};
@@ -81,14 +83,47 @@ pub(super) fn minimized(
 ) -> Result<AutoSolution> {
     let (form, threads) = (limited.form, limited.threads);
     let weights = weights(form, limited.problem.components)?;
-    let (rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
-    let first = vec![selected(form, &selection, &rules, x0.as_ref())];
-    let truncated = |y: &Array2<f64>| on_own_rows(&rules, y);
+    let (mut rules, selection) = Rules::checked(sparsity, &gains(form, &weights))?;
+    let order = ColumnOrder::of(&mut rules, &weights, form.linear().is_some());
+    let x0 = x0.map(|x0| order.sorted(&x0));
+    let first = vec![order.given(&selected(form, &selection, &rules, x0.as_ref()))];
+    let truncated = |y: &Array2<f64>| on_own_rows(&rules, &order.sorted(y)).map(|x| order.given(&x));
     let prepared = |work: &TaskWork<'_>| {
         let own = (weights.clone(), selection.clone());
-        EntrySets::new(form, rules.clone(), own, x0.clone(), threads, work)
+        EntrySets::new(form, (rules.clone(), order.clone()), own, x0.clone(), threads, work)
     };
     searched(limited, first, truncated, prepared, watched)
+}
+
+/// The order of the columns in a search: columns that can be exchanged come by descending limits, so that the order of equal
+/// problems does not matter.
+#[derive(Clone)]
+struct ColumnOrder {
+    /// The given column of each sorted one, and the inverse.
+    sorted: Vec<usize>,
+    given: Vec<usize>,
+}
+
+impl ColumnOrder {
+    /// Sorts the limits of the rules.
+    fn of(rules: &mut Rules, weights: &[f64], linear: bool) -> Self {
+        let mut sorted: Vec<usize> = (0..weights.len()).collect();
+        if let Some(limits) = rules.exchangeable(weights, linear) {
+            sorted.sort_by_key(|&t| Reverse(limits[t]));
+            rules.cardinality = Cardinality::Columns(sorted.iter().map(|&t| limits[t]).collect());
+        }
+        let mut given = sorted.clone();
+        sorted.iter().enumerate().for_each(|(place, &t)| given[t] = place);
+        Self { sorted, given }
+    }
+
+    fn sorted(&self, x: &Array2<f64>) -> Array2<f64> {
+        x.select(Axis(1), &self.sorted)
+    }
+
+    fn given(&self, x: &Array2<f64>) -> Array2<f64> {
+        x.select(Axis(1), &self.given)
+    }
 }
 
 /// Returns the gain of each row as the only nonzero of each column, scaled to 0..1, r×n.
@@ -173,6 +208,7 @@ fn bound(model: &ColumnModel<'_>, material: &Material) -> f64 {
 /// The search space of points given by their entries.
 struct EntrySets<'a> {
     model: ColumnModel<'a>,
+    order: ColumnOrder,
     material: Material,
     /// Models for the limit rounded down, and for halves and quarters of it.
     smaller: Vec<ColumnModel<'a>>,
@@ -185,7 +221,7 @@ impl<'a> EntrySets<'a> {
     /// Prepares the search space; None if the time ran out.
     fn new(
         form: &'a dyn QuadraticForm,
-        rules: Rules,
+        (rules, order): (Rules, ColumnOrder),
         (weights, selection): (Vec<f64>, Vec<usize>),
         given: Option<Array2<f64>>,
         threads: &Threads,
@@ -204,6 +240,7 @@ impl<'a> EntrySets<'a> {
             smaller: (0..SMALLER).filter_map(|halvings| Some(model.with(model.rules.smaller(halvings)?))).collect(),
             disjoint: model.is_dense().then(|| model.disjoint()).flatten(),
             model,
+            order,
         })
     }
 
@@ -261,7 +298,7 @@ impl SearchSpace for EntrySets<'_> {
     }
 
     fn matrix(&self, point: &Array2<f64>) -> Array2<f64> {
-        point.clone()
+        self.order.given(point)
     }
 
     fn improved(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
@@ -273,7 +310,7 @@ impl SearchSpace for EntrySets<'_> {
         let mut state = mover.state(point);
         mover.fill(&mut state, f64::INFINITY);
         self.descend(&mut state, &mut StationarySupports::default(), work.spent() + IMPROVEMENT, work);
-        Some(self.dense(&state))
+        Some(state.point.dense(self.model.order()))
     }
 
     fn begin_from(&mut self, points: Vec<Array2<f64>>) {
@@ -345,7 +382,7 @@ impl SearchSpace for EntrySets<'_> {
     }
 
     fn dense(&self, state: &State) -> Array2<f64> {
-        state.point.dense(self.model.order())
+        self.order.given(&state.point.dense(self.model.order()))
     }
 
     fn scale(&self) -> f64 {

@@ -127,6 +127,40 @@ def test_limits_that_are_none(n, r):
         assert abs(result.objective - optimum) <= 1e-14 * n * abs(optimum)
 
 
+@pytest.mark.parametrize("nonnegative", [False, True])
+@pytest.mark.parametrize(("n", "r"), [(4, 2), (7, 3), (20, 4), (65, 5)])
+def test_limits_in_another_order(n, r, nonnegative, rng):
+    """Columns that differ in their limits alone can be exchanged."""
+    smooth = ob.Quadratic(moments(n))
+    for factor in (0.3, 1.0, 2.0):
+        counts = np.array([max(1, int(factor * n / 2.0 ** (t + 1))) for t in range(r)]).clip(1, n)
+        points, values = [], []
+        for order in (np.arange(r), np.arange(r)[::-1], rng.permutation(r)):
+            given = counts[order]
+            limit = ob.Cardinality(given.tolist(), nonnegative=nonnegative)
+            result = ob.solve(ob.StiefelProblem(smooth, limit, r), max_work=n * WORK)
+            assert ((result.x != 0).sum(0) <= given).all()
+            points.append(result.x[:, np.argsort(-given, kind="stable")])
+            values.append(result.objective)
+        assert all(np.array_equal(points[0], point) for point in points)
+        assert np.ptp(values) <= 1e-13 * abs(values[0])
+
+
+def test_limits_of_columns_that_differ(rng):
+    """With weights, a linear term or given zeros, a limit belongs to its column."""
+    n, r = 12, 3
+    C = moments(n)
+    limit = ob.Cardinality([1, 2, 5])
+    linear = ob.Quadratic(C, rng.standard_normal((n, r)))
+    weighted = ob.Quadratic(C, D=np.diag([1.0, 2.0, 3.0]))
+    zeros = ob.Cardinality([1, 2, 5], exclude=[(), (), (0,)])
+    plain = ob.Quadratic(C)
+    for smooth, given in [(linear, limit), (weighted, limit), (plain, zeros), (plain, limit)]:
+        x = ob.solve(ob.StiefelProblem(smooth, given, r), max_work=n * WORK).x
+        assert ((x != 0).sum(0) <= [1, 2, 5]).all()
+        assert given is limit or x[0, 2] == 0
+
+
 def test_limits_that_are_some(rng):
     """One entry or row fewer, or an excluded row, is a limit."""
     C, (n, r) = moments(7), (7, 2)
