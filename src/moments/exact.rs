@@ -39,8 +39,8 @@ pub(super) struct Exact {
     /// `Σ_i w_i (z_i, 1)`.
     totals: Vec<Pair>,
     /// `Σ_i w_i z_i z_iᵀ`, and the low parts; empty before the first sample.
-    high: Vec<Strip>,
-    low: Vec<Strip>,
+    pub(super) high: Vec<Strip>,
+    pub(super) low: Vec<Strip>,
 }
 
 /// A panel of a factor, each column divided by its unit; a zero panel has no rows.
@@ -223,30 +223,13 @@ impl Exact {
         Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
     }
 
-    /// Returns the stored rows of the triangle.
-    pub(super) fn covered(&self) -> Range<usize> {
-        triangle::covered(&self.high)
-    }
-
-    /// Returns the sums with only the strips of the triangle in `rows`.
-    pub(super) fn within(&self, rows: &Range<usize>) -> Self {
-        let [high, low] = [&self.high, &self.low].map(|strips| triangle::within(strips, rows));
-        Self { totals: self.totals.clone(), high, low }
-    }
-
-    /// Appends the rows of the triangle of `other`, which has the same samples.
-    pub(super) fn append(&mut self, other: &Self) {
-        self.high.extend_from_slice(&other.high);
-        self.low.extend_from_slice(&other.low);
-    }
-
     /// Returns whether the sums are those of n features.
     pub(super) fn is_consistent(&self, n: usize) -> bool {
         self.totals.len() == n + 1
             && self.totals.iter().all(|total| total.high.is_finite() && total.low.is_finite())
             && self.weight() >= 0.0
             && [&self.high, &self.low].iter().all(|strips| triangle::are_strips(strips, n))
-            && triangle::covered(&self.high) == triangle::covered(&self.low)
+            && self.high.len() == self.low.len()
     }
 }
 

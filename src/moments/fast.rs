@@ -21,7 +21,7 @@ pub(super) struct Fast {
     /// The means of all samples minus `shift`.
     offset: Vec<f64>,
     /// `Σ_i w_i (x_i − mean)(x_i − mean)ᵀ`; empty before the first sample.
-    strips: Vec<Strip>,
+    pub(super) strips: Vec<Strip>,
 }
 
 impl Fast {
@@ -32,6 +32,10 @@ impl Fast {
     /// Creates the sums from weight, means and second moments about the means.
     pub(super) fn of(weight: f64, mean: Vec<f64>, strips: Vec<Strip>) -> Self {
         Self { weight, offset: vec![0.0; mean.len()], shift: mean, strips }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.strips.is_empty()
     }
 
     pub(super) fn add(&mut self, block: &Block, threads: &Threads) {
@@ -52,7 +56,7 @@ impl Fast {
         let pull = (self.weight * (weight / whole)).sqrt();
         let last: Vec<f64> = step.iter().map(|s| pull * s).collect();
         let centred = self.centred(block, &mean, &last, threads);
-        if self.strips.is_empty() {
+        if self.is_empty() {
             self.strips = triangle::zeros(n);
         }
         let all: Vec<_> = panels(&(0..n)).map(|p| Some(centred.panel(p))).collect();
@@ -159,32 +163,12 @@ impl Fast {
         Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
     }
 
-    /// Returns the stored rows of the triangle.
-    pub(super) fn covered(&self) -> Range<usize> {
-        triangle::covered(&self.strips)
-    }
-
-    /// Returns the sums with only the strips of the triangle in `rows`.
-    pub(super) fn within(&self, rows: &Range<usize>) -> Self {
-        Self {
-            strips: triangle::within(&self.strips, rows),
-            shift: self.shift.clone(),
-            offset: self.offset.clone(),
-            ..*self
-        }
-    }
-
-    /// Appends the rows of the triangle of `other`, which has the same samples.
-    pub(super) fn append(&mut self, other: &Self) {
-        self.strips.extend_from_slice(&other.strips);
-    }
-
     /// Returns whether the sums are those of n features.
     pub(super) fn is_consistent(&self, n: usize) -> bool {
         [&self.shift, &self.offset].iter().all(|v| v.len() == n && are_finite(v))
             && self.weight.is_finite()
             && self.weight >= 0.0
-            && self.strips.is_empty() == (self.weight == 0.0)
+            && self.is_empty() == (self.weight == 0.0)
             && triangle::are_strips(&self.strips, n)
     }
 }

@@ -21,7 +21,6 @@ mod triangle;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use ndarray::{Array2, ArrayView2};
@@ -118,10 +117,11 @@ impl Moments {
 
     /// Returns the bytes of the stored rows of the triangle.
     pub fn bytes(&self) -> usize {
-        let count: usize = self.covered().map(|i| self.n - i).sum();
-        match self.sums {
-            Sums::Fast(_) => 8 * count,
-            Sums::Exact(_) => 16 * count,
+        let count = self.n * (self.n + 1) / 2;
+        match &self.sums {
+            Sums::Fast(sums) if !sums.is_empty() => 8 * count,
+            Sums::Exact(sums) if !sums.is_empty() => 16 * count,
+            _ => 0,
         }
     }
 
@@ -170,7 +170,6 @@ impl Moments {
             let message = format!("must have a number for each of the {m} rows");
             return Err(Error::invalid("weights", message));
         }
-        self.check_whole()?;
         let mut start = 0;
         while start < m {
             let to = m.min(start + self.free_rows());
@@ -214,15 +213,11 @@ impl Moments {
     /// Adds the samples of `other`. If the kinds differ, the result is [`Precision::Fast`].
     ///
     /// # Errors
-    /// If `other` has a different number of features, or is a different piece.
+    /// If `other` has a different number of features.
     pub fn merge(&mut self, other: &Self, threads: &Threads) -> Result<()> {
         if other.n != self.n {
             let message = format!("must have {} features, got {}", self.n, other.n);
             return Err(Error::invalid("other", message));
-        }
-        let (own, more) = (self.covered(), other.covered());
-        if !own.is_empty() && !more.is_empty() && own != more {
-            return Err(Error::invalid("other", "must be the same piece"));
         }
         if self.precision() != other.precision() {
             self.make_fast();
@@ -264,7 +259,6 @@ impl Moments {
     /// # Errors
     /// If the weight of the samples is 0.
     pub fn read(&mut self, center: bool, scale: bool, keep: bool, threads: &Threads) -> Result<Read> {
-        self.check_whole()?;
         if !(self.weight() > 0.0) {
             return Err(Error::invalid("samples", "must have a positive weight"));
         }
@@ -318,62 +312,6 @@ impl Moments {
             Sums::Exact(sums) => sums.is_consistent(self.n) && sums.is_empty() == (self.rows == waiting as u64),
         };
         sums && waiting < BLOCK_ROWS && self.rows >= waiting as u64
-    }
-
-    fn covered(&self) -> Range<usize> {
-        match &self.sums {
-            Sums::Fast(sums) => sums.covered(),
-            Sums::Exact(sums) => sums.covered(),
-        }
-    }
-
-    /// Splits the sums into pieces of about `height` rows of the triangle, the same for all sums of n
-    /// features. Pieces are merged like sums and put together by [`joined`](Self::joined). They accept no
-    /// rows.
-    pub fn pieces(&mut self, height: usize, threads: &Threads) -> Vec<Self> {
-        self.flush(threads);
-        let strips: Vec<_> = triangle::ranges(self.n).collect();
-        let count = (height / strips[0].len()).max(1);
-        let piece = |strips: &[Range<usize>]| {
-            let rows = strips[0].start..strips[strips.len() - 1].end;
-            let sums = match &self.sums {
-                Sums::Fast(sums) => Sums::Fast(sums.within(&rows)),
-                Sums::Exact(sums) => Sums::Exact(sums.within(&rows)),
-            };
-            Self { pending: Vec::new(), sums, ..*self }
-        };
-        strips.chunks(count).map(piece).collect()
-    }
-
-    /// Joins pieces to the sums from which they were split.
-    ///
-    /// # Errors
-    /// If a piece is missing, or the pieces are not of the same samples.
-    pub fn joined(pieces: &[Self]) -> Result<Self> {
-        let bad = || Error::invalid("pieces", "must be all pieces of the same sums, in order");
-        let mut whole = pieces.first().ok_or_else(bad)?.clone();
-        for piece in &pieces[1..] {
-            let next = piece.covered().start == whole.covered().end;
-            if piece.n != whole.n || piece.rows != whole.rows || !next {
-                return Err(bad());
-            }
-            match (&mut whole.sums, &piece.sums) {
-                (Sums::Fast(sums), Sums::Fast(more)) => sums.append(more),
-                (Sums::Exact(sums), Sums::Exact(more)) => sums.append(more),
-                _ => return Err(bad()),
-            }
-        }
-        whole.check_whole().map_err(|_| bad())?;
-        Ok(whole)
-    }
-
-    /// # Errors
-    /// If the sums are a piece.
-    pub(crate) fn check_whole(&self) -> Result<()> {
-        if [0..0, 0..self.n].contains(&self.covered()) {
-            return Ok(());
-        }
-        Err(Error::invalid("sums", "must be whole, got a piece of them"))
     }
 }
 

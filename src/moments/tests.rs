@@ -96,8 +96,12 @@ fn bytes_are_checked() {
             changed(|moments| moments.n = 5),
             changed(|moments| moments.rows = 3),
             changed(|moments| match &mut moments.sums {
-                Sums::Fast(sums) => sums.append(&sums.clone()),
-                Sums::Exact(sums) => sums.append(&sums.clone()),
+                Sums::Fast(sums) => sums.strips.extend_from_within(..),
+                Sums::Exact(sums) => sums.high.extend_from_within(..),
+            }),
+            changed(|moments| match &mut moments.sums {
+                Sums::Fast(sums) => drop(sums.strips.pop()),
+                Sums::Exact(sums) => drop((sums.high.pop(), sums.low.pop())),
             }),
             changed(|moments| match &mut moments.sums {
                 Sums::Fast(sums) => sums.weight = -1.0,

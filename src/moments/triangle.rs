@@ -55,18 +55,6 @@ pub(super) fn ranges(order: usize) -> impl Iterator<Item = Range<usize>> {
     (0..order).step_by(height).map(move |start| start..order.min(start + height))
 }
 
-/// Returns the rows of all given strips.
-pub(super) fn covered(strips: &[Strip]) -> Range<usize> {
-    let end = strips.last().map_or(0, |strip| strip.rows.end);
-    strips.first().map_or(0, |strip| strip.rows.start)..end
-}
-
-/// Returns the strips that begin in a range of rows, as shared references to their entries.
-pub(super) fn within(strips: &[Strip], rows: &Range<usize>) -> Vec<Strip> {
-    let own = |strip: &&Strip| rows.contains(&strip.rows.start);
-    strips.iter().filter(own).cloned().collect()
-}
-
 pub(super) fn zero(rows: Range<usize>, order: usize) -> Strip {
     let mut strip = Strip { rows, entries: Arc::default() };
     strip.entries = Arc::new(vec![0.0; strip.size(order)]);
@@ -88,12 +76,11 @@ pub(super) fn diagonal(strips: &[Strip], order: usize) -> Vec<f64> {
     strips.iter().flat_map(own).collect()
 }
 
-/// Returns whether these are successive strips of the triangle of this order, with finite entries.
+/// Returns whether these are no strips or all of the triangle of this order, with finite entries.
 pub(super) fn are_strips(strips: &[Strip], order: usize) -> bool {
-    let first = covered(strips).start;
-    let all = ranges(order).filter(|rows| rows.start >= first).take(strips.len());
-    strips.iter().map(|strip| strip.rows.clone()).eq(all)
-        && strips.iter().all(|strip| strip.entries.len() == strip.size(order) && are_finite(&strip.entries))
+    strips.is_empty()
+        || strips.iter().map(|strip| strip.rows.clone()).eq(ranges(order))
+            && strips.iter().all(|strip| strip.entries.len() == strip.size(order) && are_finite(&strip.entries))
 }
 
 /// Calls `body` for every strip, on all threads if `work` multiply-adds justify this.

@@ -106,24 +106,6 @@ impl PyMoments {
         guarded(|| slf.py().detach(|| moments.merge(&more, &threads)))
     }
 
-    /// Returns the sums in pieces of about `height` rows of the triangle, which are merged one by one.
-    #[pyo3(signature = (height, n_threads=Some(1)))]
-    fn pieces(&mut self, py: Python<'_>, height: usize, n_threads: Option<usize>) -> PyResult<Vec<Self>> {
-        reserve_sums(&self.0)?;
-        let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
-        released(py, || {
-            let pieces = moments.pieces(height, &threads);
-            Ok::<_, Error>(pieces.into_iter().map(Self).collect())
-        })
-    }
-
-    /// Returns the sums that were cut into these pieces.
-    #[staticmethod]
-    fn joined(pieces: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
-        let pieces: Vec<Moments> = pieces.iter().map(|piece| piece.0.clone()).collect();
-        Ok(Self(Moments::joined(&pieces)?))
-    }
-
     /// Continues in double precision.
     fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
         let moments = &mut self.0;
