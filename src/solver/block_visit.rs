@@ -4,10 +4,12 @@ use ndarray::ArrayView2;
 
 use super::point::Point;
 use crate::block::{Block, Curvature, Outcome, PairOptions, Pairs};
-use crate::numerics;
 use crate::pair::Scratch;
 use crate::problem::Problem;
 use crate::working_set::Visit;
+
+/// Most inner sweeps over the pairs of a block of k > 2 rows. Where f is constant, rounding alone can use them all.
+const INNER_SWEEPS: usize = 50;
 
 /// A block of rows: chosen, filled, swept and committed.
 #[derive(Clone)]
@@ -96,7 +98,7 @@ impl BlockSolver {
                 return;
             }
         }
-        for _ in 0..if small_block { numerics::STEPS } else { 1 } {
+        for _ in 0..if small_block { INNER_SWEEPS } else { 1 } {
             let swept = block.sweep(pairs, problem.penalty, options, &mut visit.scratch);
             outcome.absorb(swept);
             if swept.updates == 0 {

@@ -90,6 +90,9 @@ impl GradientSteps {
         let predicted = self.steps.length * self.steps.norm2;
         let allowance = if predicted <= noise { noise } else { 0.0 };
         let trial = self.evaluated(point, &self.steps.trial(), noise);
+        if self.secants.contradict() {
+            return Step::Contradiction;
+        }
         let change = trial.as_ref().map_or(f64::INFINITY, |(_, at)| at.0 - self.steps.value);
         match trial {
             Some(trial) if self.steps.accepts(trial.1.0 - allowance) => {

@@ -83,6 +83,9 @@ impl Descent for Proximal {
         ledger.visit(ledger.sweep, evaluation_work(point));
         let candidate = descent.candidate(&tangent);
         let next = self.secants.evaluate(point, (&descent.x, descent.value, &descent.gradient), candidate, noise);
+        if self.secants.contradict() && point.form.is_none() {
+            return Step::Contradiction;
+        }
         // A step onto a vertex may leave the rotations.
         let next = next.filter(|(x, _)| point.problem.holds(x.view()));
         let bounds = Bounds { unit: 1.0 / self.secants.largest, noise, idle: small };
