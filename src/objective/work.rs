@@ -43,6 +43,9 @@ const EIGEN: [f64; 3] = [1e4, 500.0, 1.0];
 /// Largest number of steps of a search with an effort of 1.
 const STEPS: f64 = 30_000.0;
 
+/// Least work of a search with an effort of 1, about a tenth of a second.
+const LEAST_WORK: f64 = 0.125 * WORK_UNIT;
+
 /// Largest number of calls of an f that is not quadratic, of a search with an effort of 1.
 const CALLS: f64 = 5000.0;
 
@@ -130,9 +133,9 @@ pub(crate) fn step_work(smooth: &dyn Objective, r: usize) -> f64 {
 /// Returns the work limit, in multiply-adds, of a search for r columns without a limit from the caller.
 pub fn default_work(smooth: &dyn Objective, r: usize) -> f64 {
     let most = (WORK * (smooth.rows() as f64 / WORK_ROWS).max(1.0)).min(MOST_WORK);
-    let steps = match smooth.quadratic() {
-        Some(_) => STEPS,
-        None => CALLS,
-    };
-    (steps * step_work(smooth, r)).min(most)
+    let step = step_work(smooth, r);
+    match smooth.quadratic() {
+        Some(_) => (STEPS * step).clamp(LEAST_WORK, most),
+        None => (CALLS * step).min(most),
+    }
 }
