@@ -44,6 +44,9 @@ Maker = Literal[
     "random",
     "perturbation",
     "given",
+    "opening",
+    "grown",
+    "rows",
 ]
 
 
@@ -269,8 +272,10 @@ class Auto(Checked):
         (the point ``x0``). Improvements of the best point: most of these, "exchange" (adds and
         drops of single entries; for ℓ0, where C is not available), "renewed" (replaces some
         columns by random ones; for a `SmoothFunction`) and "cycles" (even permutations of the
-        rows; for ``determinant=1``). With a mixed signature: "random" and "perturbation". Must be
-        None under a limit on nonzeros or rows.
+        rows; for ``determinant=1``). With a mixed signature: "random" and "perturbation". Under a
+        limit on nonzeros, starts of descents: "given", "splitting", "opening" (the best points that
+        need no search) and "grown" (columns one after the other, by truncated powers); on rows:
+        "given", "opening" and "rows" (selections, truncated powers, random rows).
 
     Raises
     ------

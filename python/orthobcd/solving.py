@@ -814,8 +814,6 @@ def _check_solver(solver: Solver, problem: Problem) -> None:
         penalty = type(problem.penalty).__name__
         if not isinstance(solver, Auto):
             raise TypeError(f"solver must be an Auto for a {penalty}, got {type(solver).__name__}")
-        if solver.makers is not None:
-            raise ValueError(f"makers of Auto must be None for a {penalty}")
         return
     n = problem.shape[0]
     sweeper = solver.solver if isinstance(solver, Continuation) else solver

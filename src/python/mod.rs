@@ -39,7 +39,7 @@ mod _core {
     use super::bound::certified_bound;
 
     #[pymodule_export]
-    use super::solve::{certify, default_work, heuristics, largest_lam, solve, start_point, value};
+    use super::solve::{certify, default_work, largest_lam, makers, solve, start_point, value};
 
     #[pymodule_export]
     use super::input::{implies_nonnegative, penalty_value};

@@ -154,10 +154,10 @@ pub(super) fn largest_lam(py: Python<'_>, problem: AnyProblem<'_>, n_threads: Op
     interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
 }
 
-/// Returns the names of the heuristics of a search.
+/// Returns the names of the makers of a search.
 #[pyfunction]
-pub(super) fn heuristics() -> Vec<&'static str> {
-    crate::heuristic::registry().iter().map(|heuristic| heuristic.name()).collect()
+pub(super) fn makers() -> Vec<&'static str> {
+    crate::search::makers(&crate::heuristic::registry())
 }
 
 /// Returns the work of a search without any limit, as `max_work` counts it.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
-use super::cardinality::minimize_limited;
+use super::cardinality::{STARTS, minimize_limited};
 use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
 use super::reduced::Reduced;
@@ -34,7 +34,7 @@ use crate::threads::Threads;
 ///
 /// # Errors
 /// If the problem, the options or the shape of `x0` are invalid, a gradient does not match its f, the
-/// signature is all −1, or makers are given under a limit, or are unknown names.
+/// signature is all −1, or makers are unknown names.
 pub fn minimize_auto(
     problem: &Problem<'_>,
     x0: Option<Array2<f64>>,
@@ -211,19 +211,20 @@ fn prepared<'a>(
     found.into_iter().flatten().flatten().next()
 }
 
+/// Returns the names of all makers: the heuristics, the starts under a limit, and the start of the caller.
+pub fn makers(heuristics: &[Box<dyn Heuristic>]) -> Vec<&'static str> {
+    heuristics.iter().map(|heuristic| heuristic.name()).chain(STARTS).chain(["given"]).collect()
+}
+
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {
     auto.options.check_search(problem.smooth.rows())?;
     let mixed = !problem.signature.is_definite();
     if !mixed && problem.signature.sign(0) < 0.0 {
         return Err(Error::invalid("signature", "must not be all -1 for Auto"));
     }
-    if problem.limit.is_some() && auto.makers.is_some() {
-        return Err(Error::invalid("makers", "must not be given under a limit on nonzeros or rows"));
-    }
-    let known = |name: &str| name == "given" || heuristics.iter().any(|h| h.name() == name);
-    let unknown = auto.makers.iter().flatten().find(|name| !known(name));
+    let names = makers(heuristics);
+    let unknown = auto.makers.iter().flatten().find(|maker| !names.contains(&maker.as_str()));
     if let Some(unknown) = unknown {
-        let names: Vec<&str> = heuristics.iter().map(|h| h.name()).collect();
         return Err(Error::invalid("makers", format!("must be among {}; got {unknown:?}", names.join(", "))));
     }
     Ok(())

@@ -35,7 +35,7 @@ pub use crate::continuation::{PathPoint, PathSolution, Stages, follow_path, larg
 pub use crate::manifold::varimax;
 pub use crate::objective::default_work;
 pub use crate::report::{AutoSolution, Run};
-pub use auto::{minimize_auto, minimize_proved, minimize_with};
+pub use auto::{makers, minimize_auto, minimize_proved, minimize_with};
 pub use options::Auto;
 #[cfg(feature = "python")]
 pub(crate) use reduced::MOST as MOST_LEFT;

@@ -25,6 +25,9 @@ use crate::start;
 use crate::threads::Threads;
 use search::Limited;
 
+/// Names of the starts of chains that are not those of [heuristics](crate::heuristic) too.
+pub(super) const STARTS: [&str; 3] = ["opening", "grown", "rows"];
+
 /// Minimises f under the [limit](Problem::with_limit) of a problem.
 ///
 /// Within any limits on time and work the result is feasible, and no worse than an `x0` that satisfies the limit; another

@@ -43,6 +43,9 @@ const CHAINS: usize = 16;
 /// [`FIRST_ROUND`].
 const FIRST_CHAINS: usize = 4;
 
+/// Number of starts among which those of chosen makers are.
+const STARTS: usize = 1 << 10;
+
 /// Number of chains up to which each round adds one: of costly moves, few chains make enough.
 const LEAST_CHAINS: usize = 8;
 
@@ -185,7 +188,7 @@ pub(super) trait SearchSpace: Sync {
         }
     }
 
-    /// Returns the name of start `number`.
+    /// Returns the name of the maker of start `number`.
     fn name(&self, number: usize) -> &'static str;
 
     /// Returns the objective.
@@ -201,7 +204,8 @@ pub(super) trait SearchSpace: Sync {
 /// A chain of descents and perturbations.
 #[derive(Serialize, Deserialize)]
 struct Chain<S> {
-    /// Number of the start of the chain, and the incumbent if the chain begins there instead.
+    /// Number of the chain and of its start, and the incumbent if the chain begins there instead.
+    serial: usize,
     number: usize,
     from: Option<S>,
     /// True if the chain began at its own start; objective of the incumbent at that time.
@@ -226,8 +230,9 @@ struct Chain<S> {
 }
 
 impl<S> Chain<S> {
-    fn new(number: usize, from: Option<S>, reference: f64) -> Self {
+    fn new((serial, number): (usize, usize), from: Option<S>, reference: f64) -> Self {
         Self {
+            serial,
             number,
             independent: from.is_none(),
             reference,
@@ -261,6 +266,8 @@ struct Progress<S> {
 struct ChainSearch<'a, W: SearchSpace> {
     space: W,
     options: &'a Options,
+    /// Numbers of the first starts of the makers that the caller chose, if there are any; they are repeated.
+    chosen: Vec<usize>,
     threads: &'a Threads,
     /// A lower bound of the value.
     bound: f64,
@@ -332,7 +339,13 @@ pub(super) fn searched<W: SearchSpace + Send>(
     let whole = incumbent.spent / FIRST_PART;
     incumbent.own = (incumbent.own - whole).max(incumbent.spent + options.effort * IDLE_WORK);
     space.begin_from(points);
-    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, threads };
+    let makers = limited.auto.makers.iter().flatten();
+    let makers: Vec<&str> = makers.map(String::as_str).collect();
+    let chosen: Vec<usize> = (0..STARTS).filter(|&number| makers.contains(&space.name(number))).collect();
+    if chosen.is_empty() && !makers.is_empty() {
+        return incumbent.end_with(Status::Converged);
+    }
+    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, chosen, threads };
     search.run(&mut incumbent);
     incumbent.finish()
 }
@@ -387,7 +400,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     fn run(&self, incumbent: &mut Incumbent<'_>) {
         let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
             chains: (0..self.first_chains())
-                .map(|number| Mutex::new(Chain::new(number, None, incumbent.best.objective)))
+                .map(|begun| Mutex::new(Chain::new(self.number(begun), None, incumbent.best.objective)))
                 .collect(),
             length: FIRST_ROUND,
             begun: self.first_chains(),
@@ -400,6 +413,14 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         }
         incumbent.keep(&progress, true);
         (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
+    }
+
+    /// Returns the number of a chain before which some have `begun`, and that of its start.
+    fn number(&self, begun: usize) -> (usize, usize) {
+        match self.chosen.len() {
+            0 => (begun, begun),
+            count => (begun, self.chosen[begun % count]),
+        }
     }
 
     /// Returns the number of chains in the first round.
@@ -474,11 +495,11 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             let from = if place % 2 == 0 { leader.clone() } else { None };
             let mut chain = locked(&chains[k]);
             self.report(&chain, incumbent);
-            *chain = Chain::new(progress.begun, from, incumbent.best.objective);
+            *chain = Chain::new(self.number(progress.begun), from, incumbent.best.objective);
             progress.begun += 1;
         }
         if count < LEAST_CHAINS {
-            let chain = Chain::new(progress.begun, None, incumbent.best.objective);
+            let chain = Chain::new(self.number(progress.begun), None, incumbent.best.objective);
             progress.chains.push(Mutex::new(chain));
             progress.begun += 1;
         }
@@ -520,7 +541,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             failed < perturbations || chain.best.is_none() || chain.current.is_some()
         };
         while !work.expired() && work.spent() < length && goes_on(chain, failed) {
-            let stream = pool::decorrelated(self.options.seed, chain.number as u64);
+            let stream = pool::decorrelated(self.options.seed, chain.serial as u64);
             let seed = pool::decorrelated(stream, chain.seeds);
             chain.seeds += 1;
             let (before, mut kind) = (work.spent(), None);

@@ -170,11 +170,6 @@ def test_limits_and_callback(penalty):
             "solver",
             lambda: ob.solve(problem(ob.RowSparse(1.0)), solver=ob.Continuation()),
         ),
-        (
-            ValueError,
-            "makers",
-            lambda: ob.solve(problem(ob.Cardinality(8)), solver=ob.Auto(makers=["path"])),
-        ),
         (ValueError, "x0", lambda: ob.solve(problem(ob.Cardinality(8)), 2.0 * np.eye(15, 4))),
         (
             TypeError,

@@ -47,6 +47,29 @@ def test_a_given_start_is_the_first():
     assert {run.heuristic for run in chosen.search.runs} <= {"dense", "polish"}
 
 
+@pytest.mark.parametrize(
+    "limit", [ob.Cardinality(20), ob.Cardinality([5] * 4), ob.RowSparse(count=9)]
+)
+def test_makers_under_a_limit(limit):
+    """Chains begin at the starts of the chosen makers, after the points that need no search."""
+    problem = pca(limit)
+    rows = isinstance(limit, ob.RowSparse)
+    every = ["opening", "rows"] if rows else ["opening", "splitting", "grown"]
+    for chosen in [[every[0]], [every[-1]], every]:
+        solver = ob.Auto(makers=chosen)
+        found = [ob.solve(problem, solver=solver, max_work=work) for work in (0.002, 0.02, 0.05)]
+        assert all(run.heuristic in {"opening", *chosen} for run in found[-1].search.runs)
+        values = [result.objective for result in found]
+        assert values == sorted(values, reverse=True)
+    x0 = np.eye(40, 4)
+    result = ob.solve(problem, x0, solver=ob.Auto(makers=["given"]), max_work=0.02)
+    assert {run.heuristic for run in result.search.runs} <= {"opening", "given"}
+    for makers in (["given"], ["path"]):  # no chains
+        result = ob.solve(problem, solver=ob.Auto(makers=makers))
+        assert result.converged
+        assert not result.search.runs
+
+
 def test_dense_l1_begins_with_the_two_highest_priors():
     data = A * np.where(np.arange(40) == 0, 50.0, 1.0)  # one direction above all others
     problem = ob.SparsePCAProblem(data, 4, ob.L1(0.5))
