@@ -109,7 +109,7 @@ def assert_same(a: Any, b: Any, name: str = "it") -> None:
             assert_same(one, other, f"{name}.{k}")
     elif isinstance(a, np.random.RandomState):
         assert_same(a.get_state(legacy=False), b.get_state(legacy=False), name)
-    elif hasattr(a, "pieces"):
+    elif hasattr(a, "make_fast"):
         assert_same(a.__reduce__()[1:], b.__reduce__()[1:], name)
     elif hasattr(a, "__dict__") and not isinstance(a, type):
         assert_same(vars(a), vars(b), name)
