@@ -5,7 +5,7 @@ use std::time::Instant;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
-use super::cardinality::{STARTS, minimize_limited};
+use super::cardinality::{START_NAMES, minimize_limited};
 use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
 use super::reduced::Reduced;
@@ -213,7 +213,7 @@ fn prepared<'a>(
 
 /// Returns the names of all makers: the heuristics, the starts under a limit, and the start of the caller.
 pub fn makers(heuristics: &[Box<dyn Heuristic>]) -> Vec<&'static str> {
-    heuristics.iter().map(|heuristic| heuristic.name()).chain(STARTS).chain(["given"]).collect()
+    heuristics.iter().map(|heuristic| heuristic.name()).chain(START_NAMES).chain(["given"]).collect()
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {

@@ -133,7 +133,8 @@ fn alone(tile: &mut Tile, block: &mut Block, context: Context<'_, '_>) {
 }
 
 /// Sweeps tiles side by side, each as if the others did not move, and moves the rows of the block. Returns false, with
-/// everything as before, if F would fall by less than the share [`GOOD_SHARE`] of the decrease that the sweeps predict: they are then swept again, half as many at once.
+/// everything as before, if F would fall by less than the share [`GOOD_SHARE`] of the decrease that the sweeps predict: they are
+/// then swept again, half as many at once.
 fn side_by_side(tiles: &mut [Tile], block: &mut Block, context: Context<'_, '_>) -> bool {
     let (options, threads) = (context.options, context.threads);
     // The boosts of all tiles stay within the bound.

@@ -58,9 +58,8 @@ impl Cut<'_> {
         self.work.spend(LARGEST * x.len() as f64);
         let mut costs = Array2::zeros((limits.len(), limits.len()));
         for ((column, mut costs), curvature) in x.columns().into_iter().zip(costs.columns_mut()).zip(curvatures) {
-            let sign = column.iter().map(|v| v * v.abs()).sum::<f64>().signum();
-            let size = |v: &f64| if model.rules.nonnegative { (sign * v).max(0.0) } else { *v };
-            let mut squares: Vec<f64> = column.iter().map(|v| size(v).powi(2)).collect();
+            let kept = model.rules.kept(column);
+            let mut squares: Vec<f64> = column.iter().map(|&v| kept(v).powi(2)).collect();
             squares.sort_unstable_by(|a, b| b.total_cmp(a));
             costs.iter_mut().zip(limits).for_each(|(cost, &k)| *cost = -curvature * squares[..k].iter().sum::<f64>());
         }
@@ -71,14 +70,9 @@ impl Cut<'_> {
     pub(crate) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
         self.work.spend(LARGEST * (n * r) as f64);
-        let sign: Vec<f64> = (x.columns().into_iter())
-            .map(|column| column.iter().map(|v| v * v.abs()).sum::<f64>())
-            .map(f64::signum)
-            .collect();
-        let size = |i: usize, t: usize| {
-            let v = x[[i, t]];
-            if rules.nonnegative { (sign[t] * v).max(0.0) } else { v.abs() }
-        };
+        let kept: Vec<_> = x.columns().into_iter().map(|column| rules.kept(column)).collect();
+        let value = |i: usize, t: usize| kept[t](x[[i, t]]);
+        let size = |i: usize, t: usize| value(i, t).abs();
         let mut owned = vec![false; n];
         let mut parts = vec![Part::default(); r];
         let mut counts = vec![0; r];
@@ -88,9 +82,6 @@ impl Cut<'_> {
                 owned[i] = true;
                 counts[t] += 1;
             }
-        };
-        let value = |i: usize, t: usize| {
-            if rules.nonnegative { size(i, t) } else { x[[i, t]] }
         };
         for t in 0..r {
             rules.included[t].iter().for_each(|&i| take(i, t, value(i, t), &mut counts));
@@ -212,10 +203,7 @@ impl Cut<'_> {
             gradient: &mut gradient,
             polar: &polar,
             proximal: &mut |x, _| {
-                let Some(order) = self.matched(&x, &curvatures.borrow()) else {
-                    parts = self.largest(&x);
-                    return pattern::dense(n, &parts);
-                };
+                let order = self.matched(&x, &curvatures.borrow()).unwrap_or_else(|| (0..r).collect());
                 parts = self.largest(&x.select(Axis(1), &order));
                 let mut y = Array2::zeros(x.dim());
                 for (part, &t) in parts.iter().zip(&order) {

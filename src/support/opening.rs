@@ -7,7 +7,7 @@
 //! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
 //! - If supports must overlap: blocks, merged from disjoint supports by [truncated powers](Powers).
 
-use ndarray::{Array2, s};
+use ndarray::{Array2, ArrayView1, s};
 
 use super::blocks::{columns_by_count, merged, rows_within, triangular};
 use super::cut::{Cut, LEAST_STEPS};
@@ -186,12 +186,8 @@ pub(crate) fn largest_of(
 
 /// Selects the largest entries of one column among the free rows, with an equal share of the cardinality.
 fn own_largest(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
-    let sum: f64 = x.iter().map(|v| v * v.abs()).sum();
-    let value = |i: usize| match rules.nonnegative {
-        true => (x[i] * sum.signum()).max(0.0),
-        false => x[i],
-    };
-    largest_of(rules, t, share(rules, t), value, |i| !taken[i])
+    let kept = rules.kept(ArrayView1::from(x));
+    largest_of(rules, t, share(rules, t), |i| kept(x[i]), |i| !taken[i])
 }
 
 /// Returns a unit vector on the largest entries of one column among the free rows, or on the first free row

@@ -1,6 +1,6 @@
 //! Rules for the support of X: which entries may be nonzero, and how many.
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView1};
 
 use crate::error::{Error, Result};
 use crate::problem::{Cardinality, Sparsity};
@@ -193,6 +193,14 @@ impl Rules {
         let mut taken = vec![false; n];
         let rows = self.included.iter().flatten();
         rows.fold(true, |own, &i| own & !std::mem::replace(&mut taken[i], true)).then_some(taken)
+    }
+
+    /// Returns what a truncation may keep of the entries of a column: all, or where X ≥ 0 those of the larger sign, as positive
+    /// numbers.
+    pub(crate) fn kept(&self, column: ArrayView1<'_, f64>) -> impl Fn(f64) -> f64 + use<> {
+        let sign = column.iter().map(|v| v * v.abs()).sum::<f64>().signum();
+        let nonnegative = self.nonnegative;
+        move |v| if nonnegative { (sign * v).max(0.0) } else { v }
     }
 
     /// Returns the limit of column t, if each column has its own.

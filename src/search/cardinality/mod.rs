@@ -26,7 +26,7 @@ use crate::threads::Threads;
 use search::Limited;
 
 /// Names of the starts of chains that are not those of [heuristics](crate::heuristic) too.
-pub(super) const STARTS: [&str; 3] = ["opening", "grown", "rows"];
+pub(super) const START_NAMES: [&str; 3] = ["opening", "grown", "rows"];
 
 /// Minimises f under the [limit](Problem::with_limit) of a problem.
 ///
