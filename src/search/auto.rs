@@ -6,11 +6,12 @@ use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
 use super::cardinality::{START_NAMES, minimize_limited};
+use super::epochs::Epochs;
 use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
 use super::reduced::Reduced;
 use super::rounds::{COLUMNS, Rounds};
-use super::sequence::Search;
+use super::sequence::Sequence;
 use super::tasks::run_one;
 use crate::certificate::Prover;
 use crate::continuation::top_diagonal;
@@ -159,7 +160,7 @@ fn searched(
             incumbent.profile = Some(Profile { rows: problem.smooth.rows(), chosen, ..profile.clone() });
             let problems = (problem, searched, reduced.as_ref());
             let rounds = Rounds::new(problems, heuristics, auto, (&clock, threads), (oracle, known, profile));
-            Search::new(rounds, &mut incumbent, unit).run();
+            Epochs::begun(rounds, &mut incumbent, unit).run();
         }
         // Preparation fails without a stop if products overflow: no points can be compared.
         None if charged => incumbent.status = incumbent.status.or(Some(Status::MaxWork)),

@@ -1,25 +1,25 @@
 //! Search for better optima than one descent from one start.
 //!
 //! The pair solver is globally optimal, but its fixed points need not be. [`minimize_auto`] runs a fixed
-//! sequence (`sequence.rs`) of rounds of jobs: new starts by the [heuristics](crate::heuristic) that fit the
+//! sequence (`sequence.rs`) of rounds, whose tasks make points; points are accepted by the incumbent only. The sequence
+//! depends on the problem and the seed alone, not on the number of threads, the load of the machine or a limit. Limits on
+//! time and work cut it after a task: with more of them F is never higher. Work is counted in multiply-adds.
+//!
+//! There are two sequences. Epochs (`epochs.rs`) run the [heuristics](crate::heuristic) that fit the
 //! [`Profile`](crate::heuristic::Profile) of the problem, improvements of the incumbent, and polishing by exact pair
-//! sweeps and by tangent steps, which move more than two rows at once. Every point ends feasible (projection onto
-//! {XᵀX = I} with its sparsity pattern), and points are accepted by the incumbent only.
+//! sweeps and by tangent steps, which move more than two rows at once. Under a limit on nonzeros or rows, chains of
+//! descents and perturbations (`chains.rs`) change supports (`cardinality`).
 //!
-//! The sequence depends on the problem and the seed alone, not on the number of threads, the load of the machine or a
-//! limit. Limits on time and work cut it after a job: with more of them F is never higher. Work is counted in
-//! multiply-adds.
-//!
-//! Under a limit on nonzeros or rows, chains of descents and perturbations (`cardinality`) take the place of the sequence;
-//! the incumbent is the same.
-//!
-//! With thousands of rows of which only some can matter, the search sees these alone; see `reduced.rs`.
+//! Every point ends feasible (projection onto {XᵀX = I} with its sparsity pattern). With thousands of rows of which only
+//! some can matter, the search sees these alone; see `reduced.rs`.
 
 mod answer;
 mod arms;
 mod auto;
 mod candidate;
 mod cardinality;
+mod chains;
+mod epochs;
 mod first;
 mod incumbent;
 mod options;
@@ -29,6 +29,7 @@ mod reduced;
 mod rounds;
 mod select;
 mod sequence;
+mod stationary;
 mod tasks;
 
 pub use crate::continuation::{PathPoint, PathSolution, Stages, follow_path, largest_lambda, top_diagonal};

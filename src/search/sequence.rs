@@ -1,566 +1,68 @@
-//! The sequence of rounds.
+//! The loop of every search: rounds until a limit cuts the sequence, or the search ends by itself.
 //!
-//! Epochs take work that doubles. In each, new starts come first, of the heuristics that reached the lowest F so far, then
-//! rounds of improvements. What a round does depends on the problem, the seed and the rounds before it alone, so that a
-//! limit on time or work, or Ctrl-C, only cuts the sequence after a job.
+//! What a round does depends on the problem, the seed and the rounds before it alone. So a limit on time or work, or
+//! Ctrl-C, only cuts the sequence after a task, and with more time or work F is never higher.
 
-use ndarray::{Array2, ArrayView2};
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
-
-use super::answer;
-use super::arms::{self, Arm, STRETCH};
-use super::candidate::{Candidate, JobResult};
 use super::incumbent::Incumbent;
-use super::policy::POLICY;
-use super::rounds::{Job, PROMISING, Rounds};
-use super::select::Select;
-use crate::heuristic::Kind;
-use crate::numerics;
-use crate::pool::decorrelated;
-use crate::solver::{Status, WORK_UNIT, solution_work};
-use crate::start;
+use crate::solver::Status;
 
-/// Multiple of the least work of a heuristic from which more work does not make its success more likely.
-const AMPLE: f64 = 4.0;
+/// A fixed sequence of rounds.
+pub(super) trait Sequence<'a> {
+    fn incumbent(&mut self) -> &mut Incumbent<'a>;
 
-/// Multiple of the least work for a first start that runs alone and whose iterations are costly.
-const EARLY: f64 = 0.125;
+    /// Runs the next round; false if no more work would change anything.
+    fn advance(&mut self) -> bool;
 
-/// Least number of arms of an epoch.
-const FEW: usize = 2;
+    /// Returns F at or below which the incumbent is known to be optimal; −∞ if nothing is known.
+    fn optimum(&self) -> f64;
 
-/// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
-const LONGER: f64 = 1.3;
+    /// Returns whether the limit on sweeps is reached.
+    fn is_swept(&self) -> bool;
 
-/// Rounds of improvements without a decrease of F after which an epoch ends, and a search on whose point different starts
-/// agree.
-const IDLE_ROUNDS: usize = 2;
+    /// Returns the least work without a decrease of F after which a search with an effort of 1 ends, if as much work again
+    /// has brought nothing.
+    fn idle_work(&self) -> f64;
 
-/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch.
-const DESCENT_SWEEPS: f64 = 20.0;
+    /// Returns whether enough independent starts led to the incumbent and improvements have found nothing since, or
+    /// nothing is left to try.
+    fn is_done(&self) -> bool;
 
-/// Largest part of a work unit that [`DESCENT_SWEEPS`] may take for a descent by exact pairs at the end of a search.
-const DESCENT_UNITS: f64 = 0.1;
+    /// Polishes the incumbent a last time, and sets the status unless a limit has done so.
+    fn finish(&mut self);
 
-/// Mixed signatures: first slice of the descent from the given start, as a part of a work unit.
-const MIXED_SLICE: f64 = 0.01;
-
-/// Mixed signatures: number of starts.
-const MIXED_STARTS: f64 = 4.0;
-
-/// Mixed signatures: largest product of the number of starts and n²r for an effort of 1.
-const MIXED_WORK: f64 = 64e3;
-
-/// What the present start of a heuristic led to.
-struct Reached {
-    heuristic: usize,
-    /// Number of the start; a start that more work does not improve is followed by another one.
-    start: usize,
-    /// Number of the start of the last run, and its slice.
-    run: usize,
-    slice: f64,
-    objective: f64,
-}
-
-/// A search after its preparation.
-pub(super) struct Search<'s, 'a> {
-    rounds: Rounds<'s>,
-    incumbent: &'s mut Incumbent<'a>,
-    /// The point from which the search began.
-    first: Array2<f64>,
-    /// Work of a default search.
-    unit: f64,
-    reached: Vec<Reached>,
-    /// Number of every start of a maker, and F of its point.
-    starts: Vec<(usize, f64)>,
-    /// Number of jobs, and of improvements since the last decrease of F.
-    jobs: u64,
-    idle: usize,
-    select: Select,
-    descended: bool,
-    rng: Xoshiro256PlusPlus,
-}
-
-impl<'s, 'a> Search<'s, 'a> {
-    pub(super) fn new(rounds: Rounds<'s>, incumbent: &'s mut Incumbent<'a>, unit: f64) -> Self {
-        Self {
-            first: incumbent.best.x.clone(),
-            unit,
-            reached: Vec::new(),
-            starts: Vec::new(),
-            jobs: 0,
-            idle: 0,
-            select: Select::default(),
-            descended: false,
-            rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
-            rounds,
-            incumbent,
-        }
-    }
-
-    /// Runs the sequence until the search ends by itself or a limit cuts it.
-    pub(super) fn run(mut self) {
-        let mixed = self.rounds.profile.mixed;
-        if self.rounds.makers.is_none() && !mixed {
-            self.free_points();
-        }
-        let mut length = match mixed {
-            true => self.descend_given(),
-            false => self.first_length(),
-        };
-        let mut epoch = 0;
-        while !self.has_ended() {
-            let begun = self.incumbent.spent;
-            length = length.min(self.own() - begun);
-            self.epoch(epoch, length);
-            // No more work would change anything: no maker fits, or none can begin with what is left.
-            if self.incumbent.spent == begun && (mixed || length >= self.own() - begun) {
-                break;
-            }
-            if !mixed {
-                length *= 2.0;
-            }
-            epoch += 1;
-        }
-        self.finish();
-    }
-
-    /// Makes the points that need no iterations.
-    fn free_points(&mut self) {
-        let free = arms::free(&self.rounds).into_iter();
-        let named = |k: usize| Job { heuristic: Some(k), ..Job::taken(self.rounds.heuristics[k].name(), false, false) };
-        let jobs: Vec<Job> = free.map(named).collect();
-        let from = self.first.clone();
-        let froms = vec![&from; jobs.len()];
-        let slice = POLICY.first * self.unit;
-        self.rounds.run(self.incumbent, &jobs, &froms, slice);
-    }
-
-    /// With a mixed signature: descends from the given start, in slices of doubling work, until the point rests; returns
-    /// the work of an epoch.
-    fn descend_given(&mut self) -> f64 {
-        let begun = self.incumbent.spent;
-        let mut slice = MIXED_SLICE * WORK_UNIT;
-        let mut name = "given";
-        while !self.is_over() && !self.incumbent.best.stationary {
-            let from = self.incumbent.best.x.clone();
-            let job = Job { sweeps: self.sweeps_left(), ..Job::taken(name, true, name != "given") };
-            let found = self.rounds.run(self.incumbent, &[job], &[&from], slice);
-            if found.iter().all(Option::is_none) {
-                break;
-            }
-            name = "polish";
-            slice *= 2.0;
-        }
-        let spent = self.incumbent.spent - begun;
-        4.0 * POLICY.lanes as f64 * spent.max(MIXED_SLICE * WORK_UNIT)
-    }
-
-    /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others begin in a
-    /// later epoch.
-    fn first_length(&self) -> f64 {
-        let needs = self.candidates(0, f64::INFINITY);
-        let needs = needs.iter().map(|arm| arm.need(&self.rounds));
-        let profile = &self.rounds.profile;
-        let slow = profile.is_slow();
-        // First results come early where iterations are costly, or their seconds are not known.
-        let ample = match () {
-            () if slow && (profile.is_costly() || !profile.quadratic) => EARLY,
-            () if profile.quadratic && !profile.is_costly() && (slow || self.is_smooth()) => AMPLE,
-            () => 1.0,
-        };
-        let slice = ample * needs.fold(f64::INFINITY, f64::min);
-        let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
-        (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
-    }
-
-    /// Returns the work after which the search ends by itself.
-    fn own(&self) -> f64 {
-        match self.rounds.profile.mixed {
-            true => f64::INFINITY,
-            false => self.rounds.options.effort * self.unit,
-        }
-    }
-
-    /// Returns whether a limit was reached or the incumbent is a known optimum.
+    /// Returns whether a limit was reached or the incumbent is a known optimum, and sets the status.
     fn is_over(&mut self) -> bool {
-        if !self.incumbent.is_over() && self.sweeps_left() == Some(0) {
-            self.incumbent.status = Some(Status::MaxSweeps);
+        let (optimum, swept) = (self.optimum(), self.is_swept());
+        let incumbent = self.incumbent();
+        if !incumbent.is_over() && swept {
+            incumbent.status = Some(Status::MaxSweeps);
         }
-        let gap = |optimum| self.incumbent.best.objective - optimum;
-        let optimum = self.rounds.profile.optimum;
-        if optimum.is_some_and(|optimum| gap(optimum) <= numerics::GAIN * self.incumbent.size()) {
-            self.incumbent.best.stationary = true;
-            self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
+        if incumbent.best.objective <= optimum {
+            incumbent.best.stationary = true;
+            // A limit did not end it.
+            let limited = matches!(incumbent.status, Some(Status::MaxTime | Status::MaxWork));
+            incumbent.status = incumbent.status.filter(|_| !limited).or(Some(Status::Converged));
         }
-        self.incumbent.status.is_some()
+        incumbent.status.is_some()
     }
 
-    /// Returns whether the search ends here, by a limit or by itself: many different starts led to the incumbent, or as
-    /// much work again brought nothing, or it has done its work.
+    /// Returns whether the search ends here, by a limit or by itself.
     fn has_ended(&mut self) -> bool {
         if self.is_over() {
             return true;
         }
-        let (options, spent) = (self.rounds.options, self.incumbent.spent);
-        if !options.ends_by_itself() {
-            return false;
-        }
-        if self.rounds.profile.mixed {
-            return self.jobs as f64 + 1.0 >= options.effort * self.mixed_starts();
-        }
-        let idle = self.incumbent.is_idle(options.effort, POLICY.idle * self.unit);
-        // An epoch of little work brings nothing.
-        let done = spent >= self.own() - POLICY.first * self.unit;
-        idle || done || self.agrees()
+        let idle_work = self.idle_work();
+        let incumbent = self.incumbent();
+        let options = &incumbent.auto.options;
+        options.ends_by_itself() && (incumbent.is_idle(options.effort, idle_work) || self.is_done())
     }
 
-    /// Returns whether h favours no zeros.
-    fn is_smooth(&self) -> bool {
-        matches!(self.rounds.profile.kind, Kind::Smooth | Kind::Other)
-    }
-
-    /// Returns the number of starts with a mixed signature and an effort of 1.
-    fn mixed_starts(&self) -> f64 {
-        let profile = &self.rounds.profile;
-        let size = (profile.rows * profile.rows * profile.components) as f64;
-        (MIXED_WORK / size).floor().clamp(1.0, MIXED_STARTS)
-    }
-
-    /// Returns whether enough different starts led to the incumbent, and improvements have found nothing since. The first
-    /// starts of all makers count as one. Where optima are sparse, makers can agree on a point that is not the best.
-    fn agrees(&self) -> bool {
-        if !self.is_smooth() {
-            return false;
-        }
-        let level = self.incumbent.best.objective + self.rounds.options.tol * self.incumbent.size();
-        let agreeing = || self.starts.iter().filter(|start| start.1 <= level);
-        let first = usize::from(agreeing().any(|start| start.0 == 0));
-        let others = agreeing().filter(|start| start.0 > 0).count();
-        (first + others) as f64 >= self.rounds.options.effort * POLICY.agreement as f64
-            && (self.idle >= IDLE_ROUNDS || !self.improves())
-            && self.incumbent.best.stationary
-    }
-
-    /// Runs an epoch of `length` work.
-    fn epoch(&mut self, epoch: u32, length: f64) {
-        let rounds = self.affordable((1.0 - self.share()) * length);
-        let share = match (epoch, rounds) {
-            (0, _) => 1.0,
-            (_, (0, _)) => POLICY.alone,
-            _ => self.share(),
-        };
-        let before = self.incumbent.best.objective;
-        self.start(epoch, share * length);
-        if epoch > 0 {
-            self.improve(rounds);
-        }
-        let best = [self.incumbent.best.clone()];
-        if !best[0].stationary && best[0].objective < before {
-            self.polish(&best, POLICY.polish * length);
-        }
-        self.descend(0.5 * length);
-    }
-
-    /// Returns the share of an epoch for new starts.
-    fn share(&self) -> f64 {
-        let profile = &self.rounds.profile;
-        match profile.is_slow() {
-            true => POLICY.alone,
-            false => POLICY.starts,
-        }
-    }
-
-    /// Returns whether makers improve the incumbent; a limit on sweeps excludes it.
-    fn improves(&self) -> bool {
-        self.rounds.options.max_sweeps.is_none() && !arms::improving(&self.rounds, f64::INFINITY).is_empty()
-    }
-
-    /// Returns the number of rounds of improvements that `work` allows, and the slice of one improvement.
-    fn affordable(&self, work: f64) -> (usize, f64) {
-        let profile = &self.rounds.profile;
-        if !self.improves() {
-            return (0, 0.0);
-        }
-        let each = work / POLICY.lanes as f64;
-        let least = match profile.mixed {
-            true => 0.0,
-            false => {
-                let size = profile.rows * profile.rows * profile.components;
-                let arms = arms::improving(&self.rounds, f64::INFINITY);
-                let need = arms.first().map_or(0.0, |arm| arm.need(&self.rounds));
-                (need / STRETCH).max(POLICY.improvement * size as f64)
-            }
-        };
-        let slice = (each / POLICY.rounds as f64).max(least);
-        ((each / slice) as usize, slice)
-    }
-
-    /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
-    fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
-        let mut arms = arms::starting(&self.rounds);
-        // All makers that the caller chose run.
-        if self.rounds.profile.is_slow() && self.rounds.makers.is_none() {
-            // With few iterations success is less likely.
-            let rank = |arm: &Arm| {
-                let ample = slice / (AMPLE * arm.need(&self.rounds));
-                arm.prior.success * ample.min(1.0)
-            };
-            arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-            arms.truncate(FEW);
-            // An arm that is much less likely waits for more work.
-            let least = arms.first().map_or(0.0, rank) / 2.0;
-            arms.retain(|arm| rank(arm) >= least);
-            return arms;
-        }
-        // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
-        let reached = |arm: &Arm| {
-            let own = self.reached.iter().find(|r| r.heuristic == arm.heuristic);
-            own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
-        };
-        arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
-        let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
-        let rest = (1..arms.len()).min_by(|&a, &b| {
-            let slice = |k: usize| reached(&arms[k]).1;
-            slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
-        });
-        if let Some(rest) = rest.filter(|&rest| rest >= count)
-            && epoch.is_multiple_of(2)
-        {
-            arms.swap(count - 1, rest);
-        }
-        arms.truncate(count);
-        arms
-    }
-
-    /// Returns the arms of the new starts of an epoch that has `work` for these.
-    fn arms_within(&self, epoch: u32, work: f64) -> Vec<Arm> {
-        let mut arms = self.candidates(epoch, POLICY.raw * work);
-        if self.rounds.profile.mixed {
-            let left = self.mixed_starts() - 1.0 - self.jobs as f64;
-            let most = match self.rounds.options.effort > 1.0 {
-                true => POLICY.lanes,
-                false => (left as usize).min(POLICY.lanes),
-            };
-            arms = arms.first().map_or(Vec::new(), |arm| vec![*arm; most]);
-        }
-        arms
-    }
-
-    /// Returns the start of the caller if the first epoch takes it.
-    fn given(&self, epoch: u32) -> Option<Array2<f64>> {
-        let wanted = match &self.rounds.makers {
-            Some(makers) => makers.iter().any(|maker| maker == "given"),
-            None => !self.rounds.profile.mixed,
-        };
-        let given = self.rounds.known.given.as_ref();
-        given.filter(|_| epoch == 0 && wanted).cloned()
-    }
-
-    /// Runs the new starts of an epoch, with `work` for all of them and for polishing their best points.
-    fn start(&mut self, epoch: u32, work: f64) {
-        let arms = self.arms_within(epoch, work);
-        let profile = &self.rounds.profile;
-        let each = self.is_smooth() || profile.mixed || !profile.quadratic;
-        let given = self.given(epoch);
-        let offset = usize::from(given.is_some());
-        let share = if each { 1.0 } else { POLICY.raw };
-        let slice = share * work / (offset + arms.len()).max(1) as f64;
-        let mut jobs: Vec<Job> = Vec::new();
-        if given.is_some() {
-            let polished = each || self.rounds.makers.is_some();
-            jobs.push(Job::taken("given", polished, false));
-        }
-        let slow = profile.is_slow();
-        for arm in &arms {
-            let (start, again) = self.number(arm, slice);
-            // Where optima are dense, a longer run goes on from the incumbent.
-            jobs.push(Job { improve: slow && again, ..self.job(*arm, start, each) });
-        }
-        self.limit_sweeps(&mut jobs);
-        let (from, best) = (given.unwrap_or_else(|| self.first.clone()), self.incumbent.best.x.clone());
-        let froms: Vec<_> = jobs.iter().map(|job| if job.improve { &best } else { &from }).collect();
-        let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
-        let made = jobs.iter().zip(&found).skip(offset);
-        for (job, found) in made.filter_map(|(job, found)| Some((job, found.as_ref()?))) {
-            self.reach(job, found.candidate.objective);
-        }
-        if !each {
-            self.polish_best(found.into_iter().flatten().collect(), (1.0 - POLICY.raw) * work);
-        }
-    }
-
-    /// Polishes the best of the points of new starts, unless they are far from the incumbent.
-    fn polish_best(&mut self, mut found: Vec<JobResult>, work: f64) {
-        found.sort_by(|a, b| a.candidate.objective.total_cmp(&b.candidate.objective));
-        let level = self.incumbent.best.objective + PROMISING * self.incumbent.size();
-        let points: Vec<Candidate> = (found.into_iter())
-            .take(POLICY.polished)
-            .map(|found| found.candidate)
-            .filter(|point| point.objective <= level)
-            .collect();
-        self.polish(&points, work);
-    }
-
-    /// Returns the number of the next start of an arm, which gets `slice` of work, and whether it was run before.
-    fn number(&mut self, arm: &Arm, slice: f64) -> (usize, bool) {
-        match self.reached.iter_mut().find(|r| r.heuristic == arm.heuristic) {
-            Some(own) => {
-                own.start += usize::from(slice < LONGER * own.slice);
-                own.slice = slice;
-                let again = own.start == own.run;
-                own.run = own.start;
-                (own.start, again)
-            }
-            None => {
-                let objective = f64::INFINITY;
-                self.reached.push(Reached { heuristic: arm.heuristic, start: 0, run: 0, slice, objective });
-                (0, false)
-            }
-        }
-    }
-
-    /// Records what a start led to.
-    fn reach(&mut self, job: &Job, objective: f64) {
-        let Some(heuristic) = job.heuristic else {
-            return;
-        };
-        self.starts.push((job.run, objective));
-        let least = numerics::GAIN * self.incumbent.size();
-        match self.reached.iter_mut().find(|r| r.heuristic == heuristic) {
-            Some(own) if objective < own.objective - least => own.objective = objective,
-            Some(own) => own.start += 1,
-            None => {}
-        }
-    }
-
-    fn job(&mut self, arm: Arm, start: usize, polished: bool) -> Job {
-        self.jobs += 1;
-        let stream = (arm.heuristic as u64) << 32 | start as u64;
-        Job {
-            heuristic: Some(arm.heuristic),
-            run: start,
-            heat: self.rng.random(),
-            seed: decorrelated(self.rounds.options.seed, stream),
-            ..Job::taken(self.rounds.heuristics[arm.heuristic].name(), polished, false)
-        }
-    }
-
-    /// Runs rounds of improvements, each of which gets `slice` of work.
-    fn improve(&mut self, (rounds, slice): (usize, f64)) {
-        let mut vain = 0;
-        for _ in 0..rounds {
-            if self.has_ended() || vain == IDLE_ROUNDS {
-                return;
-            }
-            let best = self.incumbent.best.clone();
-            let arms = arms::improving(&self.rounds, slice);
-            if arms.is_empty() {
-                return;
-            }
-            let chosen = self.select.choose(&arms, POLICY.lanes, &mut self.rng);
-            let jobs: Vec<Job> = chosen
-                .iter()
-                .map(|&k| {
-                    let job = self.job(arms[k], 0, true);
-                    Job { improve: true, seed: decorrelated(self.rounds.options.seed, self.jobs), ..job }
-                })
-                .collect();
-            let froms = vec![&best.x; jobs.len()];
-            let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
-            let least = numerics::GAIN * self.incumbent.size();
-            let mut largest = 0.0f64;
-            for (&k, found) in chosen.iter().zip(&found) {
-                let Some(found) = found else { continue };
-                // Where h favours no zeros, most improvements are new starts.
-                self.starts.push((usize::MAX, found.candidate.objective));
-                let gain = best.objective - found.candidate.objective;
-                let gain = if gain > least { gain } else { 0.0 };
-                self.select.note(&arms[k], gain, found.work / slice);
-                largest = largest.max(gain);
-            }
-            self.select.end_round(largest);
-            self.idle = if largest > 0.0 { 0 } else { self.idle + 1 };
-            vain = if largest > 0.0 { 0 } else { vain + 1 };
-        }
-    }
-
-    /// Polishes points, together with `work`.
-    fn polish(&mut self, points: &[Candidate], work: f64) {
-        if points.is_empty() || self.is_over() {
-            return;
-        }
-        let mut jobs: Vec<Job> = points.iter().map(|point| Job::taken(&point.name, true, true)).collect();
-        self.limit_sweeps(&mut jobs);
-        let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
-        let slice = work / jobs.len() as f64;
-        self.rounds.run(self.incumbent, &jobs, &froms, slice);
-    }
-
-    /// Descends by exact pairs alone, so that no search ends above such a descent, once `work` allows it. For a quadratic
-    /// form the start is a partition if X ≥ 0 and the identity otherwise; the first point of the search replaces a start
-    /// that h forbids.
-    fn descend(&mut self, work: f64) {
-        let problem = self.rounds.problem;
-        let (n, r) = (problem.smooth.rows(), problem.components);
-        let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
-        let limited = self.rounds.makers.is_some() || self.rounds.options.max_sweeps.is_some();
-        let mixed = self.rounds.profile.mixed;
-        if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over() {
-            return;
-        }
-        self.descended = true;
-        let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
-        let own = self.rounds.known.given.is_none() && problem.smooth.quadratic().is_some();
-        let start = match problem.penalty.nonnegative() {
-            true => start::partition_within((n, r), self.rounds.options.seed, allowed),
-            false => start::identity(n, r),
-        };
-        let from = match own && allowed(start.view()) {
-            true => self.rounds.on_all_rows(start),
-            false => self.first.clone(),
-        };
-        let job = Job { plain: true, ..Job::taken("descent", true, false) };
-        self.rounds.run(self.incumbent, &[job], &[&from], work);
-    }
-
-    /// Divides the sweeps that are left among jobs; if fewer are left, the first jobs have one each.
-    fn limit_sweeps(&self, jobs: &mut [Job]) {
-        let (sweeps, count) = (self.sweeps_left(), jobs.len() as u64);
-        for (k, job) in (0..).zip(jobs) {
-            job.sweeps = sweeps.map(|left| (left / (count + 2)).max(u64::from(k < left)));
-        }
-    }
-
-    /// Returns the sweeps left until their limit is reached.
-    fn sweeps_left(&self) -> Option<u64> {
-        let n = self.first.nrows() as u64;
-        let made = self.incumbent.iterations.div_ceil(n * (n - 1) / 2);
-        let limit = self.rounds.options.max_sweeps;
-        limit.map(|limit| limit.saturating_sub(made))
-    }
-
-    /// Ends a search that no limit has cut: polishes the incumbent a last time and sets the status.
-    fn finish(&mut self) {
-        self.descend(DESCENT_UNITS * WORK_UNIT);
-        if !self.is_over() && !self.incumbent.best.stationary {
-            let best = [self.incumbent.best.clone()];
-            let work = POLICY.last * self.unit.min(WORK_UNIT);
-            self.polish(&best, work);
-        }
-        if !self.is_over() && self.rounds.reduced.is_some() {
-            self.incumbent.best.stationary = false;
-            answer::descend(self.incumbent, self.unit, POLICY.last * WORK_UNIT, false, self.rounds.threads);
-        }
-        if !self.is_over() {
-            let best = &self.incumbent.best;
-            self.incumbent.status = Some(match (best.stationary, best.noisy) {
-                (true, true) => Status::Noise,
-                (true, false) => Status::Converged,
-                // The polish ran out of work.
-                _ => Status::MaxWork,
-            });
-        }
+    /// Runs the sequence until the search ends.
+    fn run(mut self)
+    where
+        Self: Sized,
+    {
+        while !self.has_ended() && self.advance() {}
+        self.finish();
     }
 }

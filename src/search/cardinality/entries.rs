@@ -4,17 +4,18 @@ use std::cmp::Reverse;
 
 use ndarray::{Array2, Axis, s};
 
+use super::limited::{Limited, searched};
 use super::powered::on_own_rows;
-use super::search::{FIRST_ROUND, Limited, SearchSpace, searched};
 use super::starts::{self, Maker, Material};
-use super::stationary::StationarySupports;
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
 use crate::objective::QuadraticForm;
 use crate::problem::{Cardinality, Sparsity};
 use crate::report::AutoSolution;
+use crate::search::chains::{FIRST_ROUND, SearchSpace};
 use crate::search::incumbent::Watched;
+use crate::search::stationary::StationarySupports;
 use crate::start::is_spectrum_exact;
 use crate::support::opening::{self, Opening};
 use crate::support::{Axes, ColumnModel, Directions, Powers, Rules, STAGES, State, SupportMover, weights};

@@ -2,15 +2,14 @@
 //!
 //! The ℓ0 *penalty* reaches only the numbers of nonzeros on the lower convex hull of f against ‖X‖₀. The
 //! *constraint* also has solutions between them, and applications often ask for a number per component. A
-//! point is given by its [support](crate::support) and the best values on it. A search ([`search`]) changes
+//! point is given by its [support](crate::support) and the best values on it. [Chains](super::chains) change
 //! supports by moves, from many [`starts`].
 
 mod entries;
+mod limited;
 mod powered;
 mod rows;
-mod search;
 mod starts;
-mod stationary;
 
 use std::time::Instant;
 
@@ -23,7 +22,7 @@ use crate::problem::{Limit, Problem};
 use crate::report::AutoSolution;
 use crate::start;
 use crate::threads::Threads;
-use search::Limited;
+use limited::Limited;
 
 /// Names of the starts of chains that are not those of [heuristics](crate::heuristic) too.
 pub(super) const START_NAMES: [&str; 3] = ["opening", "grown", "rows"];

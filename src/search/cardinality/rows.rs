@@ -13,8 +13,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};
 
+use super::limited::{Limited, searched};
 use super::powered::on_rows;
-use super::search::{Limited, SearchSpace, searched};
 use crate::continuation::top_diagonal;
 use crate::error::Result;
 use crate::limits::TaskWork;
@@ -22,6 +22,7 @@ use crate::numerics;
 use crate::objective::{Columns, Quadratic, QuadraticForm, SparseVector, gradient_work};
 use crate::problem::RowSparsity;
 use crate::report::AutoSolution;
+use crate::search::chains::SearchSpace;
 use crate::search::incumbent::Watched;
 use crate::start::is_spectrum_exact;
 use crate::support::{self, AT_ONCE, Axes, BYTES, SCALAR, TRIALS, largest_rows, opening::axes};

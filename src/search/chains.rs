@@ -1,4 +1,4 @@
-//! Concurrent chains of descents and perturbations.
+//! The sequence of a search under a limit: rounds of concurrent chains of descents and perturbations.
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. The number of chains does not depend on
 //! the number of threads. They work in rounds of counted work. In the first round a chain
@@ -12,29 +12,21 @@
 //! nothing. Its [effort](crate::Options::effort) scales these numbers and the work after which it ends in any case.
 
 use std::sync::Mutex;
-use std::time::Instant;
 
 use ndarray::Array2;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::powered::powered;
+use super::incumbent::Incumbent;
+use super::sequence::Sequence;
 use super::stationary::StationarySupports;
-use crate::error::Result;
-use crate::limits::{Clock, TaskWork};
+use super::tasks::Tasks;
+use crate::limits::TaskWork;
 use crate::numerics;
-use crate::objective::{QuadraticForm, default_work};
 use crate::pool;
-use crate::problem::Problem;
-use crate::report::{AutoSolution, Run};
-use crate::search::incumbent::{Incumbent, Watched};
-use crate::search::options::Auto;
-use crate::search::tasks::{Tasks, counted, run_one};
+use crate::report::Run;
 use crate::solver::{Control, Options, Status, WORK_UNIT};
 use crate::threads::{Threads, locked};
-
-/// Name of a point that needs no search.
-const OPENING: &str = "opening";
 
 /// Largest number of chains.
 const CHAINS: usize = 16;
@@ -42,9 +34,6 @@ const CHAINS: usize = 16;
 /// Least number of chains of the first round, which has as many as can make [`PRODUCTS`] products with C each in
 /// [`FIRST_ROUND`].
 const FIRST_CHAINS: usize = 4;
-
-/// Number of starts among which those of chosen makers are.
-const STARTS: usize = 1 << 10;
 
 /// Number of chains up to which each round adds one: of costly moves, few chains make enough.
 const LEAST_CHAINS: usize = 8;
@@ -76,20 +65,14 @@ const LEAST_PATIENCE: usize = 800;
 /// repeat them.
 const PER_SWAP: usize = 4;
 
-/// Least and largest work of a search with an effort of 1, in multiply-adds.
-const WORK: (f64, f64) = (1.5e10, 2.5e10);
-
 /// Least work without improvement that ends a search with an effort of 1, if as much work again has brought nothing.
-const IDLE_WORK: f64 = WORK_UNIT;
+pub(super) const IDLE_WORK: f64 = WORK_UNIT;
 
 /// A descent that takes this multiple of the work of the round is interrupted, also within a step.
 const OVERDUE: f64 = 2.0;
 
 /// Factor by which the expected decrease of a descent fades with every descent that brings less.
 const FADING: f64 = 0.9;
-
-/// Part of its work that a step before the first round counts, so that small work limits have the first points.
-const FIRST_PART: f64 = 1.0 / 256.0;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
@@ -263,116 +246,21 @@ struct Progress<S> {
 }
 
 /// A search over the supports of a search space.
-struct ChainSearch<'a, W: SearchSpace> {
-    space: W,
-    options: &'a Options,
+pub(super) struct ChainSearch<'a, W: SearchSpace> {
+    pub(super) space: W,
+    pub(super) options: &'a Options,
     /// Numbers of the first starts of the makers that the caller chose, if there are any; they are repeated.
-    chosen: Vec<usize>,
-    threads: &'a Threads,
-    /// A lower bound of the value.
-    bound: f64,
-}
-
-/// Input of [`searched`] for both kinds of limits.
-pub(super) struct Limited<'a> {
-    pub(super) started: Instant,
-    pub(super) problem: &'a Problem<'a>,
-    pub(super) form: &'a dyn QuadraticForm,
-    pub(super) auto: &'a Auto,
+    pub(super) chosen: Vec<usize>,
     pub(super) threads: &'a Threads,
+    /// A lower bound of the value.
+    pub(super) bound: f64,
 }
 
-/// Searches the space that `prepared` returns: from the first points, those of a truncated power method,
-/// whose steps end in the point near Y that `truncated` returns, and the points that need no search.
-///
-/// `first` are feasible points that need no work; the first one has a nonzero for each column.
-pub(super) fn searched<W: SearchSpace + Send>(
-    limited: &Limited<'_>,
-    first: Vec<Array2<f64>>,
-    truncated: impl Fn(&Array2<f64>) -> Option<Array2<f64>>,
-    prepared: impl Fn(&TaskWork<'_>) -> Option<W> + Sync,
-    (prover, monitor): Watched<'_>,
-) -> Result<AutoSolution> {
-    let (options, threads) = (&limited.auto.options, limited.threads);
-    let clock = &Clock::new(limited.started, options.max_time);
-    let mut points = first.into_iter();
-    let first = points.next().unwrap_or_default();
-    let own = own(options, limited.form, limited.problem.components);
-    let mut incumbent =
-        Incumbent::new(limited.problem, limited.auto, clock, first.clone(), prover, monitor).ending_at(own);
-    for point in points {
-        incumbent.accept_lower(point, 0.0, OPENING);
-    }
-    if options.max_sweeps == Some(0) {
-        incumbent.status.get_or_insert(Status::MaxSweeps);
-    }
-    if incumbent.status.is_some() || incumbent.is_spent() {
-        return incumbent.end_with(Status::MaxWork);
-    }
-    // The first point comes whatever the limits are.
-    let work = TaskWork::new(clock, f64::INFINITY);
-    let best = powered(limited.problem, first, threads, &work, truncated);
-    incumbent.accept_lower(best, 0.0, OPENING);
-    incumbent.spent += counted(FIRST_PART, &work);
-    if incumbent.is_over() {
-        return incumbent.finish();
-    }
-    let Some(mut space) = run_one(&mut incumbent, FIRST_PART, prepared) else {
-        return incumbent.end_with(Status::MaxTime);
-    };
-    let mut points = Vec::new();
-    let tasks = Tasks { part: FIRST_PART, ..Tasks::new(W::POINTS, threads.count()) };
-    tasks.run(
-        &mut incumbent,
-        |k, work| (!work.expired()).then(|| space.point(k, work)).flatten(),
-        |incumbent, _, (point, _)| {
-            if let Some(point) = point {
-                points.extend(accepted(&space, point, incumbent));
-            }
-            incumbent.poll()
-        },
-    );
-    if incumbent.is_over() {
-        return incumbent.finish();
-    }
-    // The search ends by itself after less work where the first points took much.
-    let whole = incumbent.spent / FIRST_PART;
-    incumbent.own = (incumbent.own - whole).max(incumbent.spent + options.effort * IDLE_WORK);
-    space.begin_from(points);
-    let makers = limited.auto.makers.iter().flatten();
-    let makers: Vec<&str> = makers.map(String::as_str).collect();
-    let chosen: Vec<usize> = (0..STARTS).filter(|&number| makers.contains(&space.name(number))).collect();
-    if chosen.is_empty() && !makers.is_empty() {
-        return incumbent.end_with(Status::Converged);
-    }
-    let search = ChainSearch { bound: space.bound(incumbent.best.objective), space, options, chosen, threads };
-    search.run(&mut incumbent);
-    incumbent.finish()
-}
-
-/// Accepts a point that needs no search, and where it is the lowest so far, with as many nonzeros as the limit allows and
-/// after a few moves; returns both.
-fn accepted<W: SearchSpace>(space: &W, point: &W::Point, incumbent: &mut Incumbent<'_>) -> Vec<W::Point> {
-    let mut points = vec![point.clone()];
-    if incumbent.accept_lower(space.matrix(point), 0.0, OPENING) {
-        let work = TaskWork::ending(incumbent.clock, f64::INFINITY, incumbent.end() / FIRST_PART);
-        let improved = space.improved(point, &work);
-        // What the clock cut does not count, nor what comes after it.
-        if !incumbent.clock.expired() && incumbent.charge(counted(FIRST_PART, &work)) {
-            if let Some(improved) = improved {
-                incumbent.accept_lower(space.matrix(&improved), 0.0, OPENING);
-                points.push(improved);
-            }
-        } else {
-            incumbent.is_over();
-        }
-    }
-    points
-}
-
-/// Returns the work after which a search ends by itself.
-fn own(options: &Options, form: &dyn QuadraticForm, r: usize) -> f64 {
-    options.effort * default_work(form, r).clamp(WORK.0, WORK.1)
+/// The search with its chains.
+pub(super) struct Chains<'s, 'a, W: SearchSpace> {
+    search: ChainSearch<'s, W>,
+    progress: Progress<W::State>,
+    incumbent: &'s mut Incumbent<'a>,
 }
 
 /// Returns the perturbations in a row without improvement after which a search with an effort of 1 ends.
@@ -396,23 +284,23 @@ fn due(kinds: &[(f64, f64)], spent: &mut Vec<f64>) -> usize {
 }
 
 impl<W: SearchSpace> ChainSearch<'_, W> {
-    /// Searches until a limit or convergence, and sets the status.
-    fn run(&self, incumbent: &mut Incumbent<'_>) {
-        let mut progress = incumbent.resumed().unwrap_or_else(|| Progress {
-            chains: (0..self.first_chains())
-                .map(|begun| Mutex::new(Chain::new(self.number(begun), None, incumbent.best.objective)))
-                .collect(),
-            length: FIRST_ROUND,
-            begun: self.first_chains(),
-            unsuccessful: 0,
-            confirmed: false,
+    /// Begins the chains, or goes on with those of a checkpoint.
+    pub(super) fn begun<'s, 'i>(self, incumbent: &'s mut Incumbent<'i>) -> Chains<'s, 'i, W>
+    where
+        Self: 's,
+    {
+        let progress = incumbent.resumed().unwrap_or_else(|| {
+            let (count, reference) = (self.first_chains(), incumbent.best.objective);
+            let chain = |begun: usize| Mutex::new(Chain::new(self.number(begun), None, reference));
+            Progress {
+                chains: (0..count).map(chain).collect(),
+                length: FIRST_ROUND,
+                begun: count,
+                unsuccessful: 0,
+                confirmed: false,
+            }
         });
-        while !self.has_ended(&progress, incumbent) {
-            self.advance_all(&mut progress, incumbent);
-            incumbent.keep(&progress, false);
-        }
-        incumbent.keep(&progress, true);
-        (progress.chains.iter()).for_each(|chain| self.report(&locked(chain), incumbent));
+        Chains { search: self, progress, incumbent }
     }
 
     /// Returns the number of a chain before which some have `begun`, and that of its start.
@@ -427,24 +315,6 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     fn first_chains(&self) -> usize {
         let affordable = FIRST_ROUND / (PRODUCTS * self.space.product_work());
         (affordable as usize).clamp(FIRST_CHAINS, CHAINS)
-    }
-
-    /// Returns whether the search ends here, by a limit or by itself.
-    fn has_ended(&self, progress: &Progress<W::State>, incumbent: &mut Incumbent<'_>) -> bool {
-        let effort = self.options.effort;
-        let proved = incumbent.best.objective <= self.bound + self.same();
-        let limited = incumbent.is_over();
-        let patience = effort * patience(self.space.choice()) as f64;
-        let idle = progress.unsuccessful as f64 >= patience || incumbent.is_idle(effort, IDLE_WORK);
-        let swept = self.options.max_sweeps.is_some_and(|most| incumbent.rounds >= most);
-        incumbent.status = match incumbent.status {
-            // A limit did not end it.
-            Some(Status::MaxTime | Status::MaxWork) | None if proved => Some(Status::Converged),
-            status if limited => status,
-            _ if progress.confirmed || idle => Some(Status::Converged),
-            _ => swept.then_some(Status::MaxSweeps),
-        };
-        incumbent.status.is_some()
     }
 
     /// Runs a round of all chains, and restarts the worse half.
@@ -603,6 +473,43 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             if better {
                 chain.best = Some(state);
             }
+        }
+    }
+}
+
+impl<'a, W: SearchSpace> Sequence<'a> for Chains<'_, 'a, W> {
+    fn incumbent(&mut self) -> &mut Incumbent<'a> {
+        self.incumbent
+    }
+
+    fn advance(&mut self) -> bool {
+        self.search.advance_all(&mut self.progress, self.incumbent);
+        self.incumbent.keep(&self.progress, false);
+        true
+    }
+
+    fn optimum(&self) -> f64 {
+        self.search.bound + self.search.same()
+    }
+
+    fn is_swept(&self) -> bool {
+        self.search.options.max_sweeps.is_some_and(|most| self.incumbent.rounds >= most)
+    }
+
+    fn idle_work(&self) -> f64 {
+        IDLE_WORK
+    }
+
+    fn is_done(&self) -> bool {
+        let patience = self.search.options.effort * patience(self.search.space.choice()) as f64;
+        self.progress.confirmed || self.progress.unsuccessful as f64 >= patience
+    }
+
+    fn finish(&mut self) {
+        self.incumbent.status = self.incumbent.status.or(Some(Status::Converged));
+        self.incumbent.keep(&self.progress, true);
+        for chain in &self.progress.chains {
+            self.search.report(&locked(chain), self.incumbent);
         }
     }
 }
