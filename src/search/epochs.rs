@@ -11,7 +11,7 @@ use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
-use super::rounds::{Job, PROMISING, Rounds};
+use super::rounds::{Job, PROMISING, RUN, Rounds};
 use super::select::Select;
 use super::sequence::Sequence;
 use crate::heuristic::Kind;
@@ -39,8 +39,8 @@ const IDLE_ROUNDS: usize = 2;
 /// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch.
 const DESCENT_SWEEPS: f64 = 20.0;
 
-/// Largest part of a work unit that [`DESCENT_SWEEPS`] may take for a descent by exact pairs at the end of a search.
-const DESCENT_UNITS: f64 = 0.1;
+/// Part of a work unit that allows a descent by exact pairs at the end of a search.
+const DESCENT_UNITS: f64 = 0.2;
 
 /// Mixed signatures: first slice of the descent from the given start, as a part of a work unit.
 const MIXED_SLICE: f64 = 0.01;
@@ -77,7 +77,8 @@ pub(super) struct Epochs<'s, 'a> {
     jobs: u64,
     idle: usize,
     select: Select,
-    descended: bool,
+    /// Number of descents by exact pairs alone.
+    descents: u64,
     rng: Xoshiro256PlusPlus,
     /// Number of the next epoch, and its work.
     epoch: u32,
@@ -95,7 +96,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
             jobs: 0,
             idle: 0,
             select: Select::default(),
-            descended: false,
+            descents: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
             epoch: 0,
             length: 0.0,
@@ -214,7 +215,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
         if !best[0].stationary && best[0].objective < before {
             self.polish(&best, POLICY.polish * length);
         }
-        self.descend(0.5 * length);
+        self.descend(length);
     }
 
     /// Returns the share of an epoch for new starts.
@@ -452,31 +453,48 @@ impl<'s, 'a> Epochs<'s, 'a> {
         self.rounds.run(self.incumbent, &jobs, &froms, slice);
     }
 
-    /// Descends by exact pairs alone, so that no search ends above such a descent, once `work` allows it. For a quadratic
-    /// form the start is a partition if X ≥ 0 and the identity otherwise; the first point of the search replaces a start
-    /// that h forbids.
+    /// Descends by exact pairs alone, once half of `work` allows it, so that no search ends above such a descent. Where
+    /// descents are cheap, later epochs have more of them, from random starts.
     fn descend(&mut self, work: f64) {
         let problem = self.rounds.problem;
         let (n, r) = (problem.smooth.rows(), problem.components);
-        let sweep = (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
+        let each = RUN + DESCENT_SWEEPS * (n * (n - 1) / 2) as f64 * solution_work(problem.penalty, r);
         let limited = self.rounds.makers.is_some() || self.rounds.options.max_sweeps.is_some();
-        let mixed = self.rounds.profile.mixed;
-        if self.descended || limited || mixed || !(DESCENT_SWEEPS * sweep <= work) || self.is_over() {
+        if limited || self.rounds.profile.mixed || self.is_over() {
             return;
         }
-        self.descended = true;
+        let count = match self.descents {
+            0 => u64::from(2.0 * each <= work),
+            _ if problem.smooth.quadratic().is_none() => 0,
+            _ => (POLICY.polish * work / each) as u64,
+        };
+        if self.descents > 0 && count < POLICY.lanes as u64 {
+            return;
+        }
+        let starts: Vec<Array2<f64>> = (0..count).map(|k| self.descent_start(self.descents + k)).collect();
+        self.descents += count;
+        let jobs = vec![Job { plain: true, ..Job::taken("descent", true, false) }; starts.len()];
+        let froms: Vec<&Array2<f64>> = starts.iter().collect();
+        self.rounds.run(self.incumbent, &jobs, &froms, 0.5 * work / (count.max(1)) as f64);
+    }
+
+    /// Returns a start of a descent. The first one for a quadratic form is a partition if X ≥ 0 and the identity otherwise,
+    /// later ones are random; the first point of the search replaces a start that h forbids.
+    fn descent_start(&self, number: u64) -> Array2<f64> {
+        let problem = self.rounds.problem;
+        let (n, r) = (problem.smooth.rows(), problem.components);
+        let seed = decorrelated(self.rounds.options.seed, number);
         let allowed = |x: ArrayView2<'_, f64>| problem.check_point(x).is_ok();
         let own = self.rounds.known.given.is_none() && problem.smooth.quadratic().is_some();
-        let start = match problem.penalty.nonnegative() {
-            true => start::partition_within((n, r), self.rounds.options.seed, allowed),
-            false => start::identity(n, r),
+        let start = match number {
+            _ if problem.penalty.nonnegative() => start::partition_within((n, r), seed, allowed),
+            0 => start::identity(n, r),
+            _ => start::random(n, r, seed),
         };
-        let from = match own && allowed(start.view()) {
+        match (own || number > 0) && allowed(start.view()) {
             true => self.rounds.on_all_rows(start),
             false => self.first.clone(),
-        };
-        let job = Job { plain: true, ..Job::taken("descent", true, false) };
-        self.rounds.run(self.incumbent, &[job], &[&from], work);
+        }
     }
 
     /// Divides the sweeps that are left among jobs; if fewer are left, the first jobs have one each.
@@ -537,7 +555,9 @@ impl<'a> Sequence<'a> for Epochs<'_, 'a> {
     }
 
     fn finish(&mut self) {
-        self.descend(DESCENT_UNITS * WORK_UNIT);
+        if self.descents == 0 {
+            self.descend(DESCENT_UNITS * WORK_UNIT);
+        }
         if !self.is_over() && !self.incumbent.best.stationary {
             let best = [self.incumbent.best.clone()];
             let work = POLICY.last * self.unit.min(WORK_UNIT);

@@ -20,7 +20,7 @@ pub(super) const PROMISING: f64 = 1e-2;
 
 /// Work charged for every run, for starting its thread and calling the monitor. With few rows this is most of
 /// a run.
-const RUN: f64 = 5e5;
+pub(super) const RUN: f64 = 5e5;
 
 /// Share of a run for the heuristic if its point is then polished.
 const HEURISTIC: f64 = 0.7;
