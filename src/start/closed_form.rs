@@ -34,10 +34,15 @@ const ENTRIES: usize = 40_000_000;
 /// Largest inner product of eigenvectors of the two ends of a spectrum.
 const OVERLAP: f64 = 1e-6;
 
-/// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii.
+/// Returns the rows of the closed-form optimum for large λ: the r rows with the largest −C_ii. Rows that differ by
+/// rounding, as all rows of standardised data do, come in their own order, whatever the processor.
 pub(crate) fn top_rows(diagonal: &[f64], r: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..diagonal.len()).collect();
-    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]).then(a.cmp(&b)));
+    order.sort_by(|&a, &b| diagonal[a].total_cmp(&diagonal[b]));
+    let tie = numerics::GAIN * diagonal.iter().fold(0.0f64, |size, v| size.max(v.abs()));
+    for equal in order.chunk_by_mut(|&a, &b| diagonal[b] - diagonal[a] <= tie) {
+        equal.sort_unstable();
+    }
     order.truncate(r);
     order
 }

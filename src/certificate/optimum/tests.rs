@@ -34,6 +34,21 @@ fn rows_are_chosen_by_their_diagonal() {
     }
 }
 
+/// A tie is decided by the rows, not by the last bits; a difference above rounding is none. At every scale.
+#[test]
+fn rows_that_differ_by_rounding_come_in_their_order() {
+    for scale in [1e-200, 1.0, 1e200] {
+        for shift in [-3.0, -1.0, 0.0, 1.0, 3.0] {
+            let noisy = |k: usize| -scale * (1.0 + shift * (k % 3) as f64 * f64::EPSILON);
+            let diagonal: Vec<f64> = (0..7).map(noisy).collect();
+            assert_eq!(top_rows(&diagonal, 4), [0, 1, 2, 3]);
+            let mut larger = diagonal.clone();
+            larger[5] *= 1.0 + 1e-9;
+            assert_eq!(top_rows(&larger, 3), [5, 0, 1]);
+        }
+    }
+}
+
 /// The count has the optimum λr + ½ Σ_top-r C_ii from λ = μ/2 on.
 #[test]
 fn counted_optima_are_known_from_half_the_coupling_on() {
