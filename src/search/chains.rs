@@ -1,15 +1,14 @@
 //! The sequence of a search under a limit: rounds of concurrent chains of descents and perturbations.
 //!
 //! A chain begins at a start, descends, and repeatedly perturbs its best point. The number of chains does not depend on
-//! the number of threads. They work in rounds of counted work. In the first round a chain
-//! does not perturb, so that little work tries many starts. In a later round a chain also stops after its
-//! share of the [`patience`], which grows with the length of the round. After each round the worse half
-//! restarts, alternately from the incumbent and from a new start. Chains do not depend on the work limit,
-//! which only ends the search.
+//! the number of threads. They work in rounds of counted work. In the first round a chain does not perturb, so that
+//! little work tries many starts. In a later round a chain also stops after its share of the [`patience`], which grows
+//! with the length of the round. After each round the worse half restarts, alternately from the incumbent and from a new
+//! start.
 //!
-//! A search ends by itself after a round of perturbations without improvement if [`AGREEING`] independent
-//! chains have the best value, after many perturbations without improvement, or if as much work again has brought
-//! nothing. Its [effort](crate::Options::effort) scales these numbers and the work after which it ends in any case.
+//! A search ends by itself after a round of perturbations without improvement if enough independent chains have the best
+//! value, after many perturbations without improvement, or if as much work again has brought nothing. Its
+//! [effort](crate::Options::effort) scales these numbers and the work after which it ends in any case.
 
 use std::sync::Mutex;
 
@@ -18,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::incumbent::Incumbent;
+use super::policy::POLICY;
 use super::sequence::Sequence;
 use super::stationary::StationarySupports;
 use super::tasks::Tasks;
@@ -28,23 +28,15 @@ use crate::report::Run;
 use crate::solver::{Control, Options, Status, WORK_UNIT};
 use crate::threads::{Threads, locked};
 
-/// Largest number of chains.
+/// Largest number of chains. The first round has as many as can make [`PRODUCTS`] products with C each in
+/// [`FIRST_ROUND`], but at least [`Policy::lanes`](super::policy::Policy).
 const CHAINS: usize = 16;
-
-/// Least number of chains of the first round, which has as many as can make [`PRODUCTS`] products with C each in
-/// [`FIRST_ROUND`].
-const FIRST_CHAINS: usize = 4;
 
 /// Number of chains up to which each round adds one: of costly moves, few chains make enough.
 const LEAST_CHAINS: usize = 8;
 
 /// Products with C of each chain that decide the number of chains of the first round.
 const PRODUCTS: f64 = 1000.0;
-
-/// Number of independent chains with the best value that end a search with an effort of 1, after a round of
-/// perturbations without improvement, once [`CHAINS`] chains have begun. Such chains do not exchange points, so all of them
-/// would have missed any better point.
-const AGREEING: usize = CHAINS / 4;
 
 /// Work of a chain in the first two rounds.
 pub(super) const FIRST_ROUND: f64 = 2e7;
@@ -234,7 +226,7 @@ impl<S> Chain<S> {
     }
 }
 
-/// A search between two rounds. `unsuccessful` counts perturbations; `confirmed`: [`AGREEING`] independent
+/// A search between two rounds. `unsuccessful` counts perturbations; `confirmed`: enough independent
 /// chains have the best value after a round of perturbations without improvement.
 #[derive(Serialize, Deserialize)]
 struct Progress<S> {
@@ -314,7 +306,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
     /// Returns the number of chains in the first round.
     fn first_chains(&self) -> usize {
         let affordable = FIRST_ROUND / (PRODUCTS * self.space.product_work());
-        (affordable as usize).clamp(FIRST_CHAINS, CHAINS)
+        (affordable as usize).clamp(POLICY.lanes, CHAINS)
     }
 
     /// Runs a round of all chains, and restarts the worse half.
@@ -357,7 +349,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
         let lowest = values[order[0]] + same;
         let agreeing = (0..count).filter(|&k| values[k] <= lowest && locked(&chains[k]).independent);
         let perturbed = incumbent.rounds > 1;
-        let enough = agreeing.count() as f64 >= self.options.effort * AGREEING as f64;
+        let enough = agreeing.count() as f64 >= self.options.effort * POLICY.agreement as f64;
         let many = progress.begun >= CHAINS;
         progress.confirmed = lowest.is_finite() && perturbed && many && !gained && enough;
         let leader = locked(&chains[order[0]]).best.clone();

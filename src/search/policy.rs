@@ -3,7 +3,7 @@
 /// The numbers of a search; work is in multiply-adds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Policy {
-    /// Jobs of a round of improvements, whatever the number of threads.
+    /// Jobs of a round of improvements, and least number of chains, whatever the number of threads.
     pub(super) lanes: usize,
     /// The first epoch takes at least this part of the work of a default search.
     pub(super) first: f64,
@@ -21,7 +21,8 @@ pub(super) struct Policy {
     pub(super) improvement: f64,
     /// Share of an epoch for polishing the incumbent.
     pub(super) polish: f64,
-    /// Number of different starts that lead to the incumbent before a search ends.
+    /// Number of different starts that lead to the incumbent before a search ends. They exchange no points, so that all of
+    /// them would have missed a better one.
     pub(super) agreement: usize,
     /// A search ends if as much work again has brought nothing, and at least this part of the work of a default search.
     pub(super) idle: f64,
