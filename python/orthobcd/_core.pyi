@@ -39,7 +39,6 @@ __all__ = [
     "solve",
     "start_point",
     "ultra_e_epoch",
-    "ultra_e_gradient",
     "ultra_e_init",
     "ultra_e_ranks",
     "ultra_e_scores",
@@ -188,14 +187,6 @@ def ultra_e_epoch(
     epoch: int,
     n_threads: int | None,
 ) -> tuple[_State, float | None, Exception | None]: ...
-def ultra_e_gradient(
-    state: _State,
-    triples: _Triples,
-    drawn: list[int],
-    training: _Triples,
-    signature: _Signs,
-    options: UltraE,
-) -> tuple[float, _Matrix, _Matrix, NDArray[np.float64]]: ...
 def ultra_e_scores(
     state: _State, triples: _Triples, signature: _Signs, options: UltraE, n_threads: int | None
 ) -> _Vector: ...

@@ -1,10 +1,11 @@
 //! `f_i(X) = ½·scale·N‖a_iᵀX‖²`: the eigenvalue objective ½·scale·‖AX‖² sampled over data rows.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
 
 use super::{FiniteSum, largest_eigenvalue};
 use crate::error::{Error, Result};
-use crate::objective::check_data;
+use crate::objective::{Objective, check_data};
+use crate::threads::Threads;
 
 /// `f_i(X) = ½·scale·N‖a_iᵀX‖²`, so that f = ½·scale·‖AX‖² (scale = 2: tr(XᵀAᵀAX)).
 #[derive(Debug, Clone)]
@@ -35,17 +36,29 @@ impl SampledGram {
     }
 }
 
-impl FiniteSum for SampledGram {
-    fn components(&self) -> usize {
-        self.a.nrows()
-    }
-
+impl Objective for SampledGram {
     fn rows(&self) -> usize {
         self.a.ncols()
     }
 
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>, mut gradient: ArrayViewMut2<'_, f64>, _: &Threads) -> f64 {
+        let image = self.a.dot(&x);
+        gradient.assign(&(self.a.t().dot(&image) * self.scale));
+        0.5 * self.scale * image.iter().map(|v| v * v).sum::<f64>()
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>, _: &Threads) -> f64 {
         0.5 * self.scale * self.a.dot(&x).iter().map(|v| v * v).sum::<f64>()
+    }
+
+    fn lipschitz(&self) -> Option<f64> {
+        Some(self.lipschitz)
+    }
+}
+
+impl FiniteSum for SampledGram {
+    fn components(&self) -> usize {
+        self.a.nrows()
     }
 
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
@@ -60,10 +73,6 @@ impl FiniteSum for SampledGram {
 
     fn curvature(&self) -> f64 {
         if self.scale > 0.0 { self.lipschitz } else { 0.0 }
-    }
-
-    fn lipschitz(&self) -> f64 {
-        self.lipschitz
     }
 
     fn gram(&self) -> Option<(ArrayView2<'_, f64>, f64)> {

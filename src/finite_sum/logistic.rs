@@ -1,10 +1,11 @@
 //! `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))`: a bilinear logistic loss, not quadratic.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 
 use super::{FiniteSum, largest_eigenvalue};
 use crate::error::{Error, Result};
-use crate::objective::check_data;
+use crate::objective::{Objective, check_data};
+use crate::threads::Threads;
 
 /// `f_i(X) = log(1 + exp(−y_i a_iᵀX b_i))` with labels y_i = ±1.
 ///
@@ -71,11 +72,7 @@ impl Logistic {
     }
 }
 
-impl FiniteSum for Logistic {
-    fn components(&self) -> usize {
-        self.a.nrows()
-    }
-
+impl Objective for Logistic {
     fn rows(&self) -> usize {
         self.a.ncols()
     }
@@ -84,11 +81,31 @@ impl FiniteSum for Logistic {
         Some(self.b.ncols())
     }
 
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+    fn value_and_gradient(
+        &self,
+        x: ArrayView2<'_, f64>,
+        mut gradient: ArrayViewMut2<'_, f64>,
+        threads: &Threads,
+    ) -> f64 {
+        gradient.assign(&Self::gradient(&self.a, &self.b, &self.labels, x));
+        self.value(x, threads)
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>, _: &Threads) -> f64 {
         let margins = Self::margins(&self.a, &self.b, &self.labels, x);
         // log(1 + e^{−t}) without overflow.
         let loss = |t: f64| (-t).max(0.0) + (-t.abs()).exp().ln_1p();
         margins.iter().map(|&t| loss(t)).sum::<f64>() / self.a.nrows() as f64
+    }
+
+    fn lipschitz(&self) -> Option<f64> {
+        Some(self.curvature)
+    }
+}
+
+impl FiniteSum for Logistic {
+    fn components(&self) -> usize {
+        self.a.nrows()
     }
 
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
@@ -101,10 +118,6 @@ impl FiniteSum for Logistic {
             &self.labels.select(Axis(0), batch),
             x,
         )
-    }
-
-    fn curvature(&self) -> f64 {
-        self.curvature
     }
 
     fn mean_square_curvature(&self) -> f64 {

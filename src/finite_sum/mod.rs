@@ -28,13 +28,10 @@ mod page;
 mod rule;
 mod solve;
 
-use std::sync::Arc;
-
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use crate::internal::{LANCZOS_STEPS, lanczos_bounds};
 use crate::objective::Objective;
-use crate::threads::Threads;
 
 pub use eigenvalue::SampledGram;
 pub use logistic::Logistic;
@@ -43,38 +40,18 @@ pub use page::Page;
 pub use solve::minimize_finite_sum;
 
 /// f = (1/N)Σ f_i of an n×r matrix.
-pub trait FiniteSum: Send + Sync {
-    /// Returns the number of components N.
+pub trait FiniteSum: Objective {
+    /// N.
     fn components(&self) -> usize;
-
-    /// Returns the number of rows n of X.
-    fn rows(&self) -> usize;
-
-    /// Returns the number of columns r that the data fixes, if it does.
-    fn columns(&self) -> Option<usize> {
-        None
-    }
-
-    /// f(X).
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64;
 
     /// Returns the mean of ∇f_i(X) over the components `batch`.
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64>;
 
-    /// f(X) and ∇f(X).
-    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
-        let all: Vec<usize> = (0..self.components()).collect();
-        (self.value(x), self.batch_gradient(x, &all))
-    }
-
-    /// Returns L, an upper bound of the eigenvalues of the Hessian everywhere; infinite if there is no bound,
-    /// which rules out [`CurvatureRule::Bound`].
-    fn curvature(&self) -> f64;
-
-    /// Returns an upper bound of the magnitudes of the eigenvalues of the Hessian: the curvature for a mixed
-    /// signature, where the model of a concave f has a minimum only if the curvature is positive.
-    fn lipschitz(&self) -> f64 {
-        self.curvature()
+    /// Returns L, an upper bound of the eigenvalues of the Hessian everywhere: at most the
+    /// [Lipschitz constant](Objective::lipschitz) of ∇f, which a mixed signature needs, where the model of a concave f has a
+    /// minimum only if the curvature is positive. Infinite if there is no bound, which rules out [`CurvatureRule::Bound`].
+    fn curvature(&self) -> f64 {
+        self.lipschitz().unwrap_or(f64::INFINITY)
     }
 
     /// Returns A and the scale if f is ½·scale·‖AX‖².
@@ -83,58 +60,10 @@ pub trait FiniteSum: Send + Sync {
     }
 
     /// Returns L̄ with `(1/N)Σ‖∇f_i(X) − ∇f_i(Y)‖² ≤ L̄²‖X − Y‖²`, which bounds the variance of a correction.
-    fn mean_square_curvature(&self) -> f64;
-
-    /// Relative precision of values and gradients, and least tolerance.
-    fn precision(&self) -> f64 {
-        f64::EPSILON
-    }
-
-    /// Returns whether the sum can no longer be evaluated. A solve then ends with its best point.
-    fn has_failed(&self) -> bool {
-        false
+    fn mean_square_curvature(&self) -> f64 {
+        f64::INFINITY
     }
 }
-
-/// Implements the traits of an objective for pointers to a sum: f is the whole sum.
-macro_rules! objectives {
-    ($($pointer:ty),+) => {
-        $(impl Objective for $pointer {
-            fn rows(&self) -> usize {
-                FiniteSum::rows(&**self)
-            }
-
-            fn columns(&self) -> Option<usize> {
-                FiniteSum::columns(&**self)
-            }
-
-            fn value_and_gradient(
-                &self,
-                x: ArrayView2<'_, f64>,
-                mut target: ArrayViewMut2<'_, f64>,
-                _threads: &Threads,
-            ) -> f64 {
-                let (value, gradient) = FiniteSum::value_and_gradient(&**self, x);
-                target.assign(&gradient);
-                value
-            }
-
-            fn value(&self, x: ArrayView2<'_, f64>, _threads: &Threads) -> f64 {
-                FiniteSum::value(&**self, x)
-            }
-
-            fn precision(&self) -> f64 {
-                FiniteSum::precision(&**self)
-            }
-
-            fn has_failed(&self) -> bool {
-                FiniteSum::has_failed(&**self)
-            }
-        })+
-    };
-}
-
-objectives!(&dyn FiniteSum, Arc<dyn FiniteSum>);
 
 /// Returns an upper bound of the eigenvalues of AᵀWA, W = diag(`weights`) ⪰ 0; NaN if products overflow.
 fn largest_eigenvalue(a: &Array2<f64>, weights: Option<&Array1<f64>>) -> f64 {

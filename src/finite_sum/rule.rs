@@ -191,7 +191,7 @@ impl Model {
             let noise = if noise > 0.0 { noise.sqrt() * sum.mean_square_curvature() } else { 0.0 };
             let curvature = match signature.is_definite() {
                 true => sum.curvature(),
-                false => sum.lipschitz(),
+                false => sum.lipschitz().unwrap_or(f64::INFINITY),
             };
             curvature + noise
         });

@@ -41,7 +41,7 @@ pub fn minimize_finite_sum(
     threads: &Threads,
     monitor: &mut dyn Monitor,
 ) -> Result<FiniteSumSolution> {
-    let problem = Problem::new(&sum, penalty, signature, x0.ncols())?;
+    let problem = Problem::new(sum, penalty, signature, x0.ncols())?;
     let x0 = problem.given_start(x0)?;
     options.check()?;
     let descend = |x, options: &FiniteSumOptions, monitor: &mut dyn Monitor| {
@@ -156,6 +156,13 @@ impl<'a> Run<'a> {
         })
     }
 
+    /// Returns f and ∇f at X.
+    fn evaluated(&self, x: &Array2<f64>) -> (f64, Array2<f64>) {
+        let mut gradient = Array2::zeros(x.dim());
+        let value = self.sum.value_and_gradient(x.view(), gradient.view_mut(), self.threads);
+        (value, gradient)
+    }
+
     fn descend(&mut self, watch: &mut PacedMonitor<'_>) -> Result<Status> {
         loop {
             if self.is_due() {
@@ -243,11 +250,11 @@ impl<'a> Run<'a> {
         self.next_check = self.page.evaluations + self.sum.components() as u64;
         let mut value = self.problem.penalty.value(self.x.view());
         if self.page.is_exact() {
-            let (smooth, gradient) = self.sum.value_and_gradient(self.x.view());
+            let (smooth, gradient) = self.evaluated(&self.x);
             (self.page.gradient, self.page.known) = (gradient, true);
             value += smooth;
         } else {
-            value += self.sum.value(self.x.view());
+            value += self.sum.value(self.x.view(), self.threads);
         }
         self.latest = self.judge(value);
         if !self.domain.is_bounded(&self.x) {
@@ -285,7 +292,7 @@ impl<'a> Run<'a> {
                 moves.slow_down();
                 self.x = self.best.clone();
                 if self.page.is_exact() {
-                    self.page.gradient = self.sum.value_and_gradient(self.x.view()).1;
+                    self.page.gradient = self.evaluated(&self.x).1;
                 }
                 self.previous = None;
                 self.ledger.objective
@@ -315,7 +322,7 @@ impl<'a> Run<'a> {
         let Model::Majorised { bound, .. } = self.model else {
             return true;
         };
-        let (_, gradient) = self.sum.value_and_gradient(self.best.view());
+        let (_, gradient) = self.evaluated(&self.best);
         let safe = self.sum.curvature();
         let curvature = if safe.is_finite() { safe } else { bound };
         if self.largest_decrease(&gradient, curvature) <= threshold {
@@ -430,7 +437,7 @@ impl<'a> Run<'a> {
         let penalty = self.problem.penalty.value(x);
         let smooth = match self.sum.has_failed() {
             true => self.ledger.objective - penalty,
-            false => self.sum.value(x),
+            false => self.sum.value(x, self.threads),
         };
         let values = (smooth, penalty);
         let feasibility = self.domain.distance(x);

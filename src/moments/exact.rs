@@ -9,15 +9,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::Array2;
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 
-use super::fast::{Fast, scaled};
+use super::fast::Fast;
 use super::pair::{Pair, exponent, power, two_product};
 use super::product::{ANCHOR, DEPTH as ROWS, Factor, PANEL, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{Block, Read, clear_constant, deviations, varying};
+use super::{Block, Read, Summary};
 use crate::internal::simd;
 use crate::threads::Threads;
 
@@ -202,25 +201,17 @@ impl Exact {
                 centred(square, means[i], totals[i])
             })
             .collect();
-        let varying = varying(&variances, &squares);
-        let deviation = scale.then(|| deviations(&varying, weight));
-        let mut negative = Array2::zeros((n, n));
-        for (high, low) in self.high.iter_mut().zip(&mut self.low) {
-            let (rows, width) = (high.rows.clone(), high.width(n));
-            let block = match center {
-                true => centred_strip(high, low, &means, totals).entries,
-                false => high.entries.clone(),
+        let sums = self.high.iter_mut().zip(&mut self.low).map(|(high, low)| {
+            let read = match center {
+                true => centred_strip(high, low, &means, totals),
+                false => high.clone(),
             };
-            let scaled = deviation.as_deref();
-            triangle::write_negative(&mut negative, rows, (&block, width), scaled);
             if !keep {
                 (high.entries, low.entries) = Default::default();
             }
-        }
-        if center {
-            clear_constant(&mut negative, &varying);
-        }
-        Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
+            read
+        });
+        Summary { weight, mean, variances, squares }.read(center, scale, sums)
     }
 
     /// Returns whether the sums are those of n features.

@@ -1,14 +1,12 @@
 //! Sums in double precision of samples minus a shift, the means of the first block.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::product::{PANEL, Panels, add_product, panels};
 use super::triangle::{self, Strip};
-use super::{Block, Read, are_finite, clear_constant, deviations, varying};
+use super::{Block, Read, Summary, are_finite};
 use crate::internal::CHUNK_ROWS;
 use crate::threads::Threads;
 
@@ -126,41 +124,29 @@ impl Fast {
     }
 
     pub(super) fn read(&mut self, center: bool, scale: bool, keep: bool) -> Read {
-        let n = self.shift.len();
-        let weight = self.weight;
+        let (n, weight) = (self.shift.len(), self.weight);
         let mean: Vec<f64> = self.shift.iter().zip(&self.offset).map(|(s, o)| s + o).collect();
         let variances = triangle::diagonal(&self.strips, n);
-        let squares: Vec<f64> = variances.iter().zip(&mean).map(|(v, m)| v + weight * (m * m)).collect();
-        let varying = varying(&variances, &squares);
-        let deviation = scale.then(|| deviations(&varying, weight));
-        let mut negative = Array2::zeros((n, n));
-        let about_zero = |rows: &Range<usize>, sums: &[f64]| -> Vec<f64> {
-            let width = sums.len() / rows.len().next_multiple_of(PANEL);
-            let mut sums = sums.to_vec();
-            for (sums, i) in sums.chunks_mut(width).zip(rows.clone()) {
+        let squares = variances.iter().zip(&mean).map(|(v, m)| v + weight * (m * m)).collect();
+        let about_zero = |strip: &mut Strip| {
+            let (rows, width) = (strip.rows.clone(), strip.width(n));
+            for (sums, i) in Arc::make_mut(&mut strip.entries).chunks_mut(width).zip(rows.clone()) {
                 let factor = weight * mean[i];
                 let pairs = sums.iter_mut().zip(&mean[rows.start..]);
                 pairs.for_each(|(sum, mean)| *sum += factor * mean);
             }
-            sums
         };
-        for strip in &mut self.strips {
-            let (rows, width) = (strip.rows.clone(), strip.width(n));
-            let scaled = deviation.as_deref();
-            if center {
-                triangle::write_negative(&mut negative, rows, (&strip.entries, width), scaled);
-            } else {
-                let block = about_zero(&rows, &strip.entries);
-                triangle::write_negative(&mut negative, rows, (&block, width), scaled);
-            }
+        let sums = self.strips.iter_mut().map(|strip| {
+            let mut read = strip.clone();
             if !keep {
                 strip.entries = Default::default();
             }
-        }
-        if center {
-            clear_constant(&mut negative, &varying);
-        }
-        Read { mean: scaled(mean, deviation.as_deref()), negative, deviation }
+            if !center {
+                about_zero(&mut read);
+            }
+            read
+        });
+        Summary { weight, mean: mean.clone(), variances, squares }.read(center, scale, sums)
     }
 
     /// Returns whether the sums are those of n features.
@@ -171,14 +157,6 @@ impl Fast {
             && self.is_empty() == (self.weight == 0.0)
             && triangle::are_strips(&self.strips, n)
     }
-}
-
-/// Returns the means, divided by the deviations if there are any.
-pub(super) fn scaled(mut mean: Vec<f64>, deviation: Option<&[f64]>) -> Vec<f64> {
-    for (mean, deviation) in mean.iter_mut().zip(deviation.unwrap_or_default()) {
-        *mean /= deviation;
-    }
-    mean
 }
 
 /// Returns the means of all rows minus `shift`.

@@ -32,6 +32,7 @@ use crate::threads::Threads;
 
 use exact::Exact;
 use fast::Fast;
+use triangle::Strip;
 
 /// Rows that are buffered before the triangle is read and written once.
 pub const BLOCK_ROWS: usize = 1 << 11;
@@ -337,26 +338,35 @@ fn joined(mut blocks: Vec<Arc<Block>>) -> Block {
     Block { entries, weights: weighted.then_some(weights), rows }
 }
 
-/// Sums of squares of each feature about its mean, where it varies; None for a constant feature.
-///
-/// `squares` are the sums of squares about 0.
-fn varying(variances: &[f64], squares: &[f64]) -> Vec<Option<f64>> {
-    let pairs = variances.iter().zip(squares);
-    pairs.map(|(&variance, &square)| (variance > CONSTANT * square).then_some(variance)).collect()
+/// What the moments are read from, besides the sums of products.
+struct Summary {
+    weight: f64,
+    mean: Vec<f64>,
+    /// Sums of squares of each feature about its mean.
+    variances: Vec<f64>,
+    /// Sums of squares about 0.
+    squares: Vec<f64>,
 }
 
-/// Returns standard deviations from sums of squares about the means; 1 for a constant feature.
-fn deviations(varying: &[Option<f64>], weight: f64) -> Vec<f64> {
-    let deviation = |variance: f64| (variance / weight).sqrt();
-    let each = varying.iter();
-    each.map(|variance| variance.map_or(1.0, deviation)).collect()
-}
-
-/// Clears rows and columns of constant features, which hold the rounding of their sums.
-fn clear_constant(negative: &mut Array2<f64>, varying: &[Option<f64>]) {
-    for (i, _) in varying.iter().enumerate().filter(|(_, v)| v.is_none()) {
-        negative.row_mut(i).fill(0.0);
-        negative.column_mut(i).fill(0.0);
+impl Summary {
+    /// Returns the moments, from sums of products about the means if `center`, otherwise about 0.
+    fn read(mut self, center: bool, scale: bool, sums: impl Iterator<Item = Strip>) -> Read {
+        let n = self.mean.len();
+        let variances = self.variances.iter().zip(&self.squares);
+        let varying: Vec<Option<f64>> = variances.map(|(&v, &square)| (v > CONSTANT * square).then_some(v)).collect();
+        let deviation = |v: &Option<f64>| v.map_or(1.0, |v| (v / self.weight).sqrt());
+        let deviation = scale.then(|| varying.iter().map(deviation).collect::<Vec<f64>>());
+        let mut negative = Array2::zeros((n, n));
+        sums.for_each(|strip| strip.write_negative(&mut negative, deviation.as_deref()));
+        // Rows and columns of constant features hold the rounding of their sums.
+        for (i, _) in varying.iter().enumerate().filter(|(_, v)| center && v.is_none()) {
+            negative.row_mut(i).fill(0.0);
+            negative.column_mut(i).fill(0.0);
+        }
+        for (mean, deviation) in self.mean.iter_mut().zip(deviation.iter().flatten()) {
+            *mean /= deviation;
+        }
+        Read { mean: self.mean, negative, deviation }
     }
 }
 

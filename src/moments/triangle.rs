@@ -46,6 +46,28 @@ impl Strip {
     fn size(&self, order: usize) -> usize {
         self.rows.len().next_multiple_of(PANEL) * self.width(order)
     }
+
+    /// Writes `−S/(d dᵀ)` for the rows of a symmetric S that the strip holds, and for its columns.
+    pub(super) fn write_negative(&self, out: &mut Array2<f64>, deviation: Option<&[f64]>) {
+        let (n, start, width) = (out.ncols(), self.rows.start, self.width(out.ncols()));
+        let value = |i: usize, j: usize| {
+            let sum = self.entries[(i - start) * width + (j - start)];
+            match deviation {
+                Some(d) => -sum / (d[i] * d[j]),
+                None => -sum,
+            }
+        };
+        for i in self.rows.clone() {
+            for j in i..n {
+                out[[i, j]] = value(i, j);
+            }
+        }
+        for j in start..n {
+            for i in start..self.rows.end.min(j) {
+                out[[j, i]] = value(i, j);
+            }
+        }
+    }
 }
 
 /// Returns the rows of every strip of a triangle of this order.
@@ -95,31 +117,4 @@ pub(super) fn change(
             body(rows, Arc::make_mut(entries).as_mut_slice());
         }
     });
-}
-
-/// Writes `−S/(d dᵀ)` for a symmetric S; `block` holds its `rows` from the diagonal block on, `width` apart.
-pub(super) fn write_negative(
-    out: &mut Array2<f64>,
-    rows: Range<usize>,
-    (block, width): (&[f64], usize),
-    deviation: Option<&[f64]>,
-) {
-    let (n, start) = (out.ncols(), rows.start);
-    let value = |i: usize, j: usize| {
-        let sum = block[(i - start) * width + (j - start)];
-        match deviation {
-            Some(d) => -sum / (d[i] * d[j]),
-            None => -sum,
-        }
-    };
-    for i in rows.clone() {
-        for j in i..n {
-            out[[i, j]] = value(i, j);
-        }
-    }
-    for j in start..n {
-        for i in start..rows.end.min(j) {
-            out[[j, i]] = value(i, j);
-        }
-    }
 }

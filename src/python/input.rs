@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::arguments::{Matrix, Signs, Vector, choice, side};
 use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
-use super::smooth::{Function, FunctionSum, Trouble};
+use super::smooth::{Function, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use crate::block::Curvature;
 use crate::finite_sum::{FiniteSum, Logistic, SampledGram};
@@ -134,7 +134,7 @@ impl AnySmooth<'_> {
 
     /// Returns the function of Python, which leaves its exceptions in `trouble`; None for other objectives.
     fn function(&self, trouble: &Arc<Trouble>) -> Option<Function> {
-        let Self::Function { evaluate, product, rows, columns, lipschitz, curvature, .. } = self else {
+        let Self::Function { evaluate, product, rows, columns, lipschitz, curvature, terms } = self else {
             return None;
         };
         Some(Function {
@@ -142,6 +142,7 @@ impl AnySmooth<'_> {
             product: Python::attach(|py| product.as_ref().map(|f| f.clone_ref(py))),
             rows: *rows,
             columns: *columns,
+            terms: *terms,
             lipschitz: *lipschitz,
             curvature: curvature.as_ref().map(|c| c.as_array().to_owned()),
             trouble: trouble.clone(),
@@ -160,28 +161,28 @@ impl AnySmooth<'_> {
                 Arc::new(SampledGram::new(a.as_array().to_owned(), *scale)?)
             }
             Self::Probe { probe } => Arc::new(probe.0.with_threads(threads.clone())),
-            Self::Function { terms, .. } => match (self.function(trouble), *terms) {
-                (Some(function), Some(terms)) => Arc::new(FunctionSum { function, terms }),
-                _ => return Err(Error::invalid("solver", "must not be a VRJOBCD for a function without terms")),
+            Self::Function { .. } => match self.function(trouble).filter(|function| function.terms.is_some()) {
+                Some(function) => Arc::new(function),
+                None => return Err(Error::invalid("solver", "must not be a VRJOBCD for a function without terms")),
             },
             _ => return Err(Error::invalid("solver", "must not be a VRJOBCD for this objective")),
         })
     }
 
     /// Builds the objective, which leaves exceptions of Python in `trouble`.
-    pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Box<dyn Objective + '_>> {
+    pub(super) fn build(&self, trouble: &Arc<Trouble>) -> Result<Arc<dyn Objective + '_>> {
         if let Some(function) = self.function(trouble) {
-            return Ok(Box::new(function));
+            return Ok(Arc::new(function));
         }
         Ok(match self {
-            Self::Quadratic { c, linear, metric } => Box::new(Quadratic::new(
+            Self::Quadratic { c, linear, metric } => Arc::new(Quadratic::new(
                 c.as_array(),
                 linear.as_ref().map(|a| a.as_array().to_owned()),
                 metric.as_ref().map(|a| a.as_array().to_owned()),
             )?),
             Self::Gram { data, scale, mean } => {
                 let mean: Option<Array1<f64>> = mean.as_ref().map(|m| m.as_array().to_owned());
-                Box::new(match data {
+                Arc::new(match data {
                     AnyData::Dense(a) => GramQuadratic::new(DenseColumns::new(a.as_array())?, *scale, mean)?,
                     AnyData::Sparse { starts, indices, values, shape } => {
                         let (starts, indices) = (starts.collect()?, indices.collect()?);
@@ -288,7 +289,7 @@ enum Chosen {
 }
 
 impl Chosen {
-    /// Returns the entries in a matrix with r columns.
+    /// Returns the (row, column) pairs of `include` or `exclude` of a `Cardinality`, for X with r columns.
     fn entries(&self, r: usize) -> Vec<(usize, usize)> {
         let rows = |t: usize| match self {
             Self::All(rows) => rows,

@@ -22,7 +22,7 @@ use crate::{Error, Objective, Signature, Threads, start};
 
 /// Problem in the core's terms, with the threads that work on it.
 pub(super) struct Instance<'a> {
-    pub(super) smooth: Box<dyn Objective + 'a>,
+    pub(super) smooth: Arc<dyn Objective + 'a>,
     /// f as a sum, of which terms can be sampled.
     pub(super) sum: Option<Arc<dyn FiniteSum>>,
     pub(super) trouble: Arc<Trouble>,
@@ -47,7 +47,7 @@ impl<'a> Instance<'a> {
         let trouble = Arc::new(Trouble::default());
         let sum = sampled.then(|| guarded(|| problem.smooth.sum(&trouble, &threads))).transpose()?;
         let smooth = match &sum {
-            Some(sum) => Box::new(sum.clone()),
+            Some(sum) => sum.clone(),
             None => guarded(|| problem.smooth.build(&trouble))?,
         };
         let (penalty, limit) = problem.restrained()?;

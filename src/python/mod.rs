@@ -61,8 +61,7 @@ mod _core {
 
     #[pymodule_export]
     use super::ultrahyperbolic::{
-        PyPseudohyperboloid, PyStructuralProbe, ultra_e_epoch, ultra_e_gradient, ultra_e_init, ultra_e_ranks,
-        ultra_e_scores,
+        PyPseudohyperboloid, PyStructuralProbe, ultra_e_epoch, ultra_e_init, ultra_e_ranks, ultra_e_scores,
     };
 
     #[pymodule_init]

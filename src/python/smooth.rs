@@ -22,6 +22,8 @@ pub(super) struct Function {
     pub(super) product: Option<Py<PyAny>>,
     pub(super) rows: usize,
     pub(super) columns: Option<usize>,
+    /// Number of terms of a sum.
+    pub(super) terms: Option<usize>,
     pub(super) lipschitz: Option<f64>,
     /// C of H = I ⊗ C.
     pub(super) curvature: Option<Array2<f64>>,
@@ -94,53 +96,19 @@ impl Function {
 }
 
 /// `orthobcd.FiniteSum`, which can also be evaluated at some of its terms.
-pub(super) struct FunctionSum {
-    pub(super) function: Function,
-    pub(super) terms: usize,
-}
-
-impl FiniteSum for FunctionSum {
+impl FiniteSum for Function {
     fn components(&self) -> usize {
-        self.terms
-    }
-
-    fn rows(&self) -> usize {
-        self.function.rows
-    }
-
-    fn columns(&self) -> Option<usize> {
-        self.function.columns
-    }
-
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
-        self.function.call(x, None).map_or(f64::NAN, |both| both.0)
+        self.terms.unwrap_or(1)
     }
 
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
-        let both = self.function.call(x, Some(batch));
+        let both = self.call(x, Some(batch));
         both.map_or_else(|| Array2::zeros(x.dim()), |both| both.1)
-    }
-
-    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
-        let failed = || (f64::NAN, Array2::zeros(x.dim()));
-        self.function.call(x, None).unwrap_or_else(failed)
-    }
-
-    fn curvature(&self) -> f64 {
-        self.function.lipschitz.unwrap_or(f64::INFINITY)
     }
 
     /// Returns the Lipschitz constant of every term, which also bounds the mean of their squares.
     fn mean_square_curvature(&self) -> f64 {
         self.curvature()
-    }
-
-    fn precision(&self) -> f64 {
-        Objective::precision(&self.function)
-    }
-
-    fn has_failed(&self) -> bool {
-        self.function.has_failed()
     }
 }
 

@@ -160,7 +160,7 @@ pub(super) fn makers() -> Vec<&'static str> {
     crate::search::makers(&crate::heuristic::registry())
 }
 
-/// Returns the work of a search without any limit, as `max_work` counts it.
+/// Returns to Python the work of a search without any limit, in the unit of `max_work`.
 #[pyfunction]
 pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
     let instance = Instance::new(&problem, Some(1), false)?;

@@ -12,7 +12,7 @@ use crate::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Triple, UltraE,
 };
-use crate::{Error, Result, Signature, Threads};
+use crate::{Error, Objective, Result, Signature, Threads};
 
 /// Pseudo-hyperboloid of a signature and a radius; rows of matrices are its points, or any vectors.
 #[pyclass(frozen, name = "Pseudohyperboloid", module = "orthobcd._core")]
@@ -99,7 +99,11 @@ impl PyStructuralProbe {
     /// Returns f(X) and ∇f(X).
     fn value_and_gradient<'py>(&self, py: Python<'py>, x: Matrix<'py>) -> PyResult<(f64, MatrixOut<'py>)> {
         let x = x.as_array();
-        let (value, gradient) = released(py, || Ok::<_, Error>(self.0.value_and_gradient(x)))?;
+        let (value, gradient) = released(py, || {
+            let mut gradient = Array2::zeros(x.dim());
+            let value = self.0.value_and_gradient(x, gradient.view_mut(), &Threads::serial());
+            Ok::<_, Error>((value, gradient))
+        })?;
         Ok((value, gradient.into_pyarray(py)))
     }
 
@@ -264,39 +268,6 @@ pub(super) fn ultra_e_epoch<'py>(
     let mut watch = Watch::new(None, 0.0);
     let loss = released(py, || model.epoch(&mut state, &triples, epoch, &threads, &mut watch))?;
     Ok((write_state(py, state, signature.len()), loss, watch.into_error()))
-}
-
-/// (loss, ∂z, ∂biases, ∂R).
-type Gradient<'py> = (f64, MatrixOut<'py>, MatrixOut<'py>, Bound<'py, PyArray3<f64>>);
-
-/// Returns the loss of a batch with the given drawn entities, and its gradient.
-#[pyfunction]
-pub(super) fn ultra_e_gradient<'py>(
-    py: Python<'py>,
-    state: StateIn<'py>,
-    triples: PyReadonlyArray2<'py, i64>,
-    drawn: Vec<usize>,
-    training: PyReadonlyArray2<'py, i64>,
-    signature: Signs<'py>,
-    options: ModelOptions,
-) -> PyResult<Gradient<'py>> {
-    let signature = signature_of(&signature)?;
-    let model = options.model(&signature)?;
-    let (triples, training) = (read_triples(&triples)?, read_triples(&training)?);
-    let state = read_state(&state);
-    let serial = Threads::serial();
-    let gradient = guarded(|| model.gradient(&state, &triples, &drawn, &training, &serial))?;
-    let n = signature.len();
-    let mut relations = Array3::zeros((gradient.relations.len(), n, n));
-    for (k, g) in gradient.relations.iter().enumerate() {
-        relations.index_axis_mut(Axis(0), k).assign(g);
-    }
-    Ok((
-        gradient.loss,
-        gradient.entities.into_pyarray(py),
-        gradient.biases.into_pyarray(py),
-        relations.into_pyarray(py),
-    ))
 }
 
 /// Returns the scores of triples.

@@ -17,4 +17,3 @@ pub use embedding::{Embedding, KnownTriples, Loss, TrainOptions, Triple, UltraE}
 pub use geometry::Pseudohyperboloid;
 pub use probe::{StructuralProbe, Targets};
 pub use relations::{Relation, RelationUpdate};
-pub use training::BatchGradient;

@@ -18,12 +18,12 @@
 use std::sync::Arc;
 
 use ndarray::linalg::general_mat_mul;
-use ndarray::{Array2, ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use super::geometry::{Pseudohyperboloid, Radii, unit_distance};
 use crate::finite_sum::FiniteSum;
 use crate::internal::{CHUNK_ROWS, PANEL, Rows, rows_of, slice_of, tournament};
-use crate::objective::check_data;
+use crate::objective::{Objective, check_data};
 use crate::{Error, Result, Threads};
 
 /// Largest number of entries of stored Euclidean targets; more are computed again each time.
@@ -169,17 +169,6 @@ impl StructuralProbe {
         let (d, t) = sums.iter().fold((0.0, 0.0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
         let pairs = (m * m) as f64;
         (d / pairs, t / pairs)
-    }
-
-    /// Returns f(X) and ∇f(X); NaN for X of another shape than n×n.
-    pub fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
-        if !self.fits(x) {
-            return (f64::NAN, Array2::from_elem(x.dim(), f64::NAN));
-        }
-        let points = self.points(x);
-        let (loss, cotangent) = self.all_pairs(&points, true);
-        let m = self.samples() as f64;
-        (loss / (m * m), self.chain(&points, cotangent, 4.0 / (m * m)))
     }
 
     /// Computes Y = DX, Q = φ(Y) and QJ.
@@ -354,7 +343,7 @@ fn weigh(weights: &mut Array2<f64>, target: &Array2<f64>, radius: f64, skip: imp
 }
 
 /// Computes Euclidean distances between rows, as sums of squared differences (no cancellation).
-fn euclidean(rows: ArrayView2<'_, f64>, columns: ArrayView2<'_, f64>, out: &mut ndarray::ArrayViewMut2<'_, f64>) {
+fn euclidean(rows: ArrayView2<'_, f64>, columns: ArrayView2<'_, f64>, out: &mut ArrayViewMut2<'_, f64>) {
     for (a, mut out) in rows.outer_iter().zip(out.outer_iter_mut()) {
         let a = slice_of(a);
         for (b, out) in columns.outer_iter().zip(out.iter_mut()) {
@@ -383,11 +372,8 @@ fn check_targets(t: &Array2<f64>) -> Result<()> {
 /// Difference of T_ij and T_ji, relative to the largest entry, up to which T counts as symmetric.
 const SYMMETRY: f64 = 1e-10;
 
-impl FiniteSum for StructuralProbe {
-    fn components(&self) -> usize {
-        self.samples()
-    }
-
+/// Without a Lipschitz constant: d has infinite slope at z = 1.
+impl Objective for StructuralProbe {
     fn rows(&self) -> usize {
         self.data.space.dim()
     }
@@ -396,31 +382,37 @@ impl FiniteSum for StructuralProbe {
         Some(self.data.space.dim())
     }
 
-    fn value(&self, x: ArrayView2<'_, f64>) -> f64 {
+    /// NaN for X of another shape than n×n.
+    fn value_and_gradient(&self, x: ArrayView2<'_, f64>, mut target: ArrayViewMut2<'_, f64>, _: &Threads) -> f64 {
+        if !self.fits(x) {
+            target.fill(f64::NAN);
+            return f64::NAN;
+        }
+        let points = self.points(x);
+        let (loss, cotangent) = self.all_pairs(&points, true);
+        let m = self.samples() as f64;
+        target.assign(&self.chain(&points, cotangent, 4.0 / (m * m)));
+        loss / (m * m)
+    }
+
+    fn value(&self, x: ArrayView2<'_, f64>, _: &Threads) -> f64 {
         let m = self.samples() as f64;
         self.all_pairs(&self.points(x), false).0 / (m * m)
+    }
+}
+
+impl FiniteSum for StructuralProbe {
+    fn components(&self) -> usize {
+        self.samples()
     }
 
     fn batch_gradient(&self, x: ArrayView2<'_, f64>, batch: &[usize]) -> Array2<f64> {
         if batch.len() == self.samples() {
-            return self.value_and_gradient(x).1;
+            return self.gradient(x, &self.threads);
         }
         let points = self.points(x);
         let cotangent = self.sampled_pairs(&points, batch);
         let factor = 2.0 / (self.samples() as f64 * batch.len() as f64);
         self.chain(&points, cotangent, factor)
-    }
-
-    fn value_and_gradient(&self, x: ArrayView2<'_, f64>) -> (f64, Array2<f64>) {
-        StructuralProbe::value_and_gradient(self, x)
-    }
-
-    /// Infinite: d has infinite slope at z = 1.
-    fn curvature(&self) -> f64 {
-        f64::INFINITY
-    }
-
-    fn mean_square_curvature(&self) -> f64 {
-        f64::INFINITY
     }
 }

@@ -12,24 +12,11 @@ use super::distances::Measure;
 use super::embedding::{Embedding, Loss, Triple, UltraE, width};
 use super::relations::RelationUpdate;
 use super::sampling::Counts;
-use crate::internal::{PIECE, Rows, slice_of};
+use crate::internal::{PIECE, Rows};
 use crate::{Control, Error, Monitor, Result, Threads};
 
 /// Cost of an Adam step per number, in multiply-adds.
 const STEP_WORK: usize = 30;
-
-/// Gradient of the loss of one batch.
-#[derive(Debug, Clone)]
-pub struct BatchGradient {
-    /// Loss L.
-    pub loss: f64,
-    /// ∂L/∂z of every entity.
-    pub entities: Array2<f64>,
-    /// ∂L/∂b and ∂L/∂c of every entity.
-    pub biases: Array2<f64>,
-    /// ∂L/∂R of every relation.
-    pub relations: Vec<Array2<f64>>,
-}
 
 /// Batch with its triples by relation.
 struct Batch {
@@ -204,50 +191,6 @@ impl UltraE {
         let mut point = vec![0.0; z.len()];
         let radii = self.space.project(z, &mut point);
         self.space.pull_back(z, &point, radii, gradient);
-    }
-
-    /// Returns the loss of a batch of the `training` triples with the given drawn entities, and its gradient.
-    ///
-    /// # Errors
-    /// If the state, the triples or the drawn entities do not fit the model.
-    pub fn gradient(
-        &self,
-        state: &Embedding,
-        triples: &[Triple],
-        drawn: &[usize],
-        training: &[Triple],
-        threads: &Threads,
-    ) -> Result<BatchGradient> {
-        self.check(state, triples)?;
-        self.check(state, training)?;
-        if triples.is_empty() {
-            return Err(Error::invalid("triples", "must not be empty"));
-        }
-        let entities = state.entities.nrows();
-        if drawn.is_empty() || drawn.iter().any(|&e| e >= entities) {
-            return Err(Error::invalid("drawn", "must be entities, one at least"));
-        }
-        let n = self.space.dim();
-        let weights = Counts::new(training, entities).weights(triples.len(), drawn.len());
-        let batch = Batch::new(triples.to_vec(), drawn, &weights, &self.points(state));
-        let mut pass = self.pass(state, &batch.matrices(state), &batch, threads);
-        let mut out = BatchGradient {
-            loss: pass.loss,
-            entities: Array2::zeros((entities, n)),
-            biases: Array2::zeros((entities, 2)),
-            relations: vec![Array2::zeros((n, n)); state.relations.len()],
-        };
-        for (k, &e) in batch.candidates.iter().enumerate() {
-            let row = pass.entities.row_slice_mut(k);
-            self.pull_back(&slice_of(state.entities.slice(s![e, ..n])), &mut row[..n]);
-            let row = ArrayView1::from(&*row);
-            out.entities.row_mut(e).assign(&row.slice(s![..n]));
-            out.biases.row_mut(e).assign(&row.slice(s![n..]));
-        }
-        for (r, range) in &batch.relations {
-            out.relations[*r] = batch.relation_gradient(range, &pass.images, self.space.signs());
-        }
-        Ok(out)
     }
 
     /// Trains `state` for epoch number `epoch`; returns the mean loss of its batches, or `None` if the
@@ -445,3 +388,6 @@ fn adam(row: &mut [f64], gradient: &[f64], rate: f64, beta2: f64) {
     step(point, &gradient[..n]);
     step(biases, &gradient[n..]);
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,8 +49,8 @@ fn gradients_are_those_of_the_value() {
         let gradient = sum.batch_gradient(x.view(), &all);
         let direction = gauss(&mut rng, 5, 5);
         let h = 1e-5;
-        let ahead = sum.value((&x + &(&direction * h)).view());
-        let behind = sum.value((&x - &(&direction * h)).view());
+        let ahead = sum.value((&x + &(&direction * h)).view(), &Threads::serial());
+        let behind = sum.value((&x - &(&direction * h)).view(), &Threads::serial());
         let slope = (&gradient * &direction).sum();
         assert!(((ahead - behind) / (2.0 * h) - slope).abs() < 1e-6 * (1.0 + slope.abs()));
         // The mean of the components' gradients is the gradient.
@@ -70,8 +70,10 @@ fn curvature_bounds_the_hessian() {
                 let x = gauss(&mut rng, 6, 6) * scale;
                 let step = gauss(&mut rng, 6, 6) * scale;
                 let gradient = sum.batch_gradient(x.view(), &all);
-                let bound = sum.value(x.view()) + (&gradient * &step).sum() + 0.5 * sum.curvature() * norm2(&step);
-                assert!(sum.value((&x + &step).view()) <= bound * (1.0 + 1e-12) + 1e-12);
+                let bound = sum.value(x.view(), &Threads::serial())
+                    + (&gradient * &step).sum()
+                    + 0.5 * sum.curvature() * norm2(&step);
+                assert!(sum.value((&x + &step).view(), &Threads::serial()) <= bound * (1.0 + 1e-12) + 1e-12);
             }
         }
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import signal
-from math import comb
 
 import numpy as np
 import pytest
@@ -19,10 +18,6 @@ from .graphs import DIM, N_ENTITIES, N_RELATIONS, TRAIN, VALID, model, state_of,
 @pytest.fixture(scope="module")
 def fitted():
     return model(max_epochs=30).fit(TRAIN, VALID)
-
-
-def signs_of(estimator):
-    return np.array(estimator.signature, dtype=np.int8)
 
 
 def j_of(estimator):
@@ -118,80 +113,6 @@ def test_equal_scores_count_half():
     points[:] = points[0]
     estimator = with_state(estimator, (points, *others))
     assert (estimator.rank(VALID, filtered=False).ranks == 1 + (N_ENTITIES - 1) / 2).all()
-
-
-def batch(loss):
-    estimator = model(margin=1.0, init_scale=0.7, radius=1.3, seed=5, loss=loss).fit(TRAIN[:1])
-    state = state_of(estimator)
-    for k in range(N_RELATIONS):
-        state[1][k] = ob.hyperbolic.random_j_orthogonal(j_of(estimator).astype(int), 0.4, k)
-    return estimator, state, TRAIN[:9], list(range(1, N_ENTITIES, 4))
-
-
-def loss_and_gradient(estimator, state, triples, drawn):
-    return _core.ultra_e_gradient(state, triples, drawn, TRAIN, signs_of(estimator), estimator)
-
-
-def sampled(triples, drawn):
-    """With which probability every entity is a candidate of a batch as large, if not its own."""
-    held = np.zeros(N_ENTITIES, dtype=int)
-    for head, _, tail in TRAIN:
-        held[list({head, tail})] += 1
-    # Probability that no other triple of the batch has the entity, in a draw without replacement.
-    others, batch = len(TRAIN) - 1, len(triples) - 1
-    none = np.array([comb(others - m, batch) / comb(others, batch) for m in held])
-    return 1.0 - none * (1.0 - len(drawn) / N_ENTITIES)
-
-
-LOSSES = pytest.mark.parametrize("loss", ["logistic", "softmax"])
-
-
-@LOSSES
-def test_the_loss_is_that_of_the_scores(loss):
-    estimator, state, triples, drawn = batch(loss)
-    value = loss_and_gradient(estimator, state, triples, drawn)[0]
-    estimator = with_state(estimator, state)
-    candidates = np.union1d(triples[:, [0, 2]], drawn)
-    probability = sampled(triples, drawn)[candidates]
-    total = 0.0
-    for triple in triples:
-        weights = np.where(np.isin(candidates, triple[[0, 2]]), 1.0, 1.0 / probability)
-        for place in (0, 2):
-            others = np.repeat([triple], len(candidates), axis=0)
-            others[:, place] = candidates
-            scores = estimator.score_triples(others)
-            true = candidates == triple[place]
-            if loss == "softmax":
-                total += np.log(weights @ np.exp(scores)) - scores[true][0]
-            else:
-                share = estimator.n_negatives / (2 * N_ENTITIES)
-                total += 0.5 * np.logaddexp(0.0, -scores[true][0])
-                total += share * weights[~true] @ np.logaddexp(0.0, scores[~true])
-    assert value == pytest.approx(total / len(triples), rel=1e-12)
-
-
-def test_steps_are_those_of_adam_with_decoupled_decay():
-    # An epoch is one batch of all triples and all entities, without random draws.
-    options = {"relations": "frozen", "batch_size": len(TRAIN), "n_negatives": N_ENTITIES}
-    options |= {"learning_rate": 0.03, "rate_decay": 0.5, "moment_decay": 0.6, "weight_decay": 4.0}
-    estimator = model(max_epochs=0, **options).fit(TRAIN)
-    state = state_of(estimator)
-    rows = state[0].copy()
-    columns = np.r_[:DIM, 3 * DIM : 3 * DIM + 2]
-    first = second = np.zeros((N_ENTITIES, DIM + 2))
-    for epoch in range(3):
-        moved = (rows, *state[1:])
-        _, *parts, _ = loss_and_gradient(estimator, moved, TRAIN, list(range(N_ENTITIES)))
-        gradient = np.hstack(parts)
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.6 * second + 0.4 * gradient**2
-        mean, square = first / (1 - 0.9 ** (epoch + 1)), second / (1 - 0.6 ** (epoch + 1))
-        rate = 0.03 * 0.5**epoch
-        rows[:, columns] -= rate * mean / (np.sqrt(square) + 1e-8)
-        rows[:, np.r_[:DIM][j_of(estimator) > 0]] *= 1 - 4.0 * rate
-        rows[:, 3 * DIM : 3 * DIM + 2] *= 1 - 4.0 * rate
-    learned = state_of(model(max_epochs=3, **options).fit(TRAIN))[0]
-    np.testing.assert_allclose(learned[:, columns], rows[:, columns], rtol=1e-9, atol=1e-9)
 
 
 def test_the_same_seed_gives_the_same_bits():
