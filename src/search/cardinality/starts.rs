@@ -137,6 +137,9 @@ const KEPT: (f64, f64) = (0.3, 0.9);
 /// The kind of perturbation by swaps of entries.
 const SWAP: usize = 1;
 
+/// Largest number of doublings of the steps of ADMM: most runs are short, and some long.
+const DOUBLINGS: u32 = 4;
+
 /// The kind of perturbation by ADMM.
 const ADMM: usize = 2;
 
@@ -221,8 +224,9 @@ impl<'a> Maker<'a> {
             }
             StartKind::Splitting { first: false } => {
                 let (seed, raise) = (self.random.random(), self.random.random());
+                let steps = self.length();
                 let turned = || perturbed(rotated, ROTATION, seed);
-                let admm = self.cut().by_admm(turned, raise, STEPS);
+                let admm = self.cut().by_admm(turned, raise, steps);
                 admm.or_else(|| self.grown())
             }
             StartKind::Opening(number) => {
@@ -233,6 +237,12 @@ impl<'a> Maker<'a> {
             StartKind::Grown => self.grown(),
         };
         Some(self.mover.state(point.or_else(|| self.selection())?))
+    }
+
+    /// Returns the number of steps of ADMM: each doubled number is half as likely.
+    fn length(&mut self) -> f64 {
+        let doublings = self.random.random::<u64>().trailing_zeros().min(DOUBLINGS);
+        STEPS * f64::from(1u32 << doublings)
     }
 
     /// Returns a given start, truncated to the cardinality.
@@ -400,8 +410,9 @@ impl<'a> Maker<'a> {
             _ if kind == ADMM || costly => {
                 let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
                 let dense = || state.point.dense(self.mover.model.order());
+                let steps = self.length();
                 self.cut()
-                    .by_admm(|| perturbed(&dense(), size, seed), 1.0, STEPS)
+                    .by_admm(|| perturbed(&dense(), size, seed), 1.0, steps)
                     .or_else(|| (!costly).then(|| self.swapped(state)).flatten())
             }
             SWAP => self.swapped(state),
