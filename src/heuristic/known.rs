@@ -142,7 +142,7 @@ impl<'a> Known<'a> {
             turn_positive(&mut rotated);
         }
         let covariance = match profile.is_disjoint() {
-            true => Covariance::within(form, oracle.shift(), bytes, &go_on),
+            true => Covariance::within(form, oracle.shift(), bytes, work),
             false => None,
         };
         let (value, gradient) = oracle.value_and_gradient(&rotated);

@@ -380,7 +380,7 @@ mod tests {
         let clock = Clock::new(Instant::now(), None);
         let work = TaskWork::new(&clock, 1e9);
         let oracle = Oracle::new((&problem, &smooth), Array2::eye(3), bounds, &work);
-        let covariance = Covariance::within(&smooth, oracle.shift(), 0, &|| true);
+        let covariance = Covariance::within(&smooth, oracle.shift(), 0, &work);
         test(&oracle, &covariance.unwrap());
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use ndarray::{Array2, s};
 
-use super::{GoOn, QuadraticForm, SparseVector, column_work, pass_work, sparse_product_work};
+use super::{GoOn, QuadraticForm, SparseVector, column_work, gradient_work, pass_work, sparse_product_work};
 use crate::rows::{PIECE, Rows};
 use crate::threads::{Threads, locked};
 
@@ -95,15 +95,18 @@ impl<'a> Columns<'a> {
         !matches!(self.source, Source::Recent(_))
     }
 
+    /// Returns the work of forming C, if it was formed.
+    pub(crate) fn forming_work(&self) -> f64 {
+        match self.source {
+            Source::Formed(_) => self.form.order() as f64 / PIECE as f64 * gradient_work(self.form, PIECE),
+            _ => 0.0,
+        }
+    }
+
     /// Returns the work of computing a column that is not cached, without reading it. Counted work must not
     /// depend on the requests of other threads, so callers do not ask whether a column is cached.
     pub(crate) fn first_use(&self) -> f64 {
         self.first_use
-    }
-
-    /// Returns whether the cache holds `touched` columns at once.
-    fn keeps(&self, touched: usize) -> bool {
-        self.is_whole() || touched <= self.capacity
     }
 
     /// Adds C v to the target (n entries) of each sparse vector v.
@@ -154,18 +157,13 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Returns the entries of C in these rows and columns, read from cached columns if the cache holds the
-    /// `touched` columns that the caller uses repeatedly. None if `go_on` returns false.
-    pub(crate) fn principal(&self, rows: &[usize], touched: usize, go_on: GoOn<'_>) -> Option<Array2<f64>> {
-        if !self.keeps(touched) {
+    /// Returns the entries of C in these rows and columns; None if `go_on` returns false.
+    pub(crate) fn principal(&self, rows: &[usize], go_on: GoOn<'_>) -> Option<Array2<f64>> {
+        if !self.is_whole() {
             return self.form.principal(rows, go_on);
         }
         let mut c = Array2::zeros((rows.len(), rows.len()));
         for (&i, mut row) in rows.iter().zip(c.rows_mut()) {
-            // A stored column is only read.
-            if !self.is_whole() && !go_on() {
-                return None;
-            }
             let column = self.column(i);
             row.iter_mut().zip(rows).for_each(|(v, &j)| *v = column[j]);
         }
@@ -244,27 +242,6 @@ mod tests {
             starts.push(values.len());
         }
         (a, SparseColumns::new(20, starts, indices, values).unwrap())
-    }
-
-    /// Columns that are not stored are computed one by one, while this is allowed.
-    #[test]
-    fn columns_of_a_principal_part_ask_whether_to_go_on() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let (a, _) = data();
-        let n = a.ncols();
-        let gram = GramQuadratic::new(DenseColumns::new(a.view()).unwrap(), -1.0, None).unwrap();
-        let bytes = (n - 1) * n * size_of::<f64>();
-        let columns = Columns::new(&gram, bytes, &|| true).unwrap();
-        assert!(!columns.is_whole());
-        let rows: Vec<usize> = (0..n - 1).step_by(3).collect();
-        let asked = AtomicUsize::new(0);
-        for most in 0..=rows.len() {
-            asked.store(0, Ordering::Relaxed);
-            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < most;
-            let part = columns.principal(&rows, rows.len(), &go_on);
-            assert_eq!(part.is_some(), most == rows.len());
-            assert_eq!(asked.load(Ordering::Relaxed), rows.len().min(most + 1));
-        }
     }
 
     #[test]

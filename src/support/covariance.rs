@@ -1,6 +1,7 @@
 //! P = cI − C of a quadratic form ½ tr(XᵀCX), by columns.
 
-use crate::objective::{Columns, GoOn, QuadraticForm};
+use crate::limits::TaskWork;
+use crate::objective::{Columns, QuadraticForm};
 
 /// P = cI − C.
 pub(crate) struct Covariance<'a> {
@@ -10,12 +11,13 @@ pub(crate) struct Covariance<'a> {
 
 impl<'a> Covariance<'a> {
     /// Creates P with `bytes` bytes for cached columns of a C that is not stored; None if f is not ½
-    /// tr(XᵀCX), or the time is up.
-    pub(crate) fn within(form: &'a dyn QuadraticForm, shift: f64, bytes: usize, go_on: GoOn<'_>) -> Option<Self> {
+    /// tr(XᵀCX), or the task expired.
+    pub(crate) fn within(form: &'a dyn QuadraticForm, shift: f64, bytes: usize, work: &TaskWork<'_>) -> Option<Self> {
         if !form.is_trace_form() {
             return None;
         }
-        let columns = Columns::new(form, bytes, go_on)?;
+        let columns = Columns::new(form, bytes, &|| !work.expired())?;
+        work.spend(columns.forming_work());
         let diagonal = columns.diagonal();
         Some(Self { diagonal: diagonal.iter().map(|v| -v + shift).collect(), columns })
     }
@@ -58,8 +60,8 @@ impl<'a> Covariance<'a> {
 mod tests {
     use super::super::disjoint::Disjoint;
     use super::*;
-    use crate::limits::{Clock, TaskWork};
-    use crate::objective::{DenseColumns, GramQuadratic, Quadratic, Spectrum};
+    use crate::limits::Clock;
+    use crate::objective::{DenseColumns, GoOn, GramQuadratic, Quadratic, Spectrum};
     use crate::start;
     use crate::threads::Threads;
     use ndarray::{Array2, ArrayView2};
@@ -92,7 +94,7 @@ mod tests {
     fn selected(form: &dyn QuadraticForm, bytes: usize) -> (Array2<f64>, bool) {
         let clock = Clock::new(Instant::now(), None);
         let work = TaskWork::new(&clock, 1e9);
-        let covariance = Covariance::within(form, 0.0, bytes, &|| true).unwrap();
+        let covariance = Covariance::within(form, 0.0, bytes, &work).unwrap();
         let mut state = Disjoint::empty(&covariance, 2, (0.01, false), 0.0, work.limit(1.0));
         state.grow_all();
         while state.goes_on() {

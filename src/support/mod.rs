@@ -18,15 +18,18 @@ pub(crate) mod opening;
 mod pattern;
 mod power;
 mod rays;
+mod rows;
 mod rules;
 
 pub(crate) use candidates::{State, SupportMover};
 pub(crate) use covariance::Covariance;
 pub(crate) use disjoint::{Disjoint, TEMPERATURE};
 pub use model::NEGLIGIBLE;
-pub(crate) use model::{BYTES, ColumnModel, SparsePoint, weights};
-pub(crate) use moves::{AT_ONCE, TRIALS};
-pub(crate) use pattern::{Part, SCALAR, dense, gain, largest_rows, nonzero_rows, on_rows, without};
+pub(crate) use model::{ColumnModel, SparsePoint, weights};
+pub(crate) use pattern::{
+    KEPT, Part, SCALAR, dense, gain, largest_rows, nonzero_rows, on_rows, random_row, swaps, without,
+};
 pub(crate) use power::{Axes, Directions, Powers, STAGES, free_rows};
 pub(crate) use rays::{ENOUGH, argmax, owners, power_step, rays};
+pub(crate) use rows::{RowModel, RowSet};
 pub(crate) use rules::Rules;

@@ -52,7 +52,7 @@ const COSTLY: f64 = 1e8;
 const SPREAD: f64 = 1.3;
 
 /// Bytes for cached columns of a C that is not stored.
-pub(crate) const BYTES: usize = 256 << 20;
+const BYTES: usize = 256 << 20;
 
 /// Largest number of steps of the projected power method.
 const POWER_STEPS: usize = 2000;
@@ -148,6 +148,7 @@ impl<'a> ColumnModel<'a> {
         work: &TaskWork<'_>,
     ) -> Option<Self> {
         let columns = Columns::cheapest(form, BYTES, &|| !work.expired())?;
+        work.spend(columns.forming_work());
         let (n, linear) = (form.order(), form.linear().map(|l| l.to_owned()));
         let slope = linear.as_ref().map_or(0.0, |l| l.iter().map(|v| v * v).sum::<f64>().sqrt());
         let largest = weights.iter().fold(0.0f64, |m, d| m.max(d.abs()));
@@ -349,12 +350,15 @@ impl<'a> ColumnModel<'a> {
         images
     }
 
+    /// Returns C on some rows; None if the time ran out.
+    pub(super) fn principal(&self, rows: &[usize], work: &TaskWork<'_>) -> Option<Array2<f64>> {
+        work.spend((rows.len() * rows.len()) as f64 * (SCALAR + self.columns.entry_work()));
+        self.columns.principal(rows, &|| !work.expired())
+    }
+
     /// Returns the quadratic form of column t on its support; None if the time ran out.
     fn block(&self, part: &Part, t: usize, work: &TaskWork<'_>) -> Option<ColumnForm> {
-        let k = part.rows.len();
-        work.spend(SCALAR * (k * k) as f64);
-        let (total, go_on) = (self.rules.cardinality.total(), || !work.expired());
-        let mut matrix = self.columns.principal(&part.rows, total, &go_on)?;
+        let mut matrix = self.principal(&part.rows, work)?;
         if self.weights[t] != 1.0 {
             matrix *= self.weights[t];
         }

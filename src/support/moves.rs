@@ -10,10 +10,10 @@ use crate::numerics;
 use crate::problem::Cardinality;
 
 /// Most moves tried one by one before a point counts as stationary.
-pub(crate) const TRIALS: usize = 24;
+pub(super) const TRIALS: usize = 24;
 
 /// Part of the missing or surplus entries or rows that is added or dropped at once.
-pub(crate) const AT_ONCE: usize = 6;
+pub(super) const AT_ONCE: usize = 6;
 
 impl SupportMover<'_> {
     /// Returns the point after a move; None if no feasible point is near, or if f is not expected to fall

@@ -6,10 +6,17 @@
 //! Adding an entry to the support of v lowers ½vᵀCv by at least the gain.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
+use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
 /// Cost of an operation outside of matrix products, in multiply-adds of these.
 pub(crate) const SCALAR: f64 = 16.0;
+
+/// Probability that a random row is one of those of large gradient or leverage.
+const NEAR: f64 = 0.7;
+
+/// Range of the share of the entries or rows that a perturbation keeps.
+pub(crate) const KEPT: (f64, f64) = (0.3, 0.9);
 
 /// One column: its support (ascending), its entries there, and its part of f.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -86,6 +93,19 @@ pub(crate) fn on_rows(n: usize, rows: &[usize], values: ArrayView2<'_, f64>) -> 
         x.row_mut(i).assign(&row);
     }
     x
+}
+
+/// Returns a random row, more often one of those `near`.
+pub(crate) fn random_row(random: &mut impl Rng, near: &[usize], n: usize) -> usize {
+    match random.random_bool(NEAR) && !near.is_empty() {
+        true => near[random.random_range(0..near.len())],
+        false => random.random_range(0..n),
+    }
+}
+
+/// Returns a random number of swaps for a perturbation of `count` entries or rows.
+pub(crate) fn swaps(random: &mut impl Rng, count: usize) -> usize {
+    random.random_range(2..=(count / 4).clamp(2, 12))
 }
 
 /// Returns the indices of the nonzero rows.

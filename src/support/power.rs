@@ -45,7 +45,7 @@ const AXES: f64 = 10.0;
 const AXES_WORK: f64 = 3e8;
 
 /// Most steps of a run.
-const STEPS: usize = 60;
+pub(super) const STEPS: usize = 60;
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;

@@ -122,17 +122,11 @@ impl Material {
 /// Steps of the truncated power method on shared rows.
 const POWER_STEPS: usize = 15;
 
-/// Probability that a random row comes from the rows of large gradient or leverage.
-const NEAR: f64 = 0.7;
-
 /// Probability that a column is made anew on rows of other columns.
 const SHARED: f64 = 0.3;
 
 /// Probability that a column of a dense problem is made anew on rows of other columns.
 const DENSE_SHARED: f64 = 0.8;
-
-/// Range of the share of its entries that a perturbed column keeps.
-const KEPT: (f64, f64) = (0.3, 0.9);
 
 /// The kind of perturbation by swaps of entries.
 const SWAP: usize = 1;
@@ -339,7 +333,7 @@ impl<'a> Maker<'a> {
         let material = self.material;
         parts.extend(self.row(|i| free[i], &material.pool).map(Part::unit));
         let mut own = part.clone();
-        let share = self.random.random_range(KEPT.0..KEPT.1);
+        let share = self.random.random_range(support::KEPT.0..support::KEPT.1);
         for &i in &part.rows {
             if !self.random.random_bool(share) {
                 own.remove(i);
@@ -357,10 +351,7 @@ impl<'a> Maker<'a> {
     fn row(&mut self, admitted: impl Fn(usize) -> bool, near: &[usize]) -> Option<usize> {
         let n = self.mover.model.order();
         (0..30).find_map(|_| {
-            let i = match self.random.random_bool(NEAR) && !near.is_empty() {
-                true => *near.choose(&mut self.random)?,
-                false => self.random.random_range(0..n),
-            };
+            let i = support::random_row(&mut self.random, near, n);
             admitted(i).then_some(i)
         })
     }
@@ -467,7 +458,7 @@ impl<'a> Maker<'a> {
         let (model, work) = (self.mover.model, self.mover.work);
         let mut point = state.point.clone();
         let total: usize = point.counts().iter().sum();
-        let times = self.random.random_range(2..=(total / 4).clamp(2, 12));
+        let times = support::swaps(&mut self.random, total);
         // If true, rows may be shared from now on.
         let overlap = self.random.random_bool(0.5);
         let mut touched: Vec<usize> = Vec::new();
