@@ -352,7 +352,7 @@ impl<'a> ColumnModel<'a> {
 
     /// Returns C on some rows; None if the time ran out.
     pub(super) fn principal(&self, rows: &[usize], work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        work.spend((rows.len() * rows.len()) as f64 * (SCALAR + self.columns.entry_work()));
+        work.spend(SCALAR * (rows.len() * rows.len()) as f64);
         self.columns.principal(rows, &|| !work.expired())
     }
 
