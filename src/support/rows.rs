@@ -163,10 +163,24 @@ impl<'a> RowModel<'a> {
         self.model.gradients(&SparsePoint { parts: columns.map(part).collect() }, work)
     }
 
-    /// Returns the best set of rows of truncated block power iterations from X: each step takes the rows of largest
+    /// Returns the best set that `made` gives for the limit on rows; with a penalty for doubling numbers of rows, until
+    /// two of them in turn bring nothing.
+    pub(crate) fn best_count(&self, made: impl Fn(usize) -> Option<RowSet>) -> Option<RowSet> {
+        let (mut count, mut vain) = (self.about(), 0);
+        let mut best = made(count)?;
+        while self.limit().is_none() && count < self.dim().0 && vain < 2 {
+            count = (2 * count).min(self.dim().0);
+            match made(count).filter(|next| next.value < best.value) {
+                Some(next) => (best, vain) = (next, 0),
+                None => vain += 1,
+            }
+        }
+        Some(best)
+    }
+
+    /// Returns the best set of `count` rows of truncated block power iterations from X: each step takes the rows of largest
     /// norm of σX − CX, σ making C negative semidefinite.
-    pub(crate) fn powered(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
-        let count = self.about();
+    pub(crate) fn powered(&self, count: usize, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
         let mut best = self.solved(largest_rows(x, count), work)?;
         for _ in 0..STEPS {
             let pulls = self.pulls(&best, work);
@@ -251,9 +265,14 @@ impl<'a> RowModel<'a> {
         Some(state)
     }
 
-    /// Makes the first of the best swaps and, with a penalty, single adds and drops, whose value is below `goal`.
+    /// Makes the first of the best swaps and, with a penalty, single adds and drops, whose value is below `goal`. Before
+    /// these, with a penalty, all drops and adds that pay for themselves are made together, or fewer of the best.
     pub(crate) fn step(&self, state: &mut RowSet, goal: f64, work: &TaskWork<'_>) -> bool {
-        let table = self.table(state, CANDIDATES, work);
+        let most = if self.limit().is_some() { CANDIDATES } else { self.dim().0 };
+        let table = self.table(state, most, work);
+        if self.limit().is_none() && self.step_together(state, &table, goal, work) {
+            return true;
+        }
         // With a penalty, a swap with no row is an add or a drop.
         let none = self.limit().is_none().then(|| (self.price(), None));
         let some = |list: &[(f64, usize)]| -> Vec<(f64, Option<usize>)> {
@@ -267,6 +286,26 @@ impl<'a> RowModel<'a> {
         let lower = |(_, (drop, add))| self.changed(state, drop, add, work).filter(|next| next.value < goal);
         let found = in_time.find_map(lower);
         found.map(|next| *state = next).is_some()
+    }
+
+    /// Makes many drops whose loss is below the penalty, and adds whose gain is above it; returns whether the value is below
+    /// `goal`.
+    fn step_together(&self, state: &mut RowSet, table: &Table, goal: f64, work: &TaskWork<'_>) -> bool {
+        let drops = table.drops.partition_point(|drop| drop.0 < self.price());
+        let adds = table.adds.partition_point(|add| add.0 > self.price());
+        let mut share = 1;
+        while drops.max(adds) / share > 1 && !work.expired() {
+            let rows = |from: &[(f64, usize)], count: usize| -> Vec<usize> {
+                from[..count / share].iter().map(|row| row.1).collect()
+            };
+            let next = self.changed(state, rows(&table.drops, drops), rows(&table.adds, adds), work);
+            if let Some(next) = next.filter(|next| next.value < goal) {
+                *state = next;
+                return true;
+            }
+            share *= AT_ONCE;
+        }
+        false
     }
 
     /// Replaces some rows at random, by rows among the given `near` ones or any.
@@ -295,7 +334,7 @@ impl<'a> RowModel<'a> {
                 x.row_mut(i).fill(0.0);
             }
         }
-        self.fitted(self.powered(&self.image(&x, work)?, work)?, work)
+        self.fitted(self.powered(state.rows.len(), &self.image(&x, work)?, work)?, work)
     }
 }
 
