@@ -46,7 +46,7 @@ const ADMM_WORK: f64 = 2e9;
 /// Largest work of merging blocks, in multiply-adds.
 const MERGE_WORK: f64 = 1e9;
 
-/// Cost of a few eigenvectors of a matrix of more than [`DENSE`] rows, in products with C.
+/// Largest cost of a few exact eigenvectors of a matrix of more than [`DENSE`] rows, in products with C.
 const KRYLOV: f64 = 60.0;
 
 /// Returns the r smallest eigenvalues of C and their eigenvectors, n×r, to rounding; None if the task
@@ -59,8 +59,12 @@ pub(crate) fn axes(form: &dyn QuadraticForm, r: usize, work: &TaskWork<'_>) -> O
         let vectors = vectors.slice(s![.., ..r]).to_owned();
         return Some((values.iter().take(r).copied().collect(), vectors));
     }
-    work.spend(KRYLOV * gradient_work(form, r));
-    let x = start::spectral_while(form, r, &serial, &go_on)?;
+    let most = KRYLOV * gradient_work(form, r);
+    let (x, spent) = match start::closed_form(form, r, false, most, &go_on) {
+        Some(exact) => exact,
+        None => (start::spectral_while(form, r, &serial, &go_on)?, 2.0 * most),
+    };
+    work.spend(spent);
     let image = form.apply_while(x.view(), &serial, &go_on)?;
     let (values, turned) = symmetric_eigen(symmetric(&x.t().dot(&image)).view());
     Some((values.to_vec(), x.dot(&turned)))

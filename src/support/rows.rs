@@ -27,6 +27,9 @@ use crate::threads::Threads;
 /// Number of rows of smallest loss and of largest gain that swaps combine.
 const CANDIDATES: usize = 12;
 
+/// Work after which no larger number of rows is tried.
+const DOUBLED: f64 = 3e8;
+
 /// A set of rows, r leading eigenvectors on them, and the value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RowSet {
@@ -163,14 +166,18 @@ impl<'a> RowModel<'a> {
         self.model.gradients(&SparsePoint { parts: columns.map(part).collect() }, work)
     }
 
-    /// Returns the best set that `made` gives for the limit on rows; with a penalty for doubling numbers of rows, until
-    /// two of them in turn bring nothing.
-    pub(crate) fn best_count(&self, made: impl Fn(usize) -> Option<RowSet>) -> Option<RowSet> {
-        let (mut count, mut vain) = (self.about(), 0);
-        let mut best = made(count)?;
-        while self.limit().is_none() && count < self.dim().0 && vain < 2 {
+    /// Returns the best set that `made` gives for the limit on rows, from the best one before; with a penalty for doubling
+    /// numbers of rows, until two of them in turn bring nothing, or [`DOUBLED`] work is done.
+    pub(crate) fn best_count(
+        &self,
+        work: &TaskWork<'_>,
+        made: impl Fn(usize, Option<&RowSet>) -> Option<RowSet>,
+    ) -> Option<RowSet> {
+        let (mut count, mut vain, begun) = (self.about(), 0, work.spent());
+        let mut best = made(count, None)?;
+        while self.limit().is_none() && count < self.dim().0 && vain < 2 && work.spent() - begun < DOUBLED {
             count = (2 * count).min(self.dim().0);
-            match made(count).filter(|next| next.value < best.value) {
+            match made(count, Some(&best)).filter(|next| next.value < best.value) {
                 Some(next) => (best, vain) = (next, 0),
                 None => vain += 1,
             }
@@ -178,21 +185,33 @@ impl<'a> RowModel<'a> {
         Some(best)
     }
 
-    /// Returns the best set of `count` rows of truncated block power iterations from X: each step takes the rows of largest
-    /// norm of σX − CX, σ making C negative semidefinite.
-    pub(crate) fn powered(&self, count: usize, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
+    /// Returns the best set of truncated block power iterations from X, with a [number of rows](Self::best_count).
+    pub(crate) fn powered(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
+        self.best_count(work, |count, from| match from {
+            Some(from) => self.powered_on(count, &self.ascent(from, work), work),
+            None => self.powered_on(count, x, work),
+        })
+    }
+
+    /// Returns the best set of `count` rows: each step takes the rows of largest norm of the [ascent](Self::ascent).
+    fn powered_on(&self, count: usize, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<RowSet> {
         let mut best = self.solved(largest_rows(x, count), work)?;
         for _ in 0..STEPS {
-            let pulls = self.pulls(&best, work);
-            let mut y = self.dense(&best) * self.model.shift(0);
-            y.indexed_iter_mut().for_each(|((i, t), y)| *y -= pulls[t][i]);
-            let next = self.solved(largest_rows(&y, count), work);
+            let next = self.solved(largest_rows(&self.ascent(&best, work), count), work);
             match next.filter(|next| next.value < best.value - numerics::GAIN * self.scale()) {
                 Some(next) => best = next,
                 None => break,
             }
         }
         Some(best)
+    }
+
+    /// Returns σX − CX, σ making C negative semidefinite.
+    fn ascent(&self, state: &RowSet, work: &TaskWork<'_>) -> Array2<f64> {
+        let pulls = self.pulls(state, work);
+        let mut y = self.dense(state) * self.model.shift(0);
+        y.indexed_iter_mut().for_each(|((i, t), y)| *y -= pulls[t][i]);
+        y
     }
 
     /// Returns the losses, and the `most` largest gains.
@@ -334,7 +353,7 @@ impl<'a> RowModel<'a> {
                 x.row_mut(i).fill(0.0);
             }
         }
-        self.fitted(self.powered(state.rows.len(), &self.image(&x, work)?, work)?, work)
+        self.fitted(self.powered_on(state.rows.len(), &self.image(&x, work)?, work)?, work)
     }
 }
 

@@ -78,7 +78,7 @@ impl RowSets<'_> {
             let root = axis.dot(&axis).powf(0.25).max(f64::MIN_POSITIVE);
             axis /= root;
         }
-        self.model.best_count(|count| self.model.powered(count, &image, work))
+        self.model.powered(&image, work)
     }
 }
 
@@ -93,10 +93,10 @@ impl SearchSpace for RowSets<'_> {
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<RowSet> {
         match number {
             0 => self.model.limit().is_none().then(|| self.model.point_of(self.basis.view(), work)).flatten(),
-            1 => self.model.best_count(|count| self.model.solved(self.leading(count), work)),
+            1 => self.model.best_count(work, |count, _| self.model.solved(self.leading(count), work)),
             2 => {
                 let variances = self.model.variances();
-                self.model.best_count(|count| self.model.solved(largest_rows(&variances, count), work))
+                self.model.best_count(work, |count, _| self.model.solved(largest_rows(&variances, count), work))
             }
             _ => self.block(number - 3, work),
         }
@@ -153,8 +153,7 @@ impl SearchSpace for RowSets<'_> {
                 let mut chosen: Vec<usize> = (0..self.axes.ncols()).collect();
                 chosen.shuffle(&mut random);
                 chosen.truncate(r);
-                let x = self.axes.select(Axis(1), &chosen);
-                let powered = self.model.best_count(|count| self.model.powered(count, &x, work))?;
+                let powered = self.model.powered(&self.axes.select(Axis(1), &chosen), work)?;
                 return self.model.fitted(powered, work);
             }
             _ => {

@@ -216,3 +216,24 @@ def test_a_good_point_comes_before_anything_else(limit, decay):
     assert np.linalg.norm(result.x.T @ result.x - np.eye(3)) < 1e-12
     if not getattr(limit, "nonnegative", False):
         assert np.count_nonzero(result.x) == 60
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.6, 0.9])
+@pytest.mark.parametrize(("m", "n"), [(60, 25), (20, 120), (40, 900)])
+def test_a_penalty_on_rows_is_never_above_the_rows_of_largest_leverage(m, n, share):
+    """Whatever the weight: rows of leverage in doubling numbers, each with its leading eigenvectors, are plain points."""
+    r = 3
+    for seed in range(2):
+        A = np.random.default_rng([m, n, seed]).standard_normal((m, n))
+        A /= np.linalg.norm(A, axis=0)
+        lam = 0.5 * share
+        leverage = np.linalg.norm(np.linalg.svd(A, full_matrices=False)[2][:r], axis=0)
+        order = np.argsort(-leverage)
+        plain = np.inf
+        for count in (2 * r, 4 * r, 8 * r):
+            values = np.linalg.svd(A[:, order[:count]], compute_uv=False)[:r] ** 2
+            plain = min(plain, lam * count - 0.5 * values.sum())
+        problem = ob.StiefelProblem(ob.GramQuadratic(A), ob.RowSparse(lam), r)
+        result = ob.solve(problem, max_work=0.05, seed=seed)
+        assert result.objective <= plain + 1e-9 * (abs(plain) + lam * n)
+        assert result.feasibility <= 1e-12
