@@ -221,7 +221,7 @@ def test_a_good_point_comes_before_anything_else(limit, decay):
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.3, 0.6, 0.9])
 @pytest.mark.parametrize(("m", "n"), [(60, 25), (20, 120), (40, 900)])
 def test_a_penalty_on_rows_is_never_above_the_rows_of_largest_leverage(m, n, share):
-    """Whatever the weight: rows of leverage in doubling numbers, each with its leading eigenvectors, are plain points."""
+    """Plain points: doubling numbers of rows of large leverage, with their leading eigenvectors."""
     r = 3
     for seed in range(2):
         A = np.random.default_rng([m, n, seed]).standard_normal((m, n))
