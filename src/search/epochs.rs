@@ -526,7 +526,7 @@ impl<'a> Sequence<'a> for Epochs<'_, 'a> {
         self.epoch(self.epoch, length);
         self.epoch += 1;
         self.length = if mixed { length } else { 2.0 * length };
-        // No maker fits, or none can begin with what is left.
+        // An epoch without work means that no maker fits, or that none can begin with the work that is left.
         self.incumbent.spent > begun || !mixed && length < left
     }
 

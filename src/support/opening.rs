@@ -62,6 +62,7 @@ pub(crate) fn axes(form: &dyn QuadraticForm, r: usize, work: &TaskWork<'_>) -> O
     let most = KRYLOV * gradient_work(form, r);
     let (x, spent) = match start::closed_form(form, r, false, most, &go_on) {
         Some(exact) => exact,
+        // The products that did not suffice, and those of the approximation.
         None => (start::spectral_while(form, r, &serial, &go_on)?, 2.0 * most),
     };
     work.spend(spent);

@@ -38,7 +38,7 @@ pub(super) const START_NAMES: [&str; 3] = ["opening", "grown", "rows"];
 /// result depends only on the arguments and on the work at which the clock ended it; more work and more effort never give a worse result.
 ///
 /// # Errors
-/// If the options or `x0` are invalid, D is not diagonal, or no matrix with orthonormal columns satisfies the limit.
+/// If `x0` is invalid, D is not diagonal, or no matrix with orthonormal columns satisfies the limit.
 pub(super) fn minimize_limited(
     (problem, limit): (&Problem<'_>, &Limit),
     x0: Option<Array2<f64>>,
@@ -47,7 +47,6 @@ pub(super) fn minimize_limited(
     watched: Watched<'_>,
 ) -> Result<AutoSolution> {
     let (started, form) = (Instant::now(), problem.quadratic()?);
-    auto.options.check_search(form.order())?;
     if let Some(x0) = &x0 {
         problem.check_start(x0.view())?;
     }
