@@ -5,7 +5,7 @@
 //! 2000). The residual of a Ritz vector Vy is ‖By′‖ for the last entries y′ of y. Random directions replace those that
 //! vanish. With blocks wider than the number of wanted eigenvectors all vectors of an eigenvalue are found.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, s};
 
 use super::{add_product, normal, product, square, symmetric_eigen};
 use crate::limits::GoOn;
@@ -17,6 +17,12 @@ const FIRST: u64 = 0x6c61_6e63;
 
 /// Blocks between tests of convergence.
 const PERIOD: usize = 3;
+
+/// Square of a direction, relative to those of C and the longest direction, up to which it has lost digits.
+const SHORT: f64 = 1e-4;
+
+/// Most rounds that make columns orthonormal: each squares the distance, but the first ones of nearly dependent columns.
+const ROUNDS: usize = 8;
 
 /// A product with the operator; None if it ends the computation.
 pub(crate) type Apply<'a> = &'a dyn Fn(ArrayView2<'_, f64>) -> Option<Array2<f64>>;
@@ -202,38 +208,38 @@ fn continued(
     for (k, _) in squares.iter().enumerate().filter(|(_, square)| !is_kept(**square)) {
         q.row_mut(k).assign(&fresh.column(k));
     }
-    // Twice, as the first pass can leave little of a short direction.
-    for _ in 0..2 {
-        let mut columns = q.t().as_standard_layout().into_owned();
+    let mut columns = q.reversed_axes().as_standard_layout().into_owned();
+    // Long directions are orthogonal to the space already. Twice, as the first pass can leave little of a short one.
+    let long = SHORT * longest.max(size * size);
+    for _ in 0..if squares[0] > long { 0 } else { 2 } {
         remove(space, &mut columns, go_on)?;
-        q = orthonormal(columns).reversed_axes();
+        columns = orthonormal(columns);
     }
-    Some((q, coupling))
+    Some((orthonormal(columns).reversed_axes(), coupling))
 }
 
-/// Returns the columns made orthonormal one after the other, which leaves orthonormal ones as they are.
+/// Returns orthonormal columns of the same span, the nearest ones; orthonormal columns stay as they are.
 fn orthonormal(mut columns: Array2<f64>) -> Array2<f64> {
-    let block = columns.ncols();
-    let gram = product(columns.t(), columns.view());
-    let near = gram.indexed_iter().all(|((i, k), &v)| {
-        let wanted = if i == k { 1.0 } else { 0.0 };
-        (v - wanted).abs() <= 1e-8
-    });
-    if near {
-        // X(3I − XᵀX)/2 is orthonormal up to the square of the distance.
-        let mut turn = gram * -0.5;
-        turn.diag_mut().mapv_inplace(|v| v + 1.5);
-        return product(columns.view(), turn.view());
-    }
-    for k in 0..block {
-        let (done, mut left) = columns.view_mut().split_at(Axis(1), k);
-        let mut column = left.column_mut(0);
-        for other in done.columns() {
-            let overlap = other.dot(&column);
-            column.scaled_add(-overlap, &other);
+    for _ in 0..ROUNDS {
+        let gram = product(columns.t(), columns.view());
+        let near = gram.indexed_iter().all(|((i, k), &v)| {
+            let wanted = if i == k { 1.0 } else { 0.0 };
+            (v - wanted).abs() <= 1e-8
+        });
+        let turn = match near {
+            // X(3I − XᵀX)/2 is orthonormal up to the square of the distance.
+            true => Array2::from_diag_elem(gram.nrows(), 1.5) - gram * 0.5,
+            false => {
+                let (squares, vectors) = symmetric_eigen(gram.view());
+                let least = f64::EPSILON * squares[squares.len() - 1];
+                let scaled = &vectors / &squares.mapv(|square| square.max(least).sqrt());
+                scaled.dot(&vectors.t())
+            }
+        };
+        columns = product(columns.view(), turn.view());
+        if near {
+            break;
         }
-        let length = column.dot(&column).sqrt();
-        column /= length;
     }
     columns
 }
@@ -266,7 +272,7 @@ mod tests {
             let mut sorted = diagonal.to_vec();
             sorted.sort_by(f64::total_cmp);
             let size = sorted[0].abs().max(sorted[n - 1].abs());
-            let apply = |x: ArrayView2<'_, f64>| Some(&x * &diagonal.view().insert_axis(Axis(1)));
+            let apply = |x: ArrayView2<'_, f64>| Some(&x * &diagonal.view().insert_axis(ndarray::Axis(1)));
             for count in [1, 3, 6] {
                 let found = smallest(n, &wanted(count), &apply, &|| true).unwrap();
                 let (values, x) = (found.values, found.vectors);

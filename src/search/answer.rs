@@ -7,15 +7,13 @@
 //!
 //! On the Stiefel manifold a quadratic form without linear term has no local minimum that is not global.
 
-use std::sync::OnceLock;
-
 use ndarray::Array2;
 
 use super::candidate::Candidate;
-use super::first::first_point;
+use super::first::{first_point, fits};
 use super::incumbent::Incumbent;
 use super::options::Auto;
-use super::tasks::Tasks;
+use super::tasks::{Tasks, run_one};
 use crate::certificate::known_minimiser;
 use crate::heuristic::{Kind, Profile, profile};
 use crate::limits::TaskWork;
@@ -159,20 +157,25 @@ pub(super) fn take_first_point<'a>(
     threads: &Threads,
 ) -> Option<Axes<'a>> {
     let (problem, clock) = (incumbent.problem, incumbent.clock);
-    if is_chosen(incumbent.auto) {
+    let own = profile(problem);
+    if is_chosen(incumbent.auto) || !fits(problem, form, &own) {
         return None;
     }
-    let (own, axes, end) = (profile(problem), OnceLock::new(), incumbent.spent + FIRST_POINT * unit);
+    let rough = own.kind == Kind::Nonnegative;
+    // A search needs axes in any case, so that only the points have a limit of their own.
+    let leading = |work: &TaskWork<'_>| Axes::leading(form, (problem.components, rough), threads, work);
+    let axes = run_one(incumbent, 1.0, leading)?;
+    let end = incumbent.spent + FIRST_POINT * unit;
     for turned in [false, true] {
         if incumbent.status.is_some() || clock.expired() {
             break;
         }
         let (mut from, mut before) = (None, f64::INFINITY);
         // Rays go on from the point that they led to.
-        while from.is_none() || own.kind == Kind::Nonnegative {
-            let (left, sources) = (end - incumbent.spent, (form, &own, &axes));
+        while from.is_none() || rough {
+            let left = end - incumbent.spent;
             let made = |work: &TaskWork<'_>| {
-                work.part(left, |work| first_point(problem, sources, (turned, from.as_ref()), threads, work))
+                work.part(left, |work| first_point(problem, (form, &axes), (turned, from.as_ref()), work))
             };
             let Some((x, value)) = take_one(incumbent, made, false) else {
                 break;
@@ -183,7 +186,7 @@ pub(super) fn take_first_point<'a>(
             (from, before) = (Some(x), value);
         }
     }
-    axes.into_inner().flatten()
+    Some(axes)
 }
 
 /// Makes a feasible point on a worker thread and reports it, unless a limit cuts it; `exact`: the point is optimal. Returns

@@ -5,7 +5,7 @@ use std::time::Instant;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::answer::{self, take_first_point};
-use super::cardinality::{START_NAMES, minimize_limited};
+use super::cardinality::{minimize_limited, start_names};
 use super::epochs::Epochs;
 use super::incumbent::{Incumbent, Watched};
 use super::options::Auto;
@@ -106,13 +106,12 @@ fn searched(
     threads: &Threads,
     (prover, monitor): Watched<'_>,
 ) -> Result<AutoSolution> {
-    let started = Instant::now();
+    let clock = Clock::new(Instant::now(), auto.options.max_time);
     let form = problem.smooth.quadratic();
     check(problem, heuristics, auto)?;
     if let Some(limit) = problem.limit {
-        return minimize_limited((problem, limit), x0, auto, threads, (prover, monitor));
+        return minimize_limited((problem, limit), x0, (auto, &clock), threads, (prover, monitor));
     }
-    let clock = Clock::new(started, auto.options.max_time);
     let first = match &x0 {
         Some(x0) => x0.clone(),
         None => {
@@ -214,7 +213,7 @@ fn prepared<'a>(
 
 /// Returns the names of all makers: the heuristics, the starts under a limit, and the start of the caller.
 pub fn makers(heuristics: &[Box<dyn Heuristic>]) -> Vec<&'static str> {
-    heuristics.iter().map(|heuristic| heuristic.name()).chain(START_NAMES).chain(["given"]).collect()
+    heuristics.iter().map(|heuristic| heuristic.name()).chain(start_names()).chain(["given"]).collect()
 }
 
 fn check(problem: &Problem<'_>, heuristics: &[Box<dyn Heuristic>], auto: &Auto) -> Result<()> {

@@ -16,6 +16,7 @@ use ndarray::Array2;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::decrease::Decrease;
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
 use super::sequence::Sequence;
@@ -62,9 +63,6 @@ pub(super) const IDLE_WORK: f64 = WORK_UNIT;
 
 /// A descent that takes this multiple of the work of the round is interrupted, also within a step.
 const OVERDUE: f64 = 2.0;
-
-/// Factor by which the expected decrease of a descent fades with every descent that brings less.
-const FADING: f64 = 0.9;
 
 /// Work charged for a failed start or perturbation.
 const FAILED_WORK: f64 = 1e4;
@@ -195,8 +193,8 @@ struct Chain<S> {
     unsuccessful: usize,
     /// Work of each kind of perturbation, with the descents that followed.
     spent_by: Vec<f64>,
-    /// Decrease that a descent from a perturbed point can bring: a fading maximum of the decreases so far.
-    decrease: f64,
+    /// What a descent from a perturbed point can bring.
+    decrease: Decrease,
     /// Work in all rounds.
     total: f64,
     /// Best value and number of descents, without those of a round that a limit cut.
@@ -218,7 +216,7 @@ impl<S> Chain<S> {
             seeds: 0,
             unsuccessful: 0,
             spent_by: Vec::new(),
-            decrease: f64::INFINITY,
+            decrease: Decrease::UNKNOWN,
             total: 0.0,
             counted: f64::INFINITY,
             descents: 0,
@@ -431,7 +429,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 continue;
             };
             let start = self.space.value(&state);
-            if kind.is_some() && start - chain.decrease > self.value(chain) {
+            if kind.is_some() && !chain.decrease.reaches(start, self.value(chain)) {
                 work.spend(FAILED_WORK);
                 charge(chain);
                 chain.descents += 1;
@@ -449,11 +447,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             }
             chain.descents += 1;
             if kind.is_some() {
-                let decrease = start - self.space.value(&state);
-                chain.decrease = match chain.decrease.is_finite() {
-                    true => decrease.max(FADING * chain.decrease),
-                    false => decrease / FADING,
-                };
+                chain.decrease.note(start - self.space.value(&state));
             }
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {

@@ -9,9 +9,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::answer;
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
+use super::decrease::Decrease;
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
-use super::rounds::{Job, PROMISING, RUN, Rounds};
+use super::rounds::{Job, RUN, Rounds};
 use super::select::Select;
 use super::sequence::Sequence;
 use crate::heuristic::Kind;
@@ -76,6 +77,10 @@ pub(super) struct Epochs<'s, 'a> {
     /// Number of jobs, and of improvements since the last decrease of F.
     jobs: u64,
     idle: usize,
+    /// Whether the new starts of the last epoch lowered F.
+    fruitful: bool,
+    /// What polishing a new point can bring.
+    decrease: Decrease,
     select: Select,
     /// Number of descents by exact pairs alone.
     descents: u64,
@@ -95,6 +100,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
             starts: Vec::new(),
             jobs: 0,
             idle: 0,
+            fruitful: true,
+            decrease: Decrease::UNKNOWN,
             select: Select::default(),
             descents: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
@@ -208,6 +215,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
         };
         let before = self.incumbent.best.objective;
         self.start(epoch, share * length);
+        self.fruitful = self.incumbent.best.objective < before - numerics::GAIN * self.incumbent.size();
         if epoch > 0 {
             self.improve(rounds);
         }
@@ -223,7 +231,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let profile = &self.rounds.profile;
         match profile.is_slow() {
             true => POLICY.alone,
-            false => POLICY.starts,
+            false if self.fruitful => POLICY.starts,
+            false => POLICY.starts / 2.0,
         }
     }
 
@@ -269,22 +278,12 @@ impl<'s, 'a> Epochs<'s, 'a> {
             arms.retain(|arm| rank(arm) >= least);
             return arms;
         }
-        // The best arms; in every second epoch the last place is for the arm whose longest run is the shortest.
         let reached = |arm: &Arm| {
             let own = self.reached.iter().find(|r| r.heuristic == arm.heuristic);
-            own.map_or((f64::INFINITY, 0.0), |own| (own.objective, own.slice))
+            own.map_or(f64::INFINITY, |own| own.objective)
         };
-        arms.sort_by(|a, b| reached(a).0.total_cmp(&reached(b).0));
+        arms.sort_by(|a, b| reached(a).total_cmp(&reached(b)));
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
-        let rest = (1..arms.len()).min_by(|&a, &b| {
-            let slice = |k: usize| reached(&arms[k]).1;
-            slice(a).total_cmp(&slice(b)).then(a.cmp(&b))
-        });
-        if let Some(rest) = rest.filter(|&rest| rest >= count)
-            && epoch.is_multiple_of(2)
-        {
-            arms.swap(count - 1, rest);
-        }
         arms.truncate(count);
         arms
     }
@@ -346,16 +345,21 @@ impl<'s, 'a> Epochs<'s, 'a> {
         }
     }
 
-    /// Polishes the best of the points of new starts, unless they are far from the incumbent.
+    /// Polishes the best of the points of new starts that this can be expected to bring below the incumbent.
     fn polish_best(&mut self, mut found: Vec<JobResult>, work: f64) {
         found.sort_by(|a, b| a.candidate.objective.total_cmp(&b.candidate.objective));
-        let level = self.incumbent.best.objective + PROMISING * self.incumbent.size();
+        let goal = self.incumbent.best.objective;
         let points: Vec<Candidate> = (found.into_iter())
             .take(POLICY.polished)
             .map(|found| found.candidate)
-            .filter(|point| point.objective <= level)
+            .filter(|point| self.decrease.reaches(point.objective, goal))
             .collect();
-        self.polish(&points, work);
+        let found = self.polish(&points, work);
+        for (point, found) in points.iter().zip(&found) {
+            if let Some(found) = found {
+                self.decrease.note(point.objective - found.candidate.objective);
+            }
+        }
     }
 
     /// Returns the number of the next start of an arm, which gets `slice` of work, and whether it was run before.
@@ -402,13 +406,14 @@ impl<'s, 'a> Epochs<'s, 'a> {
         }
     }
 
-    /// Runs rounds of improvements, each of which gets `slice` of work.
+    /// Runs rounds of improvements, each of which gets `slice` of work, and more while they gain much.
     fn improve(&mut self, (rounds, slice): (usize, f64)) {
-        let mut vain = 0;
-        for _ in 0..rounds {
+        let (mut made, mut vain, mut gains) = (0, 0, false);
+        while made < rounds || gains {
             if self.has_ended() || vain == IDLE_ROUNDS {
                 return;
             }
+            made += 1;
             let best = self.incumbent.best.clone();
             let arms = arms::improving(&self.rounds, slice);
             if arms.is_empty() {
@@ -438,19 +443,20 @@ impl<'s, 'a> Epochs<'s, 'a> {
             self.select.end_round(largest);
             self.idle = if largest > 0.0 { 0 } else { self.idle + 1 };
             vain = if largest > 0.0 { 0 } else { vain + 1 };
+            gains = largest > POLICY.gain * self.incumbent.size();
         }
     }
 
-    /// Polishes points, together with `work`.
-    fn polish(&mut self, points: &[Candidate], work: f64) {
+    /// Polishes points, together with `work`; returns the results.
+    fn polish(&mut self, points: &[Candidate], work: f64) -> Vec<Option<JobResult>> {
         if points.is_empty() || self.is_over() {
-            return;
+            return Vec::new();
         }
         let mut jobs: Vec<Job> = points.iter().map(|point| Job::taken(&point.name, true, true)).collect();
         self.limit_sweeps(&mut jobs);
         let froms: Vec<&Array2<f64>> = points.iter().map(|point| &point.x).collect();
         let slice = work / jobs.len() as f64;
-        self.rounds.run(self.incumbent, &jobs, &froms, slice);
+        self.rounds.run(self.incumbent, &jobs, &froms, slice)
     }
 
     /// Descends by exact pairs alone, once half of `work` allows it, so that no search ends above such a descent. Where

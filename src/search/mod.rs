@@ -19,6 +19,7 @@ mod auto;
 mod candidate;
 mod cardinality;
 mod chains;
+mod decrease;
 mod epochs;
 mod first;
 mod incumbent;

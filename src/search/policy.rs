@@ -7,7 +7,7 @@ pub(super) struct Policy {
     pub(super) lanes: usize,
     /// The first epoch takes at least this part of the work of a default search.
     pub(super) first: f64,
-    /// Share of a later epoch for new starts.
+    /// Share of a later epoch for new starts; half of it after an epoch whose new starts lowered F by nothing.
     pub(super) starts: f64,
     /// The same share where solutions are dense or improvements are not affordable.
     pub(super) alone: f64,
@@ -17,6 +17,8 @@ pub(super) struct Policy {
     pub(super) polished: usize,
     /// Rounds of improvements in an epoch.
     pub(super) rounds: usize,
+    /// Relative decrease of F by a round of improvements after which another one follows.
+    pub(super) gain: f64,
     /// Least work of one improvement, in units of n²r.
     pub(super) improvement: f64,
     /// Share of an epoch for polishing the incumbent.
@@ -39,6 +41,7 @@ pub(super) const POLICY: Policy = Policy {
     raw: 0.75,
     polished: 2,
     rounds: 4,
+    gain: 1e-6,
     improvement: 20.0,
     polish: 0.1,
     agreement: 4,

@@ -16,7 +16,7 @@ use crate::support;
 use crate::threads::Threads;
 
 /// Relative distance from the incumbent within which an improvement is polished.
-pub(super) const PROMISING: f64 = 1e-2;
+const PROMISING: f64 = 1e-2;
 
 /// Work charged for every run, for starting its thread and calling the monitor. With few rows this is most of
 /// a run.

@@ -17,11 +17,19 @@ pub(super) struct Tasks<T> {
     pub(super) slice: f64,
     /// Part of their work that counts.
     pub(super) part: f64,
+    /// Work that counts for all of them, after which a task is over.
+    pub(super) most: f64,
 }
 
 impl<T: Send> Tasks<T> {
     pub(super) fn new(count: usize, workers: usize) -> Self {
-        Self { known: (0..count).map(|_| None).collect(), workers, slice: f64::INFINITY, part: 1.0 }
+        Self {
+            known: (0..count).map(|_| None).collect(),
+            workers,
+            slice: f64::INFINITY,
+            part: 1.0,
+            most: f64::INFINITY,
+        }
     }
 
     /// Runs the tasks, and hands their results with their work to `take` in their order, until a limit cuts one. Its
@@ -32,7 +40,7 @@ impl<T: Send> Tasks<T> {
         task: impl Fn(usize, &TaskWork<'_>) -> T + Sync,
         mut take: impl FnMut(&mut Incumbent<'_>, usize, &(T, f64)) -> Control,
     ) -> Vec<T> {
-        let (part, clock, end) = (self.part, incumbent.clock, incumbent.end());
+        let (part, clock, end) = (self.part, incumbent.clock, incumbent.end().min(self.most));
         let done: Vec<AtomicU64> = self.known.iter().map(|_| AtomicU64::new(0)).collect();
         let mut taken = 0;
         let results = pool::complete(

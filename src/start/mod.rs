@@ -6,7 +6,7 @@ mod cs;
 mod pencil;
 mod spectral;
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -124,15 +124,16 @@ pub(crate) fn complete_partition(x: &mut Array2<f64>, weight: impl Fn(usize, usi
             x[[i, k]] = 1.0;
         }
     }
-    for mut column in x.axis_iter_mut(Axis(1)) {
-        // In two steps, as squares overflow before the entries do.
-        let largest = column.fold(0.0f64, |m, v| m.max(v.abs()));
-        if largest > 0.0 {
-            column.mapv_inplace(|v| v / largest);
-            let norm = column.dot(&column).sqrt();
-            column.mapv_inplace(|v| v / norm);
-        }
+    // By rows, as columns are not contiguous; in two steps, as squares overflow before the entries do.
+    let (mut largest, mut squares) = (Array1::<f64>::zeros(r), Array1::<f64>::zeros(r));
+    x.outer_iter().for_each(|row| largest.zip_mut_with(&row, |m, v| *m = m.max(v.abs())));
+    largest.mapv_inplace(|m| if m > 0.0 { m } else { 1.0 });
+    for mut row in x.outer_iter_mut() {
+        row /= &largest;
+        squares.zip_mut_with(&row, |sum, v| *sum += v * v);
     }
+    let norms = squares.mapv(|sum| if sum > 0.0 { sum.sqrt() } else { 1.0 });
+    x.outer_iter_mut().for_each(|mut row| row /= &norms);
 }
 
 /// Checks a given start and corrects it to rounding.

@@ -69,26 +69,22 @@ const REFINEMENTS: usize = 3;
 /// Power iterations for a complete column.
 const FINAL_REFINEMENTS: usize = 40;
 
-/// A column is refined after it has grown by its size divided by this number.
-const GROWTH: usize = 8;
-
 /// Square of the change of a unit vector at which power iterations end.
 const CONVERGED: f64 = 1e-20;
 
-/// Most passes of drops and swaps after the growth.
-const SWAP_PASSES: usize = 6;
+/// Most passes of drops after the growth.
+const DROP_PASSES: usize = 6;
 
 /// Number of rows from which a column is grown; the best result is kept.
 const SEEDS: usize = 3;
 
-/// The image of u_k, its square and its quotient uᵀPu, the number of rows, and that at the last refinement.
+/// The image of u_k, its square and its quotient uᵀPu, and the number of rows.
 #[derive(Clone)]
 struct Column {
     image: Vec<f64>,
     norm2: f64,
     quotient: f64,
     size: usize,
-    refined: usize,
 }
 
 impl Column {
@@ -145,7 +141,7 @@ impl<'a> Disjoint<'a> {
         limit: MethodLimit<'a>,
     ) -> Self {
         let n = p.order();
-        let column = Column { image: vec![0.0; n], norm2: 0.0, quotient: 0.0, size: 0, refined: 0 };
+        let column = Column { image: vec![0.0; n], norm2: 0.0, quotient: 0.0, size: 0 };
         Self {
             p,
             shift,
@@ -425,7 +421,6 @@ impl<'a> Disjoint<'a> {
         // Mean net gain of a row.
         let unit = (total.abs() / members - price).max(0.2 * price);
         let unit = if price > 0.0 { unit.min(price) } else { unit };
-        let mut best = (self.value(), self.owner.clone(), self.u.clone());
         loop {
             let ratio = self.limit.progress();
             if ratio >= 1.0 {
@@ -440,23 +435,9 @@ impl<'a> Disjoint<'a> {
                 }
                 self.metropolis(heat, rng);
             }
-            if ratio > 0.7 {
-                let value = self.value();
-                if value < best.0 {
-                    best = (value, self.owner.clone(), self.u.clone());
-                }
-            }
         }
         self.refresh();
         self.greedy();
-        if best.0 < self.value() {
-            (self.owner, self.u) = (best.1, best.2);
-            for (k, column) in self.columns.iter_mut().enumerate() {
-                column.size = self.owner.iter().filter(|&&owner| owner == k).count();
-            }
-            self.refresh();
-            self.greedy();
-        }
     }
 
     /// Runs power iterations on the rows of a column, then recomputes its image.
@@ -495,7 +476,6 @@ impl<'a> Disjoint<'a> {
         for (entry, v) in entries.iter_mut().zip(vector) {
             entry.1 = v;
         }
-        self.columns[k].refined = s;
         self.imaged(k, &entries);
     }
 
@@ -508,7 +488,7 @@ impl<'a> Disjoint<'a> {
             }
         }
         let column = &mut self.columns[k];
-        (column.norm2, column.quotient, column.size, column.refined) = (0.0, 0.0, 0, 0);
+        (column.norm2, column.quotient, column.size) = (0.0, 0.0, 0);
         column.image.fill(0.0);
     }
 
@@ -517,7 +497,6 @@ impl<'a> Disjoint<'a> {
         self.charge_columns(1);
         self.owner[row] = k;
         self.columns[k].size = 1;
-        self.columns[k].refined = 1;
         self.imaged(k, &[(row, 1.0)]);
     }
 
@@ -554,13 +533,8 @@ impl<'a> Disjoint<'a> {
     }
 
     fn add(&mut self, step: &RowMove) {
-        let k = step.to;
         self.limit.work.spend(self.p.first_use());
         self.accept(step);
-        let column = &self.columns[k];
-        if column.size >= column.refined + (column.refined / GROWTH).max(1) {
-            self.refine(k, REFINEMENTS);
-        }
     }
 
     /// Adds rows while they lower F and time is left.
@@ -594,38 +568,18 @@ impl<'a> Disjoint<'a> {
         changed
     }
 
-    /// Adds, drops and swaps rows until none of these lowers F.
+    /// Adds and drops rows until neither lowers F.
     fn complete(&mut self, k: usize) {
         self.grow(k);
-        for _ in 0..SWAP_PASSES {
+        for _ in 0..DROP_PASSES {
             if self.is_late() {
                 break;
             }
             self.refine(k, FINAL_REFINEMENTS);
-            if !(self.prune(k) | self.swap(k)) {
+            if !self.prune(k) {
                 break;
             }
         }
-    }
-
-    /// Drops the row with the smallest entry and grows again; returns whether that lowers F.
-    fn swap(&mut self, k: usize) -> bool {
-        let smallest = |a: &(usize, f64), b: &(usize, f64)| a.1.abs().total_cmp(&b.1.abs());
-        let weakest = self.entries(k).into_iter().min_by(smallest);
-        let Some(step) = weakest.and_then(|(i, _)| self.propose(i, self.columns.len())) else {
-            return false;
-        };
-        let (kept, before) = (self.kept(k), self.cost(k));
-        let value = self.columns[k].quotient / self.columns[k].norm2;
-        self.accept(&step);
-        self.refine(k, REFINEMENTS);
-        self.grow(k);
-        self.refine(k, FINAL_REFINEMENTS);
-        let lower = self.cost(k) < before - numerics::GAIN * value.abs();
-        if !lower {
-            self.restore(k, kept);
-        }
-        lower
     }
 
     /// Grows an empty column from each seed, and keeps the best; returns whether there is one.
@@ -644,47 +598,16 @@ impl<'a> Disjoint<'a> {
         found.is_some()
     }
 
-    /// Returns the rows in descending order of the diagonal.
-    fn by_diagonal(&self) -> Vec<usize> {
-        let diagonal = self.p.diagonal();
-        let mut order: Vec<usize> = (0..self.order()).collect();
-        order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
-        order
-    }
-
-    /// Grows all columns together from the rows of the largest diagonal, then completes them. Each row goes to the column
-    /// that gains most from it, so that a few strong columns do not take every row.
-    fn grow_together(&mut self) {
-        let r = self.columns.len();
-        let order = self.by_diagonal();
-        (0..r).for_each(|k| self.clear(k));
-        order.iter().take(r).enumerate().for_each(|(k, &row)| self.seed(k, row));
-        let mut adds: Vec<Option<RowMove>> = (0..r).map(|k| self.best_add(k)).collect();
-        while !self.is_late() {
-            let all = adds.iter().flatten();
-            let Some(&best) = all.min_by(|a, b| a.change.total_cmp(&b.change)) else {
-                break;
-            };
-            self.add(&best);
-            for (k, add) in adds.iter_mut().enumerate() {
-                if k == best.to || add.is_some_and(|add| add.row == best.row) {
-                    *add = self.best_add(k);
-                }
-            }
-        }
-        (0..r).for_each(|k| self.refine(k, REFINEMENTS));
-        self.complete_all();
-    }
-
     /// Completes all columns in order.
     pub(crate) fn complete_all(&mut self) {
         (0..self.columns.len()).for_each(|k| self.complete(k));
     }
 
-    /// Grows one column after the other, each on the rows left by the others.
-    fn grow_one_by_one(&mut self) {
-        let r = self.columns.len();
-        let order = self.by_diagonal();
+    /// Grows empty columns one after the other, each on the rows left by the others.
+    pub(crate) fn grow_all(&mut self) {
+        let (r, diagonal) = (self.columns.len(), self.p.diagonal());
+        let mut order: Vec<usize> = (0..self.order()).collect();
+        order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
         for k in 0..r {
             let free = |state: &Self| -> Vec<usize> {
                 let rows = order.iter().copied();
@@ -699,21 +622,7 @@ impl<'a> Disjoint<'a> {
         }
     }
 
-    /// Grows empty columns one by one, and together; keeps the better result.
-    pub(crate) fn grow_all(&mut self) {
-        self.grow_one_by_one();
-        let (value, columns) = (self.value(), 0..self.columns.len());
-        let kept: Vec<Kept> = columns.map(|k| self.kept(k)).collect();
-        self.grow_together();
-        if value <= self.value() {
-            (0..kept.len()).for_each(|k| self.clear(k));
-            let columns = kept.into_iter().enumerate();
-            columns.for_each(|(k, kept)| self.restore(k, kept));
-        }
-    }
-
-    /// Empties one to three columns and grows them again from random rows, then completes the others; goes back if F is
-    /// not lower.
+    /// Empties one to three columns and grows them again from random rows; goes back if F is not lower.
     pub(crate) fn regrow(&mut self, rng: &mut Xoshiro256PlusPlus) {
         let r = self.columns.len();
         // A round costs work even if no row is free.
@@ -731,10 +640,7 @@ impl<'a> Disjoint<'a> {
             self.best_from(k, &seeds)
         });
         let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
-        if grown && after < before - numerics::GAIN * before.abs() {
-            // The other columns may take rows that became free.
-            self.complete_all();
-        } else {
+        if !(grown && after < before - numerics::GAIN * before.abs()) {
             emptied.iter().for_each(|&k| self.clear(k));
             let columns = emptied.iter().zip(kept);
             columns.for_each(|(&k, kept)| self.restore(k, kept));

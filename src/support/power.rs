@@ -47,6 +47,9 @@ const AXES_WORK: f64 = 3e8;
 /// Most steps of a run.
 pub(super) const STEPS: usize = 60;
 
+/// Runs that are not left when each step from the second on goes on with the better half of them.
+const LEAST_RUNS: usize = 4;
+
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
 
@@ -275,7 +278,7 @@ impl Powers<'_> {
         let mut runs: Vec<Run> =
             directions.into_iter().map(|y| Run { y, part: Part::default(), cost: f64::INFINITY }).collect();
         let mut best: Option<Part> = None;
-        for _ in 0..STEPS {
+        for step in 1..=STEPS {
             let mut rising = Vec::new();
             for mut run in runs {
                 self.work.spend(2.0 * SCALAR * n as f64);
@@ -320,6 +323,11 @@ impl Powers<'_> {
                     run.y = self.ascent(t, &run.part, gradient);
                     runs.push(run);
                 }
+            }
+            // A run that is behind after two steps seldom ends lowest.
+            if step > 1 && runs.len() > LEAST_RUNS {
+                runs.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+                runs.truncate((runs.len() / 2).max(LEAST_RUNS));
             }
             if runs.is_empty() || self.work.expired() {
                 break;

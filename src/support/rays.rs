@@ -4,7 +4,7 @@
 //! A x_t / ‖A x_t‖ in sample space, and y_t = P x_t / ‖A x_t‖ are the inner products of the rows with it. A row belongs to
 //! the column with the largest y_it > 0, and x_t becomes these y_it, normalised.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, Axis, Zip};
 
 use crate::limits::TaskWork;
 use crate::objective::{QuadraticForm, gradient_work};
@@ -34,11 +34,14 @@ pub(crate) fn rays(
         let Some(mut y) = form.apply_while(x.view(), &serial, &go_on) else {
             break;
         };
-        y = &x * shift - y;
-        let squares: Vec<f64> = x.columns().into_iter().zip(y.columns()).map(|(x, y)| x.dot(&y)).collect();
-        for (mut y, square) in y.columns_mut().into_iter().zip(&squares) {
-            y *= if *square > 0.0 { 1.0 / square.sqrt() } else { 0.0 };
+        // By rows, as columns are not contiguous.
+        y.zip_mut_with(&x, |y, x| *y = shift * x - *y);
+        let mut squares = Array1::<f64>::zeros(x.ncols());
+        for (x, y) in x.outer_iter().zip(y.outer_iter()) {
+            Zip::from(&mut squares).and(x).and(y).for_each(|sum, x, y| *sum += x * y);
         }
+        let scales = squares.mapv(|square| if square > 0.0 { 1.0 / square.sqrt() } else { 0.0 });
+        y.outer_iter_mut().for_each(|mut y| y *= &scales);
         if product == 0 {
             x = power_step(&y, &owners(&y));
             continue;

@@ -258,8 +258,10 @@ impl<'a> RowModel<'a> {
         adds: impl IntoIterator<Item = usize>,
         work: &TaskWork<'_>,
     ) -> Option<RowSet> {
+        let mut drops: Vec<usize> = drops.into_iter().collect();
+        drops.sort_unstable();
         let mut rows = state.rows.clone();
-        drops.into_iter().for_each(|row| rows.retain(|&i| i != row));
+        rows.retain(|row| drops.binary_search(row).is_err());
         rows.extend(adds);
         self.solved(rows, work)
     }

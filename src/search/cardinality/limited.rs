@@ -1,7 +1,5 @@
 //! The search under a limit: first points, then [chains](crate::search::chains).
 
-use std::time::Instant;
-
 use ndarray::Array2;
 
 use super::powered::powered;
@@ -32,7 +30,7 @@ const FIRST_PART: f64 = 1.0 / 256.0;
 
 /// Input of [`searched`] for both kinds of limits.
 pub(super) struct Limited<'a> {
-    pub(super) started: Instant,
+    pub(super) clock: &'a Clock,
     pub(super) problem: &'a Problem<'a>,
     pub(super) form: &'a dyn QuadraticForm,
     pub(super) auto: &'a Auto,
@@ -51,7 +49,7 @@ pub(super) fn searched<W: SearchSpace + Send>(
     (prover, monitor): Watched<'_>,
 ) -> Result<AutoSolution> {
     let (options, threads) = (&limited.auto.options, limited.threads);
-    let clock = &Clock::new(limited.started, options.max_time);
+    let clock = limited.clock;
     let mut points = first.into_iter();
     let first = points.next().unwrap_or_default();
     let own = own(options, limited.form, limited.problem.components);
@@ -78,7 +76,8 @@ pub(super) fn searched<W: SearchSpace + Send>(
         return incumbent.end_with(Status::MaxTime);
     };
     let mut points = Vec::new();
-    let tasks = Tasks { part: FIRST_PART, ..Tasks::new(W::POINTS, threads.count()) };
+    // The points take as much work as a whole search at most.
+    let tasks = Tasks { part: FIRST_PART, most: FIRST_PART * own, ..Tasks::new(W::POINTS, threads.count()) };
     tasks.run(
         &mut incumbent,
         |k, work| (!work.expired()).then(|| space.point(k, work)).flatten(),

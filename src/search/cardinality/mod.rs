@@ -11,21 +11,22 @@ mod powered;
 mod rows;
 mod starts;
 
-use std::time::Instant;
-
 use ndarray::Array2;
 
 use super::incumbent::Watched;
 use super::options::Auto;
 use crate::error::Result;
+use crate::limits::Clock;
 use crate::problem::{Limit, Problem};
 use crate::report::AutoSolution;
 use crate::start;
 use crate::threads::Threads;
 use limited::Limited;
 
-/// Names of the starts of chains that are not those of [heuristics](crate::heuristic) too.
-pub(super) const START_NAMES: [&str; 3] = ["opening", "grown", "rows"];
+/// Returns the names of the starts of chains that are not those of [heuristics](crate::heuristic) too.
+pub(super) fn start_names() -> impl Iterator<Item = &'static str> {
+    starts::NAMES.into_iter().chain([rows::NAME])
+}
 
 /// Minimises f under the [limit](Problem::with_limit) of a problem.
 ///
@@ -42,16 +43,16 @@ pub(super) const START_NAMES: [&str; 3] = ["opening", "grown", "rows"];
 pub(super) fn minimize_limited(
     (problem, limit): (&Problem<'_>, &Limit),
     x0: Option<Array2<f64>>,
-    auto: &Auto,
+    (auto, clock): (&Auto, &Clock),
     threads: &Threads,
     watched: Watched<'_>,
 ) -> Result<AutoSolution> {
-    let (started, form) = (Instant::now(), problem.quadratic()?);
+    let form = problem.quadratic()?;
     if let Some(x0) = &x0 {
         problem.check_start(x0.view())?;
     }
     let x0 = x0.map(|x0| start::given(&x0, false, false)).transpose()?;
-    let limited = Limited { started, problem, form, auto, threads };
+    let limited = Limited { clock, problem, form, auto, threads };
     match limit {
         Limit::Entries(sparsity) => entries::minimized(&limited, sparsity, x0, watched),
         Limit::Rows(rows) => rows::minimized(&limited, *rows, x0, watched),

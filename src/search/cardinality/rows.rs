@@ -17,6 +17,9 @@ use crate::search::incumbent::Watched;
 use crate::start::is_spectrum_exact;
 use crate::support::{self, Axes, RowModel, RowSet, largest_rows};
 
+/// Name of a start that is not a point without search.
+pub(super) const NAME: &str = "rows";
+
 /// The kind of perturbation by truncated power iterations.
 const POWERED: usize = 1;
 
@@ -191,7 +194,7 @@ impl SearchSpace for RowSets<'_> {
         match number.checked_sub(usize::from(self.given.is_some())) {
             None => "given",
             Some(number) if number < self.opening.len() => "opening",
-            Some(_) => "rows",
+            Some(_) => NAME,
         }
     }
 

@@ -32,9 +32,12 @@ pub(super) enum StartKind {
     Grown,
 }
 
+/// Names of kinds that are not those of [heuristics](crate::heuristic) too.
+pub(super) const NAMES: [&str; 2] = [StartKind::Opening(0).name(), StartKind::Grown.name()];
+
 impl StartKind {
     /// Returns the name of the kind in a report.
-    pub(super) fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Given => "given",
             Self::Splitting { .. } => "splitting",
