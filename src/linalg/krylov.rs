@@ -288,4 +288,27 @@ mod tests {
             assert!(smallest(n, &wanted(3), &apply, &|| false).is_none());
         }
     }
+
+    /// Columns from well apart to dependent up to rounding, of all sizes, one of them longer than the others.
+    #[test]
+    fn columns_become_orthonormal_and_orthonormal_ones_stay() {
+        let (n, width) = (90, 7);
+        for (case, apart) in [1.0, 1e-3, 1e-6, 1e-9, 1e-12].into_iter().enumerate() {
+            for size in [1e-60, 1.0, 1e60] {
+                let common = normal((n, 1), case as u64);
+                let mut columns = normal((n, width), 100 + case as u64) * apart + common;
+                columns.column_mut(2).mapv_inplace(|v| 1e3 * v);
+                let q = orthonormal(columns * size);
+                let gram = q.t().dot(&q) - Array2::<f64>::eye(width);
+                assert!(gram.iter().all(|v| v.abs() <= 1e-13), "{apart} {size} {gram}");
+                let again = orthonormal(q.clone());
+                assert!((&again - &q).iter().all(|v| v.abs() <= 1e-13), "{apart} {size}");
+            }
+        }
+        let columns = normal((n, width), 7);
+        let q = orthonormal(columns.clone());
+        // The span is the same.
+        let rest = &columns - &q.dot(&q.t().dot(&columns));
+        assert!(rest.iter().all(|v| v.abs() <= 1e-12));
+    }
 }

@@ -26,3 +26,22 @@ impl Decrease {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_descent_is_expected_to_bring_what_earlier_ones_brought() {
+        let mut decrease = Decrease::UNKNOWN;
+        assert!(decrease.reaches(1e300, -1e300));
+        decrease.note(9.0);
+        assert!(decrease.reaches(10.0, 0.0) && !decrease.reaches(10.1, 0.0));
+        // Descents that bring nothing let it fade, and a larger decrease counts at once.
+        (0..10).for_each(|_| decrease.note(0.0));
+        let faded = 10.0 * FADING.powi(10);
+        assert!(decrease.reaches(0.999 * faded, 0.0) && !decrease.reaches(1.001 * faded, 0.0));
+        decrease.note(7.0);
+        assert!(decrease.reaches(7.0, 0.0) && !decrease.reaches(7.1, 0.0));
+    }
+}
