@@ -219,9 +219,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
         if epoch > 0 {
             self.improve(rounds);
         }
-        let best = [self.incumbent.best.clone()];
-        if !best[0].stationary && best[0].objective < before {
-            self.polish(&best, POLICY.polish * length);
+        if self.incumbent.best.objective < before {
+            self.settle(POLICY.polish * length);
         }
         self.descend(length);
     }
@@ -447,6 +446,23 @@ impl<'s, 'a> Epochs<'s, 'a> {
         }
     }
 
+    /// Polishes an incumbent that does not rest. It does if the polished point rests and is lower by no more than rounding.
+    fn settle(&mut self, work: f64) {
+        if self.is_over() || self.incumbent.best.stationary {
+            return;
+        }
+        let best = [self.incumbent.best.clone()];
+        let found = self.polish(&best, work);
+        let least = numerics::GAIN * self.incumbent.size();
+        if let [Some(JobResult { candidate, .. })] = &found[..]
+            && candidate.stationary
+            && candidate.objective >= best[0].objective - least
+        {
+            self.incumbent.best.stationary = true;
+            self.incumbent.best.noisy = candidate.noisy;
+        }
+    }
+
     /// Polishes points, together with `work`; returns the results.
     fn polish(&mut self, points: &[Candidate], work: f64) -> Vec<Option<JobResult>> {
         if points.is_empty() || self.is_over() {
@@ -564,11 +580,7 @@ impl<'a> Sequence<'a> for Epochs<'_, 'a> {
         if self.descents == 0 {
             self.descend(DESCENT_UNITS * WORK_UNIT);
         }
-        if !self.is_over() && !self.incumbent.best.stationary {
-            let best = [self.incumbent.best.clone()];
-            let work = POLICY.last * self.unit.min(WORK_UNIT);
-            self.polish(&best, work);
-        }
+        self.settle(POLICY.last * self.unit.min(WORK_UNIT));
         if !self.is_over() && self.rounds.reduced.is_some() {
             self.incumbent.best.stationary = false;
             answer::descend(self.incumbent, self.unit, POLICY.last * WORK_UNIT, false, self.rounds.threads);

@@ -34,6 +34,12 @@ def test_default_is_feasible_reproducible_and_better_than_one_descent(penalty):
     assert certificate.block2_gap <= 1e-6 * abs(result.objective)
 
 
+@pytest.mark.parametrize("r", [2, 4])
+def test_an_incumbent_that_polishing_lowers_by_rounding_alone_rests(r):
+    for seed in range(20):
+        assert ob.solve(pca(ob.NonNegative(), r), seed=seed).converged, seed
+
+
 def test_a_given_start_is_the_first():
     problem = pca(ob.L0(5.0))
     x0 = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 4)))[0]
