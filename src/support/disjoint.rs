@@ -7,11 +7,11 @@
 //! (the 2×2 Rayleigh quotient on span{u, e_i}). A gain therefore costs O(1), and an accepted move two updates of
 //! length n.
 //!
-//! - A greedy descent moves each row to its best column; [annealing](Disjoint::annealed) accepts random moves by the
+//! - A greedy descent moves each row to its best column; [annealing](Disjoint::anneal) accepts random moves by the
 //!   Metropolis rule while the temperature falls geometrically.
 //! - Growth (like PathSPCA: d'Aspremont, Bach and El Ghaoui, JMLR 9, 2008) adds the free row with the largest gain while
 //!   that exceeds the price λ of a nonzero; rows whose loss is below λ are dropped. One to three columns are emptied
-//!   together and [grown again](Disjoint::regrown) from random rows: a search in large neighbourhoods, best if columns
+//!   together and [grown again](Disjoint::regrow) from random rows: a search in large neighbourhoods, best if columns
 //!   have few rows.
 
 use ndarray::Array2;
@@ -63,7 +63,7 @@ const ENTRY: usize = 2;
 /// First and last temperature, in units of the mean net gain of a row.
 pub(crate) const TEMPERATURE: (f64, f64) = (0.4, 0.025);
 
-/// Power iterations after an add.
+/// Power iterations after the growth of a column, and after drops.
 const REFINEMENTS: usize = 3;
 
 /// Power iterations for a complete column.
@@ -532,18 +532,14 @@ impl<'a> Disjoint<'a> {
         self.propose(best?, k)
     }
 
-    fn add(&mut self, step: &RowMove) {
-        self.limit.work.spend(self.p.first_use());
-        self.accept(step);
-    }
-
     /// Adds rows while they lower F and time is left.
     fn grow(&mut self, k: usize) {
         while let Some(step) = self.best_add(k) {
             if self.is_late() {
                 break;
             }
-            self.add(&step);
+            self.limit.work.spend(self.p.first_use());
+            self.accept(&step);
         }
         self.refine(k, REFINEMENTS);
     }

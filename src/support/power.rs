@@ -47,7 +47,7 @@ const AXES_WORK: f64 = 3e8;
 /// Most steps of a run.
 pub(super) const STEPS: usize = 60;
 
-/// Runs that are not left when each step from the second on goes on with the better half of them.
+/// Number of runs that go on in any case; from the second step on the better half of them does.
 const LEAST_RUNS: usize = 4;
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
