@@ -1,4 +1,4 @@
-//! A block of rows and the exact pair sweeps inside it: the heart of the method.
+//! A block of rows and the exact pair sweeps inside it, which can be undone: the heart of the method.
 //!
 //! The block keeps its own copy of the rows X_B, of the gradient rows G_B and of the curvature
 //! C_BB. When a pair (i, j) moves by ΔX, the gradient of the block follows from

@@ -3,12 +3,12 @@
 use faer::linalg::matmul::matmul;
 use faer::linalg::solvers::{DenseSolveCore, Llt, PartialPivLu, Solve};
 use faer::{Accum, Mat, MatMut, MatRef, Par};
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, s};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::rows::{PIECE, Rows, slice_of};
+use crate::rows::{PANEL, PIECE, Rows, slice_of};
 
 pub(crate) mod krylov;
 
@@ -85,6 +85,25 @@ pub(crate) fn product(a: ArrayView2<'_, f64>, b: ArrayView2<'_, f64>) -> Array2<
     let mut out = Rows::zeros((rows, columns));
     add_product(a, b, out.entries_mut());
     out.into_array()
+}
+
+/// Returns XᵀY, which must be symmetric. Of many columns only the panels on and above the diagonal are computed.
+pub(crate) fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {
+    let r = x.ncols();
+    if r <= PANEL {
+        return x.t().dot(&y);
+    }
+    let mut whole = Array2::zeros((r, r));
+    for from in (0..r).step_by(PANEL) {
+        let rows = s![.., from..r.min(from + PANEL)];
+        let panel = product(x.slice(rows).t(), y.slice(s![.., from..]));
+        let height = panel.nrows();
+        let mut below = whole.slice_mut(s![from.., from..from + height]);
+        below.assign(&panel.t());
+        let mut beside = whole.slice_mut(s![from..from + height, from + height..]);
+        beside.assign(&panel.slice(s![.., height..]));
+    }
+    whole
 }
 
 /// Adds A B to the last columns of `target`, whose rows stand one after the other.
@@ -275,12 +294,12 @@ pub(crate) fn determinant(a: ArrayView2<'_, f64>) -> f64 {
 /// than rows, the first ones).
 pub fn complete_basis(a: ArrayView2<'_, f64>) -> Array2<f64> {
     let (n, k) = (a.nrows(), a.ncols().min(a.nrows()));
-    let a = a.slice(ndarray::s![.., ..k]);
+    let a = a.slice(s![.., ..k]);
     let qr = in_faer(a, |a| a.qr());
     let full = qr.compute_Q();
     let mut q = from_faer(full.as_ref());
     // The span of the first k columns is that of a; take a itself there.
-    q.slice_mut(ndarray::s![.., ..k]).assign(&a);
+    q.slice_mut(s![.., ..k]).assign(&a);
     debug_assert_eq!(q.dim(), (n, n));
     q
 }

@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 
-use ndarray::{Array2, ArrayView2, s};
+use ndarray::{Array2, ArrayView2};
 
-use crate::linalg::{product, square};
+use crate::linalg::{square, symmetric_product};
 use crate::numerics;
-use crate::rows::PANEL;
 use crate::signature::Signature;
 
 /// Drift ‖XᵀJX − K‖_F, relative to max(1, ‖K‖_F), at which a correction is attempted.
@@ -19,25 +18,6 @@ pub fn constraint(x: ArrayView2<'_, f64>, signature: &Signature) -> Array2<f64> 
         return if signature.sign(0) > 0.0 { k } else { -k };
     }
     symmetric_product(x, signed(x, signature).view())
-}
-
-/// Returns XᵀY, which must be symmetric. Of many columns only the panels on and above the diagonal are computed.
-pub(crate) fn symmetric_product(x: ArrayView2<'_, f64>, y: ArrayView2<'_, f64>) -> Array2<f64> {
-    let r = x.ncols();
-    if r <= PANEL {
-        return x.t().dot(&y);
-    }
-    let mut whole = Array2::zeros((r, r));
-    for from in (0..r).step_by(PANEL) {
-        let rows = s![.., from..r.min(from + PANEL)];
-        let panel = product(x.slice(rows).t(), y.slice(s![.., from..]));
-        let height = panel.nrows();
-        let mut below = whole.slice_mut(s![from.., from..from + height]);
-        below.assign(&panel.t());
-        let mut beside = whole.slice_mut(s![from..from + height, from + height..]);
-        beside.assign(&panel.slice(s![.., height..]));
-    }
-    whole
 }
 
 /// Returns the constraint matrix K of a start: J for a square X of mixed signs, else XᵀJX. That is rounded to
@@ -105,7 +85,7 @@ mod tests {
     fn the_constraint_is_the_product_for_any_number_of_columns() {
         for r in [1, 2, 127, 128, 129, 256, 300] {
             let n = r + 3;
-            let x = random(n, n, 1).slice(s![.., ..r]).to_owned() * 2.0;
+            let x = random(n, n, 1).slice(ndarray::s![.., ..r]).to_owned() * 2.0;
             let (plus, minus) = (vec![1; n], vec![-1; n]);
             let mixed: Vec<i8> = (0..n).map(|i| if i % 3 == 0 { -1 } else { 1 }).collect();
             for signs in [plus, minus, mixed] {

@@ -10,7 +10,7 @@ mod stiefel;
 mod support;
 
 pub use constraint::{REPAIR_THRESHOLD, START_TOLERANCE, constraint, drift};
-pub(crate) use constraint::{normals, signed, signs_of, start_constraint, symmetric_product};
+pub(crate) use constraint::{normals, signed, signs_of, start_constraint};
 pub use factorization::{Factor, basis_factorization, connecting_factorization};
 pub(crate) use geometry::Manifold;
 pub(crate) use pattern::PatternProducts;

@@ -30,6 +30,10 @@ const EARLY: f64 = 0.125;
 /// Least number of arms of an epoch.
 const FEW: usize = 2;
 
+/// Epochs in which makers share the new starts where solutions are dense. A later epoch has one maker, the one that reached the
+/// lowest F and another in turn, so that its run is as long as all earlier ones together.
+const TOGETHER: u32 = 3;
+
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
 const LONGER: f64 = 1.3;
 
@@ -264,7 +268,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds);
         // All makers that the caller chose run.
-        if self.rounds.profile.is_slow() && self.rounds.makers.is_none() {
+        let slow = self.rounds.profile.is_slow() && self.rounds.makers.is_none();
+        if slow {
             // With few iterations success is less likely.
             let rank = |arm: &Arm| {
                 let ample = slice / (AMPLE * arm.need(&self.rounds));
@@ -275,13 +280,18 @@ impl<'s, 'a> Epochs<'s, 'a> {
             // An arm that is much less likely waits for more work.
             let least = arms.first().map_or(0.0, rank) / 2.0;
             arms.retain(|arm| rank(arm) >= least);
-            return arms;
+            if epoch < TOGETHER {
+                return arms;
+            }
         }
         let reached = |arm: &Arm| {
             let own = self.reached.iter().find(|r| r.heuristic == arm.heuristic);
             own.map_or(f64::INFINITY, |own| own.objective)
         };
         arms.sort_by(|a, b| reached(a).total_cmp(&reached(b)));
+        if slow {
+            return arms.get(epoch as usize % arms.len().max(1)).copied().into_iter().collect();
+        }
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         arms.truncate(count);
         arms
@@ -334,10 +344,11 @@ impl<'s, 'a> Epochs<'s, 'a> {
         self.limit_sweeps(&mut jobs);
         let (from, best) = (given.unwrap_or_else(|| self.first.clone()), self.incumbent.best.x.clone());
         let froms: Vec<_> = jobs.iter().map(|job| if job.improve { &best } else { &from }).collect();
+        let before = self.incumbent.best.objective;
         let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
         let made = jobs.iter().zip(&found).skip(offset);
         for (job, found) in made.filter_map(|(job, found)| Some((job, found.as_ref()?))) {
-            self.reach(job, found.candidate.objective);
+            self.reach(job, found.candidate.objective, before);
         }
         if !each {
             self.polish_best(found.into_iter().flatten().collect(), (1.0 - POLICY.raw) * work);
@@ -379,15 +390,19 @@ impl<'s, 'a> Epochs<'s, 'a> {
         }
     }
 
-    /// Records what a start led to.
-    fn reach(&mut self, job: &Job, objective: f64) {
+    /// Records what a start led to, or a longer run from the incumbent with F = `before`.
+    fn reach(&mut self, job: &Job, objective: f64, before: f64) {
         let Some(heuristic) = job.heuristic else {
             return;
         };
         self.starts.push((job.run, objective));
         let least = numerics::GAIN * self.incumbent.size();
+        let vain = job.improve && !(objective < before - least);
         match self.reached.iter_mut().find(|r| r.heuristic == heuristic) {
-            Some(own) if objective < own.objective - least => own.objective = objective,
+            Some(own) if objective < own.objective - least => {
+                own.objective = objective;
+                own.start += usize::from(vain);
+            }
             Some(own) => own.start += 1,
             None => {}
         }

@@ -10,6 +10,7 @@ use super::options::{Options, Side};
 use super::point::Point;
 use super::rows::pair_work;
 use crate::error::{Error, Result};
+use crate::linalg;
 use crate::manifold;
 use crate::numerics;
 use crate::objective::QuadraticForm;
@@ -180,7 +181,7 @@ pub(crate) fn eigenvalues_of(
     threads: &Threads,
 ) -> (Array1<f64>, bool) {
     let image = form.apply(x.view(), threads);
-    let b = manifold::symmetric_product(x.view(), image.view());
+    let b = linalg::symmetric_product(x.view(), image.view());
     let values = b.diag().to_owned();
     let diagonal =
         b.indexed_iter().all(|((i, j), &v)| i == j || v.abs() <= numerics::HALF * (b[[i, i]] * b[[j, j]]).abs().sqrt());
