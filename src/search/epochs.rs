@@ -30,8 +30,8 @@ const EARLY: f64 = 0.125;
 /// Least number of arms of an epoch.
 const FEW: usize = 2;
 
-/// Epochs in which makers share the new starts where solutions are dense. A later epoch has one maker, the one that reached the
-/// lowest F and another in turn, so that its run is as long as all earlier ones together.
+/// Epochs in which makers share the new starts. A later epoch has one maker, the one that reached the lowest F and another in
+/// turn, so that its run is as long as all earlier ones together.
 const TOGETHER: u32 = 3;
 
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
@@ -85,6 +85,8 @@ pub(super) struct Epochs<'s, 'a> {
     fruitful: bool,
     /// What polishing a new point can bring.
     decrease: Decrease,
+    /// What a longer run of a maker can bring below its lowest point so far.
+    longer: Decrease,
     select: Select,
     /// Number of descents by exact pairs alone.
     descents: u64,
@@ -106,6 +108,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
             idle: 0,
             fruitful: true,
             decrease: Decrease::UNKNOWN,
+            longer: Decrease::UNKNOWN,
             select: Select::default(),
             descents: 0,
             rng: Xoshiro256PlusPlus::seed_from_u64(rounds.options.seed),
@@ -289,11 +292,14 @@ impl<'s, 'a> Epochs<'s, 'a> {
             own.map_or(f64::INFINITY, |own| own.objective)
         };
         arms.sort_by(|a, b| reached(a).total_cmp(&reached(b)));
-        if slow {
-            return arms.get(epoch as usize % arms.len().max(1)).copied().into_iter().collect();
-        }
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         arms.truncate(count);
+        if epoch >= TOGETHER && !self.is_smooth() && !self.rounds.profile.mixed {
+            // In turn, those that a longer run can be expected to bring as low as the best one.
+            let best = arms.first().map_or(0.0, reached);
+            arms.retain(|arm| reached(arm).is_infinite() || self.longer.reaches(reached(arm), best));
+            arms = arms.get(epoch as usize % arms.len().max(1)).copied().into_iter().collect();
+        }
         arms
     }
 
@@ -398,14 +404,15 @@ impl<'s, 'a> Epochs<'s, 'a> {
         self.starts.push((job.run, objective));
         let least = numerics::GAIN * self.incumbent.size();
         let vain = job.improve && !(objective < before - least);
-        match self.reached.iter_mut().find(|r| r.heuristic == heuristic) {
-            Some(own) if objective < own.objective - least => {
-                own.objective = objective;
-                own.start += usize::from(vain);
-            }
-            Some(own) => own.start += 1,
-            None => {}
+        let Some(own) = self.reached.iter_mut().find(|r| r.heuristic == heuristic) else {
+            return;
+        };
+        if own.objective.is_finite() {
+            self.longer.note((own.objective - objective).max(0.0));
         }
+        let lower = objective < own.objective - least;
+        own.start += usize::from(vain || !lower);
+        own.objective = if lower { objective } else { own.objective };
     }
 
     fn job(&mut self, arm: Arm, start: usize, polished: bool) -> Job {
