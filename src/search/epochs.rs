@@ -30,9 +30,12 @@ const EARLY: f64 = 0.125;
 /// Least number of arms of an epoch.
 const FEW: usize = 2;
 
-/// Epochs in which makers share the new starts. A later epoch has one maker, the one that reached the lowest F and another in
-/// turn, so that its run is as long as all earlier ones together.
+/// Epochs in which makers share the new starts. A later epoch has one maker, in turn the one that reached the lowest F and the
+/// one with the shortest runs, so that its run is as long as all earlier ones together.
 const TOGETHER: u32 = 3;
+
+/// A maker that a longer run cannot be expected to bring as low as the best one has a run of at least this multiple of its last.
+const MUCH_LONGER: f64 = 8.0;
 
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
 const LONGER: f64 = 1.3;
@@ -287,19 +290,19 @@ impl<'s, 'a> Epochs<'s, 'a> {
                 return arms;
             }
         }
-        let reached = |arm: &Arm| {
-            let own = self.reached.iter().find(|r| r.heuristic == arm.heuristic);
-            own.map_or(f64::INFINITY, |own| own.objective)
-        };
+        let own = |arm: &Arm| self.reached.iter().find(|r| r.heuristic == arm.heuristic);
+        let reached = |arm: &Arm| own(arm).map_or(f64::INFINITY, |own| own.objective);
+        let run = |arm: &Arm| own(arm).map_or(0.0, |own| own.slice);
         arms.sort_by(|a, b| reached(a).total_cmp(&reached(b)));
+        if epoch >= TOGETHER && !self.is_smooth() && !self.rounds.profile.mixed {
+            let best = arms.first().map_or(0.0, reached);
+            arms.retain(|arm| self.longer.reaches(reached(arm), best) || MUCH_LONGER * run(arm) <= slice);
+            let shortest = arms.iter().min_by(|a, b| run(a).total_cmp(&run(b)));
+            let arm = if epoch.is_multiple_of(2) { arms.first() } else { shortest };
+            return arm.copied().into_iter().collect();
+        }
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         arms.truncate(count);
-        if epoch >= TOGETHER && !self.is_smooth() && !self.rounds.profile.mixed {
-            // In turn, those that a longer run can be expected to bring as low as the best one.
-            let best = arms.first().map_or(0.0, reached);
-            arms.retain(|arm| reached(arm).is_infinite() || self.longer.reaches(reached(arm), best));
-            arms = arms.get(epoch as usize % arms.len().max(1)).copied().into_iter().collect();
-        }
         arms
     }
 
