@@ -123,7 +123,7 @@ fn what_gains_from_more_work_gets_more() {
     let penalty = Penalty::l0(1e-9);
     let problem = Problem::new(&smooth, &penalty, &signature, 3).unwrap();
     let heuristics: Vec<Box<dyn Heuristic>> = vec![Box::new(Slow), Box::new(Idle)];
-    let auto = counted(500_000_000);
+    let auto = counted(2_000_000_000);
     let threads = Threads::serial();
     let answer = minimize_with(&problem, None, &heuristics, &auto, &threads, &mut Unwatched);
     let answer = answer.unwrap();
