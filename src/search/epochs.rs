@@ -59,15 +59,21 @@ const MIXED_STARTS: f64 = 4.0;
 /// Mixed signatures: largest product of the number of starts and n²r for an effort of 1.
 const MIXED_WORK: f64 = 64e3;
 
-/// What the present start of a heuristic led to.
+/// What the runs of a heuristic led to.
+#[derive(Clone, Copy)]
 struct Reached {
-    heuristic: usize,
-    /// Number of the start; a start that more work does not improve is followed by another one.
+    /// Number of the present start; a start that more work does not improve is followed by another one.
     start: usize,
     /// Number of the start of the last run, and its slice.
-    run: usize,
+    run: Option<usize>,
     slice: f64,
+    /// The lowest F.
     objective: f64,
+}
+
+impl Reached {
+    /// Before the first run.
+    const NOTHING: Self = Self { start: 0, run: None, slice: 0.0, objective: f64::INFINITY };
 }
 
 /// A search after its preparation.
@@ -78,6 +84,7 @@ pub(super) struct Epochs<'s, 'a> {
     first: Array2<f64>,
     /// Work of a default search.
     unit: f64,
+    /// By heuristic.
     reached: Vec<Reached>,
     /// Number of every start of a maker, and F of its point.
     starts: Vec<(usize, f64)>,
@@ -105,7 +112,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let mut search = Self {
             first: incumbent.best.x.clone(),
             unit,
-            reached: Vec::new(),
+            reached: vec![Reached::NOTHING; rounds.heuristics.len()],
             starts: Vec::new(),
             jobs: 0,
             idle: 0,
@@ -274,36 +281,34 @@ impl<'s, 'a> Epochs<'s, 'a> {
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds);
         // All makers that the caller chose run.
-        let slow = self.rounds.profile.is_slow() && self.rounds.makers.is_none();
-        if slow {
-            // With few iterations success is less likely.
-            let rank = |arm: &Arm| {
-                let ample = slice / (AMPLE * arm.need(&self.rounds));
-                arm.prior.success * ample.min(1.0)
-            };
-            arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-            arms.truncate(FEW);
-            // An arm that is much less likely waits for more work.
-            let least = arms.first().map_or(0.0, rank) / 2.0;
-            arms.retain(|arm| rank(arm) >= least);
+        if self.rounds.profile.is_slow() && self.rounds.makers.is_none() {
+            self.keep_likely(&mut arms, slice);
             if epoch < TOGETHER {
                 return arms;
             }
         }
-        let own = |arm: &Arm| self.reached.iter().find(|r| r.heuristic == arm.heuristic);
-        let reached = |arm: &Arm| own(arm).map_or(f64::INFINITY, |own| own.objective);
-        let run = |arm: &Arm| own(arm).map_or(0.0, |own| own.slice);
-        arms.sort_by(|a, b| reached(a).total_cmp(&reached(b)));
+        let reached = |arm: &Arm| self.reached[arm.heuristic];
+        arms.sort_by(|a, b| reached(a).objective.total_cmp(&reached(b).objective));
         if epoch >= TOGETHER && !self.is_smooth() && !self.rounds.profile.mixed {
-            let best = arms.first().map_or(0.0, reached);
-            arms.retain(|arm| self.longer.reaches(reached(arm), best) || MUCH_LONGER * run(arm) <= slice);
-            let shortest = arms.iter().min_by(|a, b| run(a).total_cmp(&run(b)));
-            let arm = if epoch.is_multiple_of(2) { arms.first() } else { shortest };
-            return arm.copied().into_iter().collect();
+            let all: Vec<Reached> = arms.iter().map(reached).collect();
+            return turn(&all, self.longer, epoch, slice).map(|k| arms[k]).into_iter().collect();
         }
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         arms.truncate(count);
         arms
+    }
+
+    /// Keeps the arms that are most likely to succeed within `slice`: with few iterations success is less likely.
+    fn keep_likely(&self, arms: &mut Vec<Arm>, slice: f64) {
+        let rank = |arm: &Arm| {
+            let ample = slice / (AMPLE * arm.need(&self.rounds));
+            arm.prior.success * ample.min(1.0)
+        };
+        arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
+        arms.truncate(FEW);
+        // An arm that is much less likely waits for more work.
+        let least = arms.first().map_or(0.0, rank) / 2.0;
+        arms.retain(|arm| rank(arm) >= least);
     }
 
     /// Returns the arms of the new starts of an epoch that has `work` for these.
@@ -383,20 +388,11 @@ impl<'s, 'a> Epochs<'s, 'a> {
 
     /// Returns the number of the next start of an arm, which gets `slice` of work, and whether it was run before.
     fn number(&mut self, arm: &Arm, slice: f64) -> (usize, bool) {
-        match self.reached.iter_mut().find(|r| r.heuristic == arm.heuristic) {
-            Some(own) => {
-                own.start += usize::from(slice < LONGER * own.slice);
-                own.slice = slice;
-                let again = own.start == own.run;
-                own.run = own.start;
-                (own.start, again)
-            }
-            None => {
-                let objective = f64::INFINITY;
-                self.reached.push(Reached { heuristic: arm.heuristic, start: 0, run: 0, slice, objective });
-                (0, false)
-            }
-        }
+        let own = &mut self.reached[arm.heuristic];
+        own.start += usize::from(slice < LONGER * own.slice);
+        let again = own.run == Some(own.start);
+        (own.run, own.slice) = (Some(own.start), slice);
+        (own.start, again)
     }
 
     /// Records what a start led to, or a longer run from the incumbent with F = `before`.
@@ -407,9 +403,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
         self.starts.push((job.run, objective));
         let least = numerics::GAIN * self.incumbent.size();
         let vain = job.improve && !(objective < before - least);
-        let Some(own) = self.reached.iter_mut().find(|r| r.heuristic == heuristic) else {
-            return;
-        };
+        let own = &mut self.reached[heuristic];
         if own.objective.is_finite() {
             self.longer.note((own.objective - objective).max(0.0));
         }
@@ -618,6 +612,68 @@ impl<'a> Sequence<'a> for Epochs<'_, 'a> {
                 // The polish ran out of work.
                 _ => Status::MaxWork,
             });
+        }
+    }
+}
+
+/// Returns which maker a later epoch with runs of `slice` belongs to, of makers by their lowest F: in turn the best and the one
+/// with the shortest runs, of those that `longer` runs can be expected to bring as low as the best, or that have waited enough.
+fn turn(makers: &[Reached], longer: Decrease, epoch: u32, slice: f64) -> Option<usize> {
+    let best = makers.first()?.objective;
+    let fits = |own: &Reached| longer.reaches(own.objective, best) || MUCH_LONGER * own.slice <= slice;
+    let mut fitting = (0..makers.len()).filter(|&k| fits(&makers[k]));
+    match epoch.is_multiple_of(2) {
+        true => fitting.next(),
+        false => fitting.min_by(|&a, &b| makers[a].slice.total_cmp(&makers[b].slice)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn maker(objective: f64, slice: f64) -> Reached {
+        Reached { objective, slice, ..Reached::NOTHING }
+    }
+
+    /// The longest runs of makers after twelve epochs, whose runs double; one of maker k brings it lower by `gains[k]`.
+    fn longest(gains: &[f64]) -> Vec<f64> {
+        let mut makers: Vec<Reached> = (0..gains.len()).map(|k| maker(k as f64, 1.0)).collect();
+        let mut longer = Decrease::UNKNOWN;
+        for epoch in TOGETHER..TOGETHER + 12 {
+            let mut order: Vec<usize> = (0..gains.len()).collect();
+            order.sort_by(|&a, &b| makers[a].objective.total_cmp(&makers[b].objective));
+            let sorted: Vec<Reached> = order.iter().map(|&k| makers[k]).collect();
+            let slice = f64::from(epoch).exp2();
+            let k = order[turn(&sorted, longer, epoch, slice).unwrap()];
+            longer.note(gains[k]);
+            makers[k] = maker(makers[k].objective - gains[k], slice);
+        }
+        makers.iter().map(|maker| maker.slice).collect()
+    }
+
+    #[test]
+    fn an_epoch_belongs_to_the_best_maker_or_to_the_one_of_the_shortest_runs() {
+        assert_eq!(turn(&[], Decrease::UNKNOWN, 4, 1.0), None);
+        let makers = [maker(-3.0, 4.0), maker(-2.0, 2.0), maker(f64::INFINITY, 0.0)];
+        assert_eq!(turn(&makers, Decrease::UNKNOWN, 4, 8.0), Some(0));
+        assert_eq!(turn(&makers, Decrease::UNKNOWN, 5, 8.0), Some(2));
+        // Out of reach, a maker waits for runs much longer than its last.
+        let mut longer = Decrease::UNKNOWN;
+        longer.note(0.5);
+        assert_eq!(turn(&makers[..2], longer, 5, 8.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 5, 0.99 * MUCH_LONGER * 2.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 5, MUCH_LONGER * 2.0), Some(1));
+        assert_eq!(turn(&makers[..2], longer, 4, MUCH_LONGER * 2.0), Some(0));
+    }
+
+    #[test]
+    fn no_maker_is_forgotten() {
+        for gains in [&[0.0, 0.0][..], &[0.0; 4], &[1e-3, 0.0, 1e-3], &[0.0, 2.0, 0.0]] {
+            let longest = longest(gains);
+            let most = longest.iter().fold(0.0, |most: f64, &run| most.max(run));
+            let wait = f64::from(2 * gains.len() as u32 + 3).exp2();
+            assert!(longest.iter().all(|&run| run * wait >= most), "{gains:?} {longest:?}");
         }
     }
 }
