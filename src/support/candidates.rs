@@ -32,9 +32,6 @@ const KEPT: usize = 400;
 /// Smallest initial magnitude of an added entry.
 const LEAST_FIRST: f64 = 1e-6;
 
-/// Largest initial magnitude of an added entry.
-const FIRST: f64 = 0.3;
-
 /// Entries (row, column) dropped from the support and added to it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Move {
@@ -225,7 +222,7 @@ impl SupportMover<'_> {
         let (column, entry) = (&columns[t], self.model.weights[t] * self.model.diagonal[j]);
         let (rho, gap) = (column.image[j], 0.5 * (entry - column.lambda));
         let angle = 0.5 * rho.abs().atan2(gap);
-        -angle.sin().clamp(LEAST_FIRST, FIRST).copysign(rho)
+        -angle.sin().max(LEAST_FIRST).copysign(rho)
     }
 
     /// Appends the swaps within the columns.

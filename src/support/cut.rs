@@ -31,17 +31,8 @@ const WORK: f64 = 4e8;
 /// The largest work for a [dense](ColumnModel::is_dense) problem.
 const DENSE_WORK: f64 = 6e9;
 
-/// Multiply-adds of the polar factor in an iteration, per entry of X and column.
-const POLAR: f64 = 4.0;
-
-/// Multiply-adds of passes over X in an iteration, per entry of X.
-const PASSES: f64 = 160.0;
-
-/// Multiply-adds of a selection of the largest entries, per entry.
-const LARGEST: f64 = 200.0;
-
-/// Number of entries sorted first, as a multiple of the cardinality.
-const SORTED: usize = 4;
+/// Multiply-adds of a selection of the largest entries, or of all other passes over X in an iteration, per entry.
+const PASSES: f64 = 200.0;
 
 /// Truncations for a model; the work is charged to the task.
 pub(crate) struct Cut<'a> {
@@ -55,7 +46,7 @@ impl Cut<'_> {
     fn matched(&self, x: &Array2<f64>, curvatures: &[f64]) -> Option<Vec<usize>> {
         let model = self.model;
         let limits = model.exchangeable()?;
-        self.work.spend(LARGEST * x.len() as f64);
+        self.work.spend(PASSES * x.len() as f64);
         let mut costs = Array2::zeros((limits.len(), limits.len()));
         for ((column, mut costs), curvature) in x.columns().into_iter().zip(costs.columns_mut()).zip(curvatures) {
             let kept = model.rules.kept(column);
@@ -69,7 +60,7 @@ impl Cut<'_> {
     /// Selects the largest entries of a matrix within the cardinality and the rules.
     pub(crate) fn largest(&self, x: &Array2<f64>) -> Vec<Part> {
         let (rules, (n, r)) = (&self.model.rules, x.dim());
-        self.work.spend(LARGEST * (n * r) as f64);
+        self.work.spend(PASSES * (n * r) as f64);
         let kept: Vec<_> = x.columns().into_iter().map(|column| rules.kept(column)).collect();
         let value = |i: usize, t: usize| kept[t](x[[i, t]]);
         let size = |i: usize, t: usize| value(i, t).abs();
@@ -101,7 +92,7 @@ impl Cut<'_> {
             .collect();
         let larger = |a: &(usize, usize), b: &(usize, usize)| size(b.0, b.1).total_cmp(&size(a.0, a.1)).then(a.cmp(b));
         // Few entries are taken, so the largest ones are sorted first, and more only if needed.
-        let (mut rest, mut some) = (order.as_mut_slice(), SORTED * rules.cardinality.total());
+        let (mut rest, mut some) = (order.as_mut_slice(), rules.cardinality.total());
         while !rest.is_empty() && (0..r).any(|t| rules.remaining(&counts, t) > 0) {
             some = some.min(rest.len());
             if some < rest.len() {
@@ -172,10 +163,10 @@ impl Cut<'_> {
     ) -> Option<Vec<Part>> {
         let model = self.model;
         let (n, r) = (model.order(), model.weights.len());
-        let each = gradient_work(model.form, r)
-            + (n * r) as f64 * (POLAR * r as f64 + PASSES)
-            + DECOMPOSITION * (r * r * r) as f64;
-        let steps = (work / (each + LARGEST * (n * r) as f64)).min(most);
+        // The polar factor takes two products with r×r matrices.
+        let polar_work = 2.0 * (n * r * r) as f64 + DECOMPOSITION * (r * r * r) as f64;
+        let each = gradient_work(model.form, r) + PASSES * (n * r) as f64 + polar_work;
+        let steps = (work / (each + PASSES * (n * r) as f64)).min(most);
         if !(steps >= LEAST_STEPS) {
             return None;
         }

@@ -15,7 +15,8 @@
 //!   have few rows.
 
 use ndarray::Array2;
-use rand::{RngExt, seq::SliceRandom};
+use rand::RngExt;
+use rand::seq::{IndexedRandom, SliceRandom};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::covariance::Covariance;
@@ -25,19 +26,13 @@ use crate::linalg::dot;
 use crate::numerics;
 
 /// Proposals between updates of the progress.
-const BATCH: usize = 4096;
-
-/// Proposals between checks of the clock.
-const BETWEEN_CHECKS: usize = 256;
+const BATCH: usize = 256;
 
 /// Accepted moves, per row, between exact evaluations of the images.
 const REFRESH: usize = 64;
 
 /// Relative decrease of F after which greedy passes end.
 const LAST: f64 = 1e-9;
-
-/// Largest number of greedy passes.
-const ROUNDS: usize = 60;
 
 /// Square of a vector without a row, relative to that with it, up to which the row cannot be dropped.
 const ALONE: f64 = 1e-9;
@@ -71,12 +66,6 @@ const FINAL_REFINEMENTS: usize = 40;
 
 /// Square of the change of a unit vector at which power iterations end.
 const CONVERGED: f64 = 1e-20;
-
-/// Most passes of drops after the growth.
-const DROP_PASSES: usize = 6;
-
-/// Number of rows from which a column is grown; the best result is kept.
-const SEEDS: usize = 3;
 
 /// The image of u_k, its square and its quotient uᵀPu, and the number of rows.
 #[derive(Clone)]
@@ -350,11 +339,11 @@ impl<'a> Disjoint<'a> {
         let largest = |m: f64, v: &f64| m.max(v.abs());
         let least = numerics::ROUNDING * self.p.diagonal().iter().fold(0.0, largest);
         let last = if self.price > 0.0 { r } else { r - 1 };
-        for _ in 0..ROUNDS {
+        loop {
             let before = self.value();
             for i in 0..n {
-                if i % BETWEEN_CHECKS == 0 {
-                    self.work += BETWEEN_CHECKS * (r + 1) * PER_PROPOSAL;
+                if i % BATCH == 0 {
+                    self.work += BATCH * (r + 1) * PER_PROPOSAL;
                     self.charge();
                     if self.limit.work.expired() {
                         return;
@@ -423,18 +412,13 @@ impl<'a> Disjoint<'a> {
         let unit = if price > 0.0 { unit.min(price) } else { unit };
         loop {
             let ratio = self.limit.progress();
-            if ratio >= 1.0 {
+            if ratio >= 1.0 || self.limit.work.expired() {
                 break;
             }
             let heat = unit * temperature.0 * (temperature.1 / temperature.0).powf(ratio);
             self.work += BATCH * (PER_PROPOSAL + PER_COLUMN * r);
             self.charge();
-            for proposal in 0..BATCH {
-                if proposal % BETWEEN_CHECKS == 0 && self.limit.work.expired() {
-                    break;
-                }
-                self.metropolis(heat, rng);
-            }
+            (0..BATCH).for_each(|_| self.metropolis(heat, rng));
         }
         self.refresh();
         self.greedy();
@@ -567,31 +551,12 @@ impl<'a> Disjoint<'a> {
     /// Adds and drops rows until neither lowers F.
     fn complete(&mut self, k: usize) {
         self.grow(k);
-        for _ in 0..DROP_PASSES {
-            if self.is_late() {
-                break;
-            }
+        while !self.is_late() {
             self.refine(k, FINAL_REFINEMENTS);
             if !self.prune(k) {
                 break;
             }
         }
-    }
-
-    /// Grows an empty column from each seed, and keeps the best; returns whether there is one.
-    fn best_from(&mut self, k: usize, seeds: &[usize]) -> bool {
-        let mut best: Option<(f64, Kept)> = None;
-        for &row in seeds {
-            self.clear(k);
-            self.seed(k, row);
-            self.complete(k);
-            let cost = self.cost(k);
-            if best.as_ref().is_none_or(|best| cost < best.0) {
-                best = Some((cost, self.kept(k)));
-            }
-        }
-        let found = best.map(|best| self.restore(k, best.1));
-        found.is_some()
     }
 
     /// Completes all columns in order.
@@ -605,15 +570,14 @@ impl<'a> Disjoint<'a> {
         let mut order: Vec<usize> = (0..self.order()).collect();
         order.sort_by(|&a, &b| diagonal[b].total_cmp(&diagonal[a]));
         for k in 0..r {
-            let free = |state: &Self| -> Vec<usize> {
-                let rows = order.iter().copied();
-                rows.filter(|&i| state.owner[i] == r).collect()
-            };
+            let free: Vec<usize> = order.iter().copied().filter(|&i| self.owner[i] == r).collect();
             // Each later column needs a row.
-            let reserved: Vec<usize> = free(self).into_iter().rev().take(r - 1 - k).collect();
+            let (rows, reserved) = free.split_at(free.len().saturating_sub(r - 1 - k));
             reserved.iter().for_each(|&i| self.owner[i] = r + 1);
-            let seeds: Vec<usize> = free(self).into_iter().take(SEEDS).collect();
-            self.best_from(k, &seeds);
+            if let Some(&row) = rows.first() {
+                self.seed(k, row);
+                self.complete(k);
+            }
             reserved.iter().for_each(|&i| self.owner[i] = r);
         }
     }
@@ -632,8 +596,12 @@ impl<'a> Disjoint<'a> {
         let grown = emptied.iter().all(|&k| {
             let free: Vec<usize> = (0..self.order()).filter(|&i| self.owner[i] == r).collect();
             self.work += free.len();
-            let seeds: Vec<usize> = (0..SEEDS.min(free.len())).map(|_| free[rng.random_range(0..free.len())]).collect();
-            self.best_from(k, &seeds)
+            let Some(&row) = free.choose(rng) else {
+                return false;
+            };
+            self.seed(k, row);
+            self.complete(k);
+            true
         });
         let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
         if !(grown && after < before - numerics::GAIN * before.abs()) {

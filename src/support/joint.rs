@@ -19,26 +19,14 @@ use crate::riemann::trust;
 /// f is of the order of its square.
 const STATIONARY: f64 = 1e-9;
 
-/// Most Newton steps.
-const STEPS: usize = 60;
-
-/// Most conjugate-gradient iterations per Newton step.
-const GRADIENTS: usize = 60;
-
 /// Most Newton steps of a retraction.
 const RETRACTION: usize = 12;
-
-/// Iterations after which an unpromising trial is stopped.
-const PROBE: usize = 3;
 
 /// Factor on the last decrease: a trial is unpromising if a decrease of this size would not reach the goal.
 const HOPE: f64 = 4.0;
 
 /// Largest entry-wise violation of XᵀX = I that counts as rounding.
 const FEASIBLE: f64 = 1e-15;
-
-/// Entry-wise violation of XᵀX = I above which Newton's method is not tried.
-const FAR: f64 = 0.9;
 
 /// First and largest radius of the trust region.
 const RADIUS: (f64, f64) = (0.5, 2.0);
@@ -246,7 +234,8 @@ impl<'a> Joint<'a> {
     /// Returns the point of the manifold near x, by Newton's method along the normals.
     fn retracted(&self, x: Vec<f64>) -> Option<Vec<f64>> {
         let corrected = |x: &Vec<f64>, violation: &Vec<f64>, gap: f64| {
-            if !(gap <= FAR) || self.work.expired() {
+            // Farther away a step need not come nearer.
+            if !(gap < 1.0) || self.work.expired() {
                 return None;
             }
             let (mut multipliers, mut next) = (violation.clone(), x.clone());
@@ -266,7 +255,7 @@ impl<'a> Joint<'a> {
         let mut value = self.value(&x);
         let mut radius = RADIUS.0;
         let mut gradient = vec![0.0; self.size];
-        for step in 0..STEPS {
+        for _ in 0..numerics::STEPS {
             if self.work.expired() {
                 break;
             }
@@ -291,7 +280,7 @@ impl<'a> Joint<'a> {
             radius = direction.radius(radius, ratio, RADIUS.1);
             if let (true, Some((lower, next))) = (gain > 0.0, trial) {
                 (x, value) = (next, lower);
-                if goal.is_some_and(|goal| step + 1 >= PROBE && value - HOPE * gain > goal) {
+                if goal.is_some_and(|goal| value - HOPE * gain > goal) {
                     return None;
                 }
             } else if model <= numerics::ROUNDING * self.scale || radius < 1e-10 {
@@ -308,7 +297,7 @@ impl<'a> Joint<'a> {
         // The tolerance gives quadratic convergence.
         let goal = start * (start / self.scale).min(0.1);
         let mut model = trust::Truncated::new(&as_column(gradient)?, goal);
-        for _ in 0..GRADIENTS.min(self.size + 2) {
+        for _ in 0..numerics::STEPS.min(self.size + 2) {
             if self.work.expired() {
                 break;
             }

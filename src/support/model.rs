@@ -48,17 +48,11 @@ const ENTRY: f64 = 4.0;
 /// tenth of a second.
 const COSTLY: f64 = 1e8;
 
-/// Ratio of the numbers of common rows of two columns on random supports and on supports found by ADMM.
-const SPREAD: f64 = 1.3;
-
 /// Bytes for cached columns of a C that is not stored.
 const BYTES: usize = 256 << 20;
 
 /// Largest number of steps of the projected power method.
 const POWER_STEPS: usize = 2000;
-
-/// Largest number of power steps on the rows of a column.
-const CLIMB_STEPS: usize = 300;
 
 /// Relative gain of a power step on the rows of a column up to which they end.
 const CLIMBED: f64 = 1e-8;
@@ -209,7 +203,7 @@ impl<'a> ColumnModel<'a> {
     pub(crate) fn outnumbers_equations(&self) -> bool {
         let (n, r) = (self.order() as f64, self.weights.len() as f64);
         let total = self.rules.cardinality.total() as f64;
-        let common = (total / r).powi(2) / (SPREAD * n);
+        let common = (total / r).powi(2) / n;
         total > r + 0.5 * r * (r - 1.0) * (1.0 - (-common).exp())
     }
 
@@ -558,7 +552,7 @@ impl<'a> ColumnModel<'a> {
         work.spend(own.len() as f64);
         let mut x = Array1::from_vec(std::mem::take(&mut part.values));
         let mut reached = 0.0;
-        for _ in 0..CLIMB_STEPS {
+        for _ in 0..numerics::STEPS {
             work.spend(2.0 * own.len() as f64);
             let image = own.t().dot(&x);
             let square = image.dot(&image);
