@@ -3,7 +3,8 @@
 ``python benchmarks/scripts/constants.py --jobs 2 > constants.md`` copies the crate below `target`
 and makes every numeric constant of the rooms `support`, `heuristic` and `search/cardinality` a
 function there that reads a factor from the environment. It builds the copy, and solves the same
-problems with each factor. Results go to a file beside the copy, so that an interrupted run goes on.
+problems with each factor. Results go to a file beside the copy, so that an interrupted run goes on;
+`target/constants` must be deleted where the crate has changed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ COPY = ROOT / "target/constants"
 ROOMS = ("support", "heuristic", "search/cardinality")
 
 CONSTANT = re.compile(
-    r"^( *)(pub(?:\([^)]*\))? )?const ([A-Z_0-9]+): (f64|usize|u32|\(f64, f64\)) = ([^;]+);", re.M
+    r"^(pub(?:\([^)]*\))? )?const ([A-Z_0-9]+): (f64|usize|u32|\(f64, f64\)) = ([^;]+);", re.M
 )
 
 SAME = 1e-6
@@ -83,18 +84,18 @@ def instrumented(source: Path) -> list[str]:
     found = []
     for path in files:
         folder = path.parent.relative_to(source).as_posix()
-        if folder not in ROOMS or path.name == "policy.rs":
+        if folder not in ROOMS:
             continue
         for match in CONSTANT.finditer(files[path].partition("\n#[cfg(test)]\nmod tests")[0]):
-            indent, public, name, kind, value = match.groups()
+            public, name, kind, value = match.groups()
             # What stands in a pattern, a length, another constant or a new name must stay constant.
             length = rf"\[[^\]]*; {name}\]"
             other = rf"const [A-Z_0-9]+:[^=]*=[^;]*\b{name}\b"
             fixed = re.compile(rf"\b{name} (=>|as [A-Z])|{length}|{other}")
-            if any(fixed.search(text) for text in files.values()) or indent:
+            if any(fixed.search(text) for text in files.values()):
                 continue
             key = f"{path.relative_to(source).as_posix()}:{name}"
-            head = f"{indent}#[allow(non_snake_case)]\n{indent}{public or ''}fn {name}() -> {kind}"
+            head = f"#[allow(non_snake_case)]\n{public or ''}fn {name}() -> {kind}"
             body = f'crate::constants::Scaled::scaled({value}, "{key}")'
             users = [path]
             if public or path.name == "mod.rs":
@@ -205,7 +206,9 @@ def objectives(constant: str = "") -> dict[str, float]:
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, __file__, "--solve"]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, text=True, check=not constant
+    )
     return json.loads(ran.stdout) if ran.returncode == 0 else {}
 
 
@@ -242,7 +245,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(note, [one for one in wanted if one not in known]))
-    unchanged = []
+    unchanged: dict[str, list[str]] = {}
     print("| constant | value | halved: higher | lower | mean | doubled: higher | lower | mean |")
     print("|---|---|---|---|---|---|---|---|")
     for key, _, value in keys:
@@ -250,8 +253,11 @@ def main() -> None:
         if any(changed for _, changed in cells):
             print(f"| `{key}` | {value} | {cells[0][0]} | {cells[1][0]} |")
         else:
-            unchanged.append(f"`{key}`")
-    print(f"\nWithout any change of {len(known[''])} results: {', '.join(unchanged)}.")
+            path, _, name = key.partition(":")
+            unchanged.setdefault(path, []).append(name)
+    print("\nWithout any change:\n")
+    for path, names in unchanged.items():
+        print(f"- `{path}`: {', '.join(names)}")
 
 
 if __name__ == "__main__":
