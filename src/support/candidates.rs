@@ -20,9 +20,6 @@ use crate::problem::Cardinality;
 /// Most rows added per column.
 const ADDITIONS: usize = 16;
 
-/// Most entries of a column that a transferred row can replace.
-const CHEAPEST: usize = 3;
-
 /// Most drops and adds per column in transfers.
 pub(crate) const TRANSFERS: usize = 6;
 
@@ -248,35 +245,31 @@ impl SupportMover<'_> {
         }
     }
 
-    /// Appends the transfers of a row from column s to a column t that shares no rows with s; both keep their
-    /// number of nonzeros.
+    /// Appends the transfers of a row from column s to a column t that shares no rows with s, where it replaces
+    /// the entry whose loss costs least; both keep their number of nonzeros.
     fn row_transfers(&self, state: &State, columns: &[ColumnEstimates], moves: &mut Vec<CandidateMove>) {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
-                let pairs = CHEAPEST * parts[s].rows.len();
+                let replaced = match parts[t].rows[..] {
+                    [only] if !rules.holds(only, t) => Some(only),
+                    _ => columns[t].drops.first().map(|&(_, a)| a),
+                };
+                let Some(a) = replaced else {
+                    continue;
+                };
+                let pairs = parts[s].rows.len();
                 self.work.spend(SCALAR * (20 * pairs) as f64 + self.model.entries_work(pairs));
-                for &j in &parts[s].rows {
-                    if rules.holds(j, s) || !rules.admits(j, t) {
-                        continue;
-                    }
-                    let single = [(0.0, parts[t].rows[0])];
-                    let out = match parts[t].rows.len() {
-                        1 if !rules.holds(single[0].1, t) => &single[..],
-                        _ => &columns[t].drops,
-                    };
-                    for &(_, a) in out.iter().take(CHEAPEST) {
-                        let shared = self.model.entry(j, a);
-                        let here = self.swap_decrease(state, columns, t, (a, j, shared));
-                        let swap =
-                            rules.admits(a, s).then(|| (self.swap_decrease(state, columns, s, (j, a, shared)), a));
-                        let there = [columns[s].swaps.get(&j).copied(), swap];
-                        moves.extend(there.into_iter().flatten().map(|(gain, b)| CandidateMove {
-                            estimate: here + gain,
-                            drops: [Some((a, t)), Some((j, s))],
-                            adds: [Some((j, t)), Some((b, s))],
-                        }));
-                    }
+                for &j in parts[s].rows.iter().filter(|&&j| !rules.holds(j, s) && rules.admits(j, t)) {
+                    let shared = self.model.entry(j, a);
+                    let here = self.swap_decrease(state, columns, t, (a, j, shared));
+                    let swap = rules.admits(a, s).then(|| (self.swap_decrease(state, columns, s, (j, a, shared)), a));
+                    let there = [columns[s].swaps.get(&j).copied(), swap];
+                    moves.extend(there.into_iter().flatten().map(|(gain, b)| CandidateMove {
+                        estimate: here + gain,
+                        drops: [Some((a, t)), Some((j, s))],
+                        adds: [Some((j, t)), Some((b, s))],
+                    }));
                 }
             }
         }

@@ -476,12 +476,13 @@ impl<'a> Disjoint<'a> {
         column.image.fill(0.0);
     }
 
-    /// Gives an empty column a free row.
-    fn seed(&mut self, k: usize, row: usize) {
+    /// Grows an empty column from a free row.
+    fn grow_from(&mut self, k: usize, row: usize) {
         self.charge_columns(1);
         self.owner[row] = k;
         self.columns[k].size = 1;
         self.imaged(k, &[(row, 1.0)]);
+        self.complete(k);
     }
 
     fn kept(&self, k: usize) -> Kept {
@@ -575,8 +576,7 @@ impl<'a> Disjoint<'a> {
             let (rows, reserved) = free.split_at(free.len().saturating_sub(r - 1 - k));
             reserved.iter().for_each(|&i| self.owner[i] = r + 1);
             if let Some(&row) = rows.first() {
-                self.seed(k, row);
-                self.complete(k);
+                self.grow_from(k, row);
             }
             reserved.iter().for_each(|&i| self.owner[i] = r);
         }
@@ -599,8 +599,7 @@ impl<'a> Disjoint<'a> {
             let Some(&row) = free.choose(rng) else {
                 return false;
             };
-            self.seed(k, row);
-            self.complete(k);
+            self.grow_from(k, row);
             true
         });
         let after: f64 = emptied.iter().map(|&k| self.cost(k)).sum();
