@@ -67,12 +67,6 @@ impl Profile {
         self.penalty_share < if self.kind == Kind::Count { 1.5 } else { 1.0 }
     }
 
-    /// Returns whether optima are dense and close together, so that one long run brings more than several short runs and
-    /// improvements.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.is_sparse() && self.is_dense()
-    }
-
     /// Returns whether an iteration is so expensive that one long run with all threads beats two runs followed
     /// by improvements.
     pub(crate) fn is_costly(&self) -> bool {

@@ -21,10 +21,10 @@ use crate::pool::decorrelated;
 use crate::solver::{Status, WORK_UNIT, solution_work};
 use crate::start;
 
-/// Multiple of the least work of a heuristic from which more work does not make its success more likely.
+/// Multiple of the least work of a heuristic for a first start where h favours no zeros.
 const AMPLE: f64 = 4.0;
 
-/// Multiple of the least work for a first start that runs alone and whose iterations are costly.
+/// Multiple of the least work for a first start whose iterations are costly.
 const EARLY: f64 = 0.125;
 
 /// Least number of arms of an epoch.
@@ -64,8 +64,7 @@ const MIXED_WORK: f64 = 64e3;
 struct Reached {
     /// Number of the present start; a start that more work does not improve is followed by another one.
     start: usize,
-    /// Number of the start of the last run, and its slice.
-    run: Option<usize>,
+    /// Slice of the last run.
     slice: f64,
     /// The lowest F.
     objective: f64,
@@ -73,7 +72,7 @@ struct Reached {
 
 impl Reached {
     /// Before the first run.
-    const NOTHING: Self = Self { start: 0, run: None, slice: 0.0, objective: f64::INFINITY };
+    const NOTHING: Self = Self { start: 0, slice: 0.0, objective: f64::INFINITY };
 }
 
 /// A search after its preparation.
@@ -91,8 +90,6 @@ pub(super) struct Epochs<'s, 'a> {
     /// Number of jobs, and of improvements since the last decrease of F.
     jobs: u64,
     idle: usize,
-    /// Whether the new starts of the last epoch lowered F.
-    fruitful: bool,
     /// What polishing a new point can bring.
     decrease: Decrease,
     /// What a longer run of a maker can bring below its lowest point so far.
@@ -116,7 +113,6 @@ impl<'s, 'a> Epochs<'s, 'a> {
             starts: Vec::new(),
             jobs: 0,
             idle: 0,
-            fruitful: true,
             decrease: Decrease::UNKNOWN,
             longer: Decrease::UNKNOWN,
             select: Select::default(),
@@ -175,12 +171,12 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let needs = self.candidates(0, f64::INFINITY);
         let needs = needs.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.profile;
-        let slow = profile.is_slow();
-        // First results come early where iterations are costly, or their seconds are not known.
-        let ample = match () {
-            () if slow && (profile.is_costly() || !profile.quadratic) => EARLY,
-            () if profile.quadratic && !profile.is_costly() && (slow || self.is_smooth()) => AMPLE,
-            () => 1.0,
+        let cheap = profile.quadratic && !profile.is_costly();
+        let ample = match cheap {
+            true if self.is_smooth() => AMPLE,
+            // First results come early where iterations are costly, or their seconds are not known.
+            false if profile.is_sparse() => EARLY,
+            _ => 1.0,
         };
         let slice = ample * needs.fold(f64::INFINITY, f64::min);
         let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
@@ -224,15 +220,13 @@ impl<'s, 'a> Epochs<'s, 'a> {
 
     /// Runs an epoch of `length` work.
     fn epoch(&mut self, epoch: u32, length: f64) {
-        let rounds = self.affordable((1.0 - self.share()) * length);
+        let rounds = self.affordable((1.0 - POLICY.starts) * length);
         let share = match (epoch, rounds) {
-            (0, _) => 1.0,
-            (_, (0, _)) => POLICY.alone,
-            _ => self.share(),
+            (0, _) | (_, (0, _)) => 1.0,
+            _ => POLICY.starts,
         };
         let before = self.incumbent.best.objective;
         self.start(epoch, share * length);
-        self.fruitful = self.incumbent.best.objective < before - numerics::GAIN * self.incumbent.size();
         if epoch > 0 {
             self.improve(rounds);
         }
@@ -240,16 +234,6 @@ impl<'s, 'a> Epochs<'s, 'a> {
             self.settle(POLICY.polish * length);
         }
         self.descend(length);
-    }
-
-    /// Returns the share of an epoch for new starts.
-    fn share(&self) -> f64 {
-        let profile = &self.rounds.profile;
-        match profile.is_slow() {
-            true => POLICY.alone,
-            false if self.fruitful => POLICY.starts,
-            false => POLICY.starts / 2.0,
-        }
     }
 
     /// Returns whether makers improve the incumbent; a limit on sweeps excludes it.
@@ -280,13 +264,6 @@ impl<'s, 'a> Epochs<'s, 'a> {
     /// Returns the arms of the new starts of an epoch of which one may take `slice`, best first.
     fn candidates(&self, epoch: u32, slice: f64) -> Vec<Arm> {
         let mut arms = arms::starting(&self.rounds);
-        // All makers that the caller chose run.
-        if self.rounds.profile.is_slow() && self.rounds.makers.is_none() {
-            self.keep_likely(&mut arms, slice);
-            if epoch < TOGETHER {
-                return arms;
-            }
-        }
         let reached = |arm: &Arm| self.reached[arm.heuristic];
         arms.sort_by(|a, b| reached(a).objective.total_cmp(&reached(b).objective));
         if epoch >= TOGETHER && !self.is_smooth() && !self.rounds.profile.mixed {
@@ -296,19 +273,6 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let count = arms.len().checked_shr(epoch).unwrap_or(0).max(FEW);
         arms.truncate(count);
         arms
-    }
-
-    /// Keeps the arms that are most likely to succeed within `slice`: with few iterations success is less likely.
-    fn keep_likely(&self, arms: &mut Vec<Arm>, slice: f64) {
-        let rank = |arm: &Arm| {
-            let ample = slice / (AMPLE * arm.need(&self.rounds));
-            arm.prior.success * ample.min(1.0)
-        };
-        arms.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
-        arms.truncate(FEW);
-        // An arm that is much less likely waits for more work.
-        let least = arms.first().map_or(0.0, rank) / 2.0;
-        arms.retain(|arm| rank(arm) >= least);
     }
 
     /// Returns the arms of the new starts of an epoch that has `work` for these.
@@ -349,20 +313,17 @@ impl<'s, 'a> Epochs<'s, 'a> {
             let polished = each || self.rounds.makers.is_some();
             jobs.push(Job::taken("given", polished, false));
         }
-        let slow = profile.is_slow();
         for arm in &arms {
-            let (start, again) = self.number(arm, slice);
-            // Where optima are dense, a longer run goes on from the incumbent.
-            jobs.push(Job { improve: slow && again, ..self.job(*arm, start, each) });
+            let start = self.number(arm, slice);
+            jobs.push(self.job(*arm, start, each));
         }
         self.limit_sweeps(&mut jobs);
-        let (from, best) = (given.unwrap_or_else(|| self.first.clone()), self.incumbent.best.x.clone());
-        let froms: Vec<_> = jobs.iter().map(|job| if job.improve { &best } else { &from }).collect();
-        let before = self.incumbent.best.objective;
+        let from = given.unwrap_or_else(|| self.first.clone());
+        let froms = vec![&from; jobs.len()];
         let found = self.rounds.run(self.incumbent, &jobs, &froms, slice);
         let made = jobs.iter().zip(&found).skip(offset);
         for (job, found) in made.filter_map(|(job, found)| Some((job, found.as_ref()?))) {
-            self.reach(job, found.candidate.objective, before);
+            self.reach(job, found.candidate.objective);
         }
         if !each {
             self.polish_best(found.into_iter().flatten().collect(), (1.0 - POLICY.raw) * work);
@@ -386,30 +347,29 @@ impl<'s, 'a> Epochs<'s, 'a> {
         }
     }
 
-    /// Returns the number of the next start of an arm, which gets `slice` of work, and whether it was run before.
-    fn number(&mut self, arm: &Arm, slice: f64) -> (usize, bool) {
+    /// Returns the number of the next start of an arm, which gets `slice` of work.
+    fn number(&mut self, arm: &Arm, slice: f64) -> usize {
         let own = &mut self.reached[arm.heuristic];
         own.start += usize::from(slice < LONGER * own.slice);
-        let again = own.run == Some(own.start);
-        (own.run, own.slice) = (Some(own.start), slice);
-        (own.start, again)
+        own.slice = slice;
+        own.start
     }
 
-    /// Records what a start led to, or a longer run from the incumbent with F = `before`.
-    fn reach(&mut self, job: &Job, objective: f64, before: f64) {
+    /// Records what a start led to.
+    fn reach(&mut self, job: &Job, objective: f64) {
         let Some(heuristic) = job.heuristic else {
             return;
         };
         self.starts.push((job.run, objective));
         let least = numerics::GAIN * self.incumbent.size();
-        let vain = job.improve && !(objective < before - least);
         let own = &mut self.reached[heuristic];
         if own.objective.is_finite() {
             self.longer.note((own.objective - objective).max(0.0));
         }
-        let lower = objective < own.objective - least;
-        own.start += usize::from(vain || !lower);
-        own.objective = if lower { objective } else { own.objective };
+        match objective < own.objective - least {
+            true => own.objective = objective,
+            false => own.start += 1,
+        }
     }
 
     fn job(&mut self, arm: Arm, start: usize, polished: bool) -> Job {
@@ -623,8 +583,8 @@ fn turn(makers: &[Reached], longer: Decrease, epoch: u32, slice: f64) -> Option<
     let fits = |own: &Reached| longer.reaches(own.objective, best) || MUCH_LONGER * own.slice <= slice;
     let mut fitting = (0..makers.len()).filter(|&k| fits(&makers[k]));
     match epoch.is_multiple_of(2) {
-        true => fitting.next(),
-        false => fitting.min_by(|&a, &b| makers[a].slice.total_cmp(&makers[b].slice)),
+        true => fitting.min_by(|&a, &b| makers[a].slice.total_cmp(&makers[b].slice)),
+        false => fitting.next(),
     }
 }
 
@@ -656,15 +616,15 @@ mod tests {
     fn an_epoch_belongs_to_the_best_maker_or_to_the_one_of_the_shortest_runs() {
         assert_eq!(turn(&[], Decrease::UNKNOWN, 4, 1.0), None);
         let makers = [maker(-3.0, 4.0), maker(-2.0, 2.0), maker(f64::INFINITY, 0.0)];
-        assert_eq!(turn(&makers, Decrease::UNKNOWN, 4, 8.0), Some(0));
-        assert_eq!(turn(&makers, Decrease::UNKNOWN, 5, 8.0), Some(2));
+        assert_eq!(turn(&makers, Decrease::UNKNOWN, 5, 8.0), Some(0));
+        assert_eq!(turn(&makers, Decrease::UNKNOWN, 4, 8.0), Some(2));
         // Out of reach, a maker waits for runs much longer than its last.
         let mut longer = Decrease::UNKNOWN;
         longer.note(0.5);
-        assert_eq!(turn(&makers[..2], longer, 5, 8.0), Some(0));
-        assert_eq!(turn(&makers[..2], longer, 5, 0.99 * MUCH_LONGER * 2.0), Some(0));
-        assert_eq!(turn(&makers[..2], longer, 5, MUCH_LONGER * 2.0), Some(1));
-        assert_eq!(turn(&makers[..2], longer, 4, MUCH_LONGER * 2.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 4, 8.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 4, 0.99 * MUCH_LONGER * 2.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 4, MUCH_LONGER * 2.0), Some(1));
+        assert_eq!(turn(&makers[..2], longer, 5, MUCH_LONGER * 2.0), Some(0));
     }
 
     #[test]
