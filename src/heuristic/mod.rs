@@ -16,8 +16,9 @@
 //!
 //! A heuristic serves as a restart and as an improvement: a [`Task`] says whether a run starts anew or
 //! [from](Task::from) the incumbent, and how far the run may leave the incumbent ([heat](Task::heat)). The
-//! point need be neither polished nor exactly feasible. A new heuristic is an implementation of [`Heuristic`]
-//! and a line in [`registry`].
+//! point need be neither polished nor exactly feasible: the search polishes it. A new heuristic (a maker, in Python) is a file with an
+//! implementation of [`Heuristic`], its `mod` and a line at the end of [`registry`], as its index seeds its random numbers. Makers do not
+//! run under a limit on nonzeros or rows.
 
 mod cycles;
 mod exchange;
@@ -50,8 +51,8 @@ pub(crate) use sharpen::TANGENT_STEPS;
 /// The prior of a heuristic, and the least work it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// Expected success from 0 to 1; heuristics run in descending order of `success`. With 0, a heuristic runs
-    /// only if the caller names it, or at the beginning if it needs no iterations.
+    /// Expected success from 0 to 1. New starts of the first epoch run in descending order of it; improvements count it as the gain of a
+    /// first run. With 0, a heuristic runs only if the caller names it, or at the beginning if it needs no iterations.
     pub success: f64,
     /// Least number of iterations, each as long as a product C X and the operations on it.
     pub least: f64,
@@ -86,14 +87,15 @@ pub struct Task<'a> {
     pub(crate) profile: &'a Profile,
     /// The incumbent, if the run starts there; None: a new start.
     pub from: Option<&'a Array2<f64>>,
-    /// Size of the perturbation of the incumbent, from 0 to 1.
+    /// Size of the perturbation of the incumbent, from 0 to 1, at random.
     pub heat: f64,
-    /// Number of the new start of the heuristic.
+    /// Number of the new start of the heuristic; 0 for improvements.
     pub run: usize,
     /// Seed of the random numbers.
     pub seed: u64,
     /// Most sweeps over all pairs of rows, if these are limited.
     pub sweeps: Option<u64>,
+    /// The work and the time of the run; makers descend within [its rest](MethodLimit::rest).
     pub(crate) limit: MethodLimit<'a>,
 }
 

@@ -165,8 +165,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
         4.0 * POLICY.lanes as f64 * spent.max(MIXED_SLICE * WORK_UNIT)
     }
 
-    /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others begin in a
-    /// later epoch.
+    /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others have as
+    /// much.
     fn first_length(&self) -> f64 {
         let needs = self.candidates(0, f64::INFINITY);
         let needs = needs.iter().map(|arm| arm.need(&self.rounds));

@@ -2,8 +2,8 @@
 //!
 //! The pair solver is globally optimal, but its fixed points need not be. [`minimize_auto`] runs a fixed
 //! sequence (`sequence.rs`) of rounds, whose tasks make points; points are accepted by the incumbent only. The sequence
-//! depends on the problem and the seed alone, not on the number of threads, the load of the machine or a limit. Limits on
-//! time and work cut it after a task: with more of them F is never higher. Work is counted in multiply-adds.
+//! depends on the problem, the options and the seed, not on the number of threads, the load of the machine or a limit on time
+//! or work. These cut it after a task: with more of them F is never higher. Work is counted in multiply-adds.
 //!
 //! There are two sequences. Epochs (`epochs.rs`) run the [heuristics](crate::heuristic) that fit the
 //! [`Profile`](crate::heuristic::Profile) of the problem, improvements of the incumbent, and polishing by exact pair

@@ -36,8 +36,8 @@ pub(super) struct Reduced {
 }
 
 impl Reduced {
-    /// Leaves out the rows that cannot matter, except for those of X; None if at least half of the rows are left, or more
-    /// than [`MOST`].
+    /// Leaves out the rows that cannot matter, except for those of X; None if more than half of the rows are left, or
+    /// more than [`MOST`].
     pub(super) fn new(
         (problem, form): (&Problem<'_>, &dyn QuadraticForm),
         x: &Array2<f64>,

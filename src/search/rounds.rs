@@ -41,7 +41,7 @@ pub(super) struct Job {
     pub(super) polishes: bool,
     /// True if exact pairs descend from the point first.
     pub(super) plain: bool,
-    /// Number of earlier restarts of the heuristic.
+    /// Number of the start of the heuristic.
     pub(super) run: usize,
     pub(super) heat: f64,
     pub(super) seed: u64,

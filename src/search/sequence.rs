@@ -1,6 +1,6 @@
 //! The loop of every search: rounds until a limit cuts the sequence, or the search ends by itself.
 //!
-//! What a round does depends on the problem, the seed and the rounds before it alone. So a limit on time or work, or
+//! What a round does depends on the problem, the options, the seed and the rounds before it alone. So a limit on time or work, or
 //! Ctrl-C, only cuts the sequence after a task, and with more time or work F is never higher.
 
 use super::incumbent::Incumbent;

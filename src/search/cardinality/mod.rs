@@ -32,10 +32,10 @@ pub(super) fn start_names() -> impl Iterator<Item = &'static str> {
 ///
 /// Within any limits on time and work the result is feasible, and no worse than an `x0` that satisfies the limit; another
 /// `x0` is truncated to it. The search ends with [`Status::Converged`](crate::Status::Converged) in four cases: a round
-/// of perturbations brought no improvement and a quarter of the chains have the best value, each from a start of its own;
+/// of perturbations brought no improvement and four chains have the best value, each from a start of its own;
 /// many perturbations in a row, or as much work again, brought no improvement; or f reached a lower bound. It ends with
 /// [`Status::MaxWork`](crate::Status::MaxWork) after the work of a default search. [`Options::effort`](crate::Options::effort) scales that work,
-/// the quarter and the number of perturbations. Limits on time and work end the same search earlier. The
+/// the number of these chains and that of perturbations. Limits on time and work end the same search earlier. The
 /// result depends only on the arguments and on the work at which the clock ended it; more work and more effort never give a worse result.
 ///
 /// # Errors
