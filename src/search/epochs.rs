@@ -225,6 +225,10 @@ impl<'s, 'a> Epochs<'s, 'a> {
             (0, _) | (_, (0, _)) => 1.0,
             _ => POLICY.starts,
         };
+        if epoch > 0 {
+            // A limit may cut the long run of a maker that follows.
+            self.descend(length);
+        }
         let before = self.incumbent.best.objective;
         self.start(epoch, share * length);
         if epoch > 0 {
@@ -233,7 +237,6 @@ impl<'s, 'a> Epochs<'s, 'a> {
         if self.incumbent.best.objective < before {
             self.settle(POLICY.polish * length);
         }
-        self.descend(length);
     }
 
     /// Returns whether makers improve the incumbent; a limit on sweeps excludes it.
