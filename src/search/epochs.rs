@@ -1,6 +1,7 @@
 //! The sequence of a search without a limit on nonzeros: epochs, whose work doubles.
 //!
-//! In each, new starts come first, of the heuristics that reached the lowest F so far, then rounds of improvements.
+//! In the first, all heuristics make new starts. In each later one descents by exact pairs come first, then new starts of the
+//! heuristics that reached the lowest F so far, then rounds of improvements.
 
 use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
@@ -44,7 +45,7 @@ const LONGER: f64 = 1.3;
 /// agree.
 const IDLE_ROUNDS: usize = 2;
 
-/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of an epoch.
+/// A descent by exact pairs alone comes as soon as this number of sweeps takes at most half of a later epoch.
 const DESCENT_SWEEPS: f64 = 20.0;
 
 /// Part of a work unit that allows a descent by exact pairs at the end of a search.
@@ -168,8 +169,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
     /// Returns the work of the first epoch, in which the heuristic of the least needs gets what it needs. Others have as
     /// much.
     fn first_length(&self) -> f64 {
-        let needs = self.candidates(0, f64::INFINITY);
-        let needs = needs.iter().map(|arm| arm.need(&self.rounds));
+        let arms = arms::starting(&self.rounds);
+        let needs = arms.iter().map(|arm| arm.need(&self.rounds));
         let profile = &self.rounds.profile;
         let cheap = profile.quadratic && !profile.is_costly();
         let ample = match cheap {
@@ -179,7 +180,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
             _ => 1.0,
         };
         let slice = ample * needs.fold(f64::INFINITY, f64::min);
-        let need = slice * self.candidates(0, slice).len() as f64 / POLICY.raw;
+        let need = slice * arms.len() as f64 / POLICY.raw;
         (POLICY.first * self.unit).max(need.min(self.unit / 4.0))
     }
 
@@ -220,20 +221,16 @@ impl<'s, 'a> Epochs<'s, 'a> {
 
     /// Runs an epoch of `length` work.
     fn epoch(&mut self, epoch: u32, length: f64) {
-        let rounds = self.affordable((1.0 - POLICY.starts) * length);
-        let share = match (epoch, rounds) {
-            (0, _) | (_, (0, _)) => 1.0,
-            _ => POLICY.starts,
-        };
+        let mut rounds = (0, 0.0);
         if epoch > 0 {
+            rounds = self.affordable((1.0 - POLICY.starts) * length);
             // A limit may cut the long run of a maker that follows.
             self.descend(length);
         }
+        let share = if rounds.0 == 0 { 1.0 } else { POLICY.starts };
         let before = self.incumbent.best.objective;
         self.start(epoch, share * length);
-        if epoch > 0 {
-            self.improve(rounds);
-        }
+        self.improve(rounds);
         if self.incumbent.best.objective < before {
             self.settle(POLICY.polish * length);
         }

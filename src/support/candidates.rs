@@ -250,14 +250,14 @@ impl SupportMover<'_> {
     fn row_transfers(&self, state: &State, columns: &[ColumnEstimates], moves: &mut Vec<CandidateMove>) {
         let (parts, rules) = (&state.point.parts, &self.model.rules);
         for t in 0..parts.len() {
+            let replaced = match parts[t].rows[..] {
+                [only] if !rules.holds(only, t) => Some(only),
+                _ => columns[t].drops.first().map(|&(_, a)| a),
+            };
+            let Some(a) = replaced else {
+                continue;
+            };
             for s in (0..parts.len()).filter(|&s| s != t && !state.point.meet(s, t)) {
-                let replaced = match parts[t].rows[..] {
-                    [only] if !rules.holds(only, t) => Some(only),
-                    _ => columns[t].drops.first().map(|&(_, a)| a),
-                };
-                let Some(a) = replaced else {
-                    continue;
-                };
                 let pairs = parts[s].rows.len();
                 self.work.spend(SCALAR * (20 * pairs) as f64 + self.model.entries_work(pairs));
                 for &j in parts[s].rows.iter().filter(|&&j| !rules.holds(j, s) && rules.admits(j, t)) {
