@@ -16,7 +16,7 @@ use ndarray::Array2;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::decrease::Decrease;
+use super::decrease::{Decrease, FADING};
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
 use super::sequence::Sequence;
@@ -447,7 +447,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
             }
             chain.descents += 1;
             if kind.is_some() {
-                chain.decrease.note(start - self.space.value(&state));
+                chain.decrease.note(start - self.space.value(&state), FADING);
             }
             let better = self.space.value(&state) < self.value(chain) - self.same();
             if is_stationary {

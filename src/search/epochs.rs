@@ -3,6 +3,8 @@
 //! In the first, all heuristics make new starts. In each later one descents by exact pairs come first, then new starts of the
 //! heuristics that reached the lowest F so far, then rounds of improvements.
 
+use std::iter;
+
 use ndarray::{Array2, ArrayView2};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use super::answer;
 use super::arms::{self, Arm, STRETCH};
 use super::candidate::{Candidate, JobResult};
-use super::decrease::Decrease;
+use super::decrease::{Decrease, FADING};
 use super::incumbent::Incumbent;
 use super::policy::POLICY;
 use super::rounds::{Job, RUN, Rounds};
@@ -35,8 +37,11 @@ const FEW: usize = 2;
 /// one with the shortest runs, so that its run is as long as all earlier ones together.
 const TOGETHER: u32 = 3;
 
-/// A maker that a longer run cannot be expected to bring as low as the best one has a run of at least this multiple of its last.
-const MUCH_LONGER: f64 = 8.0;
+/// Factor by which the expected gain of longer runs fades with every run.
+const FADING_GAIN: f64 = 0.5;
+
+/// Doublings of its run for which a maker waits at most, however far it is behind.
+const LONGEST_WAIT: f64 = 10.0;
 
 /// A start is repeated if its slice grows by at least this factor; otherwise another start follows.
 const LONGER: f64 = 1.3;
@@ -67,13 +72,15 @@ struct Reached {
     start: usize,
     /// Slice of the last run.
     slice: f64,
+    /// Doublings of the slice by the last run.
+    doublings: f64,
     /// The lowest F.
     objective: f64,
 }
 
 impl Reached {
     /// Before the first run.
-    const NOTHING: Self = Self { start: 0, slice: 0.0, objective: f64::INFINITY };
+    const NOTHING: Self = Self { start: 0, slice: 0.0, doublings: 0.0, objective: f64::INFINITY };
 }
 
 /// A search after its preparation.
@@ -93,7 +100,7 @@ pub(super) struct Epochs<'s, 'a> {
     idle: usize,
     /// What polishing a new point can bring.
     decrease: Decrease,
-    /// What a longer run of a maker can bring below its lowest point so far.
+    /// What a run of twice the work can bring below the lowest point of its maker.
     longer: Decrease,
     select: Select,
     /// Number of descents by exact pairs alone.
@@ -222,12 +229,13 @@ impl<'s, 'a> Epochs<'s, 'a> {
     /// Runs an epoch of `length` work.
     fn epoch(&mut self, epoch: u32, length: f64) {
         let mut rounds = (0, 0.0);
+        let starts = POLICY.starts[usize::from(self.rounds.profile.kind != Kind::Nonnegative)];
         if epoch > 0 {
-            rounds = self.affordable((1.0 - POLICY.starts) * length);
+            rounds = self.affordable((1.0 - starts) * length);
             // A limit may cut the long run of a maker that follows.
             self.descend(length);
         }
-        let share = if rounds.0 == 0 { 1.0 } else { POLICY.starts };
+        let share = if rounds.0 == 0 { 1.0 } else { starts };
         let before = self.incumbent.best.objective;
         self.start(epoch, share * length);
         self.improve(rounds);
@@ -342,7 +350,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let found = self.polish(&points, work);
         for (point, found) in points.iter().zip(&found) {
             if let Some(found) = found {
-                self.decrease.note(point.objective - found.candidate.objective);
+                self.decrease.note(point.objective - found.candidate.objective, FADING);
             }
         }
     }
@@ -351,6 +359,7 @@ impl<'s, 'a> Epochs<'s, 'a> {
     fn number(&mut self, arm: &Arm, slice: f64) -> usize {
         let own = &mut self.reached[arm.heuristic];
         own.start += usize::from(slice < LONGER * own.slice);
+        own.doublings = (slice / own.slice).log2();
         own.slice = slice;
         own.start
     }
@@ -364,7 +373,8 @@ impl<'s, 'a> Epochs<'s, 'a> {
         let least = numerics::GAIN * self.incumbent.size();
         let own = &mut self.reached[heuristic];
         if own.objective.is_finite() {
-            self.longer.note((own.objective - objective).max(0.0));
+            let gain = (own.objective - objective).max(0.0);
+            self.longer.note(gain / own.doublings.max(1.0), FADING_GAIN);
         }
         match objective < own.objective - least {
             true => own.objective = objective,
@@ -577,14 +587,15 @@ impl<'a> Sequence<'a> for Epochs<'_, 'a> {
 }
 
 /// Returns which maker a later epoch with runs of `slice` belongs to, of makers by their lowest F: in turn the best and the one
-/// with the shortest runs, of those that `longer` runs can be expected to bring as low as the best, or that have waited enough.
+/// with the shortest runs. A maker is left out while its run is too short to come as low as the best, if each doubling gains
+/// what `longer` expects, but not for ever.
 fn turn(makers: &[Reached], longer: Decrease, epoch: u32, slice: f64) -> Option<usize> {
     let best = makers.first()?.objective;
-    let fits = |own: &Reached| longer.reaches(own.objective, best) || MUCH_LONGER * own.slice <= slice;
-    let mut fitting = (0..makers.len()).filter(|&k| fits(&makers[k]));
+    let needed = |own: &Reached| own.slice * longer.times(own.objective - best).min(LONGEST_WAIT).exp2();
+    let later = (1..makers.len()).filter(|&k| !(needed(&makers[k]) > slice));
     match epoch.is_multiple_of(2) {
-        true => fitting.min_by(|&a, &b| makers[a].slice.total_cmp(&makers[b].slice)),
-        false => fitting.next(),
+        true => iter::once(0).chain(later).min_by(|&a, &b| makers[a].slice.total_cmp(&makers[b].slice)),
+        false => Some(0),
     }
 }
 
@@ -596,17 +607,17 @@ mod tests {
         Reached { objective, slice, ..Reached::NOTHING }
     }
 
-    /// The longest runs of makers after twelve epochs, whose runs double; one of maker k brings it lower by `gains[k]`.
+    /// The longest runs of makers after forty epochs, whose runs double; one of maker k brings it lower by `gains[k]`.
     fn longest(gains: &[f64]) -> Vec<f64> {
         let mut makers: Vec<Reached> = (0..gains.len()).map(|k| maker(k as f64, 1.0)).collect();
         let mut longer = Decrease::UNKNOWN;
-        for epoch in TOGETHER..TOGETHER + 12 {
+        for epoch in TOGETHER..TOGETHER + 40 {
             let mut order: Vec<usize> = (0..gains.len()).collect();
             order.sort_by(|&a, &b| makers[a].objective.total_cmp(&makers[b].objective));
             let sorted: Vec<Reached> = order.iter().map(|&k| makers[k]).collect();
             let slice = f64::from(epoch).exp2();
             let k = order[turn(&sorted, longer, epoch, slice).unwrap()];
-            longer.note(gains[k]);
+            longer.note(gains[k], FADING_GAIN);
             makers[k] = maker(makers[k].objective - gains[k], slice);
         }
         makers.iter().map(|maker| maker.slice).collect()
@@ -618,13 +629,19 @@ mod tests {
         let makers = [maker(-3.0, 4.0), maker(-2.0, 2.0), maker(f64::INFINITY, 0.0)];
         assert_eq!(turn(&makers, Decrease::UNKNOWN, 5, 8.0), Some(0));
         assert_eq!(turn(&makers, Decrease::UNKNOWN, 4, 8.0), Some(2));
-        // Out of reach, a maker waits for runs much longer than its last.
+        // A maker waits for a run in which it can come as low as the best: two doublings here.
         let mut longer = Decrease::UNKNOWN;
-        longer.note(0.5);
-        assert_eq!(turn(&makers[..2], longer, 4, 8.0), Some(0));
-        assert_eq!(turn(&makers[..2], longer, 4, 0.99 * MUCH_LONGER * 2.0), Some(0));
-        assert_eq!(turn(&makers[..2], longer, 4, MUCH_LONGER * 2.0), Some(1));
-        assert_eq!(turn(&makers[..2], longer, 5, MUCH_LONGER * 2.0), Some(0));
+        longer.note(0.25, FADING_GAIN);
+        assert_eq!(longer.times(1.0), 2.0);
+        assert_eq!(turn(&makers[..2], longer, 4, 7.9), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 4, 8.0), Some(1));
+        assert_eq!(turn(&makers[..2], longer, 5, 8.0), Some(0));
+        // Without gains it waits long, and with equal F not at all.
+        longer = Decrease::UNKNOWN;
+        longer.note(0.0, FADING_GAIN);
+        assert_eq!(turn(&makers[..2], longer, 4, 2.0 * 1023.0), Some(0));
+        assert_eq!(turn(&makers[..2], longer, 4, 2.0 * 1024.0), Some(1));
+        assert_eq!(turn(&[maker(-3.0, 4.0), maker(-3.0, 2.0)], longer, 4, 8.0), Some(1));
     }
 
     #[test]
@@ -632,7 +649,7 @@ mod tests {
         for gains in [&[0.0, 0.0][..], &[0.0; 4], &[1e-3, 0.0, 1e-3], &[0.0, 2.0, 0.0]] {
             let longest = longest(gains);
             let most = longest.iter().fold(0.0, |most: f64, &run| most.max(run));
-            let wait = f64::from(2 * gains.len() as u32 + 3).exp2();
+            let wait = (LONGEST_WAIT + 2.0 * gains.len() as f64).exp2();
             assert!(longest.iter().all(|&run| run * wait >= most), "{gains:?} {longest:?}");
         }
     }

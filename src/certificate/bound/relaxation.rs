@@ -262,7 +262,7 @@ impl Admm {
             match fixed[i] {
                 true => sum += own + largest_sum(&mut squares, others),
                 // The diagonal entry of a free row is one of its k entries.
-                false => rows.push(own + largest_sum(&mut squares, others - 1)),
+                false => rows.push(own + largest_sum(&mut squares, others.saturating_sub(1))),
             }
         }
         (sum + largest_sum(&mut rows, others)).sqrt()
