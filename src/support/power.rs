@@ -206,12 +206,16 @@ impl<'a> Axes<'a> {
         Some(Self { vectors, spectrum, exact })
     }
 
-    /// Returns the directions, from the axes scaled by the roots of their curvatures if they are not exact; None if the
-    /// task expired.
+    /// Returns the directions, from the scaled axes if they are not exact; None if the task expired.
     pub(crate) fn directions(&self, form: &dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Directions<'a>> {
-        if self.exact.is_some() {
-            return self.exact.clone();
+        match &self.exact {
+            Some(exact) => Some(exact.clone()),
+            None => Some(Directions::scaled(self.scaled(form, work)?, work)),
         }
+    }
+
+    /// Returns the axes scaled by the roots of their curvatures, as in the data; None if the task expired.
+    pub(crate) fn scaled(&self, form: &dyn QuadraticForm, work: &TaskWork<'_>) -> Option<Array2<f64>> {
         let mut scaled = self.vectors.clone();
         work.spend(gradient_work(form, scaled.ncols()));
         let image = form.apply_while(scaled.view(), &Threads::serial(), &|| !work.expired())?;
@@ -219,7 +223,7 @@ impl<'a> Axes<'a> {
             let curvature = -axis.dot(&image);
             axis *= curvature.max(0.0).sqrt();
         }
-        Some(Directions::scaled(scaled, work))
+        Some(scaled)
     }
 }
 

@@ -16,12 +16,13 @@ use super::model::{ColumnModel, SparsePoint};
 use super::moves::{AT_ONCE, TRIALS};
 use super::opening::axes;
 use super::pattern::{self, Part, SCALAR, largest_rows};
-use super::power::STEPS;
+use super::power::{Directions, Powers, STEPS};
 use super::rules::Rules;
 use crate::limits::TaskWork;
 use crate::numerics;
 use crate::objective::{Quadratic, QuadraticForm};
 use crate::problem::{Cardinality, RowSparsity, Sparsity};
+use crate::start;
 use crate::threads::Threads;
 
 /// Number of rows of smallest loss and of largest gain that swaps combine.
@@ -61,7 +62,11 @@ impl<'a> RowModel<'a> {
         work: &TaskWork<'_>,
     ) -> Option<Self> {
         let n = form.order();
-        let rules = Rules::new(&Sparsity::new(Cardinality::Total(n * r)), n, r).ok()?;
+        let most = match sparsity {
+            RowSparsity::Count(count) => count.min(n),
+            RowSparsity::Penalty(_) => n,
+        };
+        let rules = Rules::new(&Sparsity::new(Cardinality::Total(most)), n, r).ok()?;
         Some(Self { model: ColumnModel::new(form, rules, vec![1.0; r], spectrum, work)?, sparsity })
     }
 
@@ -117,11 +122,6 @@ impl<'a> RowModel<'a> {
     /// Returns f at X.
     pub(crate) fn smooth_value(&self, x: &Array2<f64>) -> f64 {
         self.model.form.value(x.view(), &Threads::serial())
-    }
-
-    /// Returns C X; None if the task expired.
-    pub(crate) fn image(&self, x: &Array2<f64>, work: &TaskWork<'_>) -> Option<Array2<f64>> {
-        self.model.image(x, work)
     }
 
     /// Returns the best point on at least r rows; None if the time ran out or there are fewer rows.
@@ -183,6 +183,18 @@ impl<'a> RowModel<'a> {
             }
         }
         Some(best)
+    }
+
+    /// Returns the best point on the rows of columns with disjoint supports, by truncated power iterations; None with a penalty.
+    pub(crate) fn of_columns(
+        &self,
+        directions: &Directions<'_>,
+        stage: (usize, usize),
+        work: &TaskWork<'_>,
+    ) -> Option<RowSet> {
+        self.limit()?;
+        let point = Powers { model: &self.model, work, price: 0.0 }.point(directions, stage)?;
+        self.solved(point.parts.into_iter().flat_map(|part| part.rows).collect(), work)
     }
 
     /// Returns the best set of truncated block power iterations from X, with a [number of rows](Self::best_count).
@@ -346,16 +358,21 @@ impl<'a> RowModel<'a> {
         self.fitted(self.solved(rows, work)?, work)
     }
 
-    /// Returns the point of truncated block power iterations from the vectors on a part of the rows.
-    pub(crate) fn restarted(&self, state: &RowSet, random: &mut impl Rng, work: &TaskWork<'_>) -> Option<RowSet> {
-        let share = random.random_range(pattern::KEPT.0..pattern::KEPT.1);
-        let mut x = self.dense(state);
-        for &i in &state.rows {
-            if !random.random_bool(share) {
-                x.row_mut(i).fill(0.0);
-            }
+    /// Returns the point of truncated block power iterations with other `columns` in place of random vectors of the span.
+    pub(crate) fn renewed(
+        &self,
+        state: &RowSet,
+        columns: &Array2<f64>,
+        random: &mut impl Rng,
+        work: &TaskWork<'_>,
+    ) -> Option<RowSet> {
+        let r = self.dim().1;
+        let mut y = self.ascent(state, work).dot(&start::random(r, r, random.random()));
+        for (mut old, new) in y.columns_mut().into_iter().zip(columns.columns()) {
+            let scale = (old.dot(&old) / new.dot(&new)).sqrt();
+            old.assign(&(scale * &new));
         }
-        self.fitted(self.powered_on(state.rows.len(), &self.image(&x, work)?, work)?, work)
+        self.fitted(self.powered_on(state.rows.len(), &y, work)?, work)
     }
 }
 

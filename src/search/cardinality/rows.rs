@@ -1,6 +1,6 @@
 //! Search under a limit on nonzero rows, or with a penalty λ for each nonzero row.
 
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, s};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,17 +14,23 @@ use crate::problem::RowSparsity;
 use crate::report::AutoSolution;
 use crate::search::chains::SearchSpace;
 use crate::search::incumbent::Watched;
-use crate::start::is_spectrum_exact;
-use crate::support::{self, Axes, RowModel, RowSet, largest_rows};
+use crate::start::{self, is_spectrum_exact};
+use crate::support::{self, Axes, Directions, RowModel, RowSet, STAGES, largest_rows};
 
 /// Name of a start that is not a point without search.
 pub(super) const NAME: &str = "rows";
 
-/// The kind of perturbation by truncated power iterations.
-const POWERED: usize = 1;
+/// Number of points from which chains start.
+const OPENINGS: usize = 6;
 
-/// Blocks of axes from which truncated power iterations start.
-const BLOCKS: usize = 6;
+/// The kind of perturbation by truncated power iterations with new columns; each further column is half as likely.
+const RENEWED: usize = 1;
+
+/// Share of these in the work of perturbations.
+const NEW_COLUMNS: f64 = 0.75;
+
+/// Blocks of successive axes, and of random mixtures of axes, from which truncated power iterations start.
+const BLOCKS: (usize, usize) = (6, 24);
 
 /// Minimises f under a limit on nonzero rows, or with a penalty for each, from the rows of `x0`. X is exactly optimal
 /// for its rows, up to a rotation of its columns, which are eigenvectors of C on these rows.
@@ -42,10 +48,14 @@ pub(super) fn minimized(
     let truncated = |y: &Array2<f64>| Some(on_rows(sparsity.about(r).min(n), y));
     let prepared = |work: &TaskWork<'_>| {
         let axes = Axes::leading(form, (r, false), threads, work)?;
+        let scaled = axes.scaled(form, work)?;
+        let directions = axes.exact.unwrap_or_else(|| Directions::scaled(scaled.clone(), work));
         Some(RowSets {
             model: RowModel::new(form, r, sparsity, axes.spectrum, work)?,
             basis: axes.vectors.slice(s![.., ..r]).to_owned(),
-            axes: axes.vectors,
+            // No curvature of f is negative if all of them vanish.
+            axes: if scaled.iter().all(|&v| v == 0.0) { axes.vectors } else { scaled },
+            directions,
             given: given.clone(),
             opening: Vec::new(),
         })
@@ -56,9 +66,10 @@ pub(super) fn minimized(
 /// The search space of sets of rows.
 struct RowSets<'a> {
     model: RowModel<'a>,
-    /// r leading axes, and all that are known.
+    /// r leading axes, and all that are known, scaled as in the data.
     basis: Array2<f64>,
     axes: Array2<f64>,
+    directions: Directions<'a>,
     given: Option<Vec<usize>>,
     /// Points from which the first chains start.
     opening: Vec<RowSet>,
@@ -70,18 +81,27 @@ impl RowSets<'_> {
         largest_rows(&self.basis, count.min(self.basis.nrows()))
     }
 
-    /// Returns the point of truncated block power iterations from a block of successive axes.
+    /// Returns the point of truncated block power iterations from a block of successive axes, or from random mixtures.
     fn block(&self, block: usize, work: &TaskWork<'_>) -> Option<RowSet> {
-        let r = self.basis.ncols();
-        let (from, to) = (block * r, (block + 1) * r);
-        let x = (to <= self.axes.ncols()).then(|| self.axes.slice(s![.., from..to]).to_owned())?;
-        // C V has the axes scaled by their curvatures; by the roots of these, they are scaled as in the data.
-        let mut image = self.model.image(&x, work)?;
-        for mut axis in image.columns_mut() {
-            let root = axis.dot(&axis).powf(0.25).max(f64::MIN_POSITIVE);
-            axis /= root;
+        let (p, r) = (self.axes.ncols(), self.basis.ncols());
+        if block >= BLOCKS.0 {
+            return self.mixed(block as u64, work);
         }
-        self.model.powered(&image, work)
+        let (from, to) = (block * r, (block + 1) * r);
+        let x = (to <= p).then(|| self.axes.slice(s![.., from..to]).to_owned())?;
+        self.model.powered(&x, work)
+    }
+
+    /// Returns `count` random mixtures of axes, as many as are known at most.
+    fn mixtures(&self, count: usize, seed: u64) -> Array2<f64> {
+        self.axes.dot(&start::random(self.axes.ncols(), count, seed))
+    }
+
+    /// Returns the point of truncated block power iterations from r mixtures of axes; None if no more than r are known.
+    fn mixed(&self, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
+        let r = self.basis.ncols();
+        let mixed = (self.axes.ncols() > r).then(|| self.mixtures(r, seed))?;
+        self.model.powered(&mixed, work)
     }
 }
 
@@ -89,10 +109,10 @@ impl SearchSpace for RowSets<'_> {
     type State = RowSet;
     type Point = RowSet;
 
-    const POINTS: usize = 3 + BLOCKS;
+    const POINTS: usize = 3 + STAGES.len() + BLOCKS.0 + BLOCKS.1;
 
     /// Returns the principal axes if a penalty allows all rows, the best points on the rows of largest leverage, and
-    /// of largest variance, and the points of truncated block power iterations.
+    /// of largest variance, and the points of truncated power iterations for columns on disjoint rows, and for blocks.
     fn point(&self, number: usize, work: &TaskWork<'_>) -> Option<RowSet> {
         match number {
             0 => self.model.limit().is_none().then(|| self.model.point_of(self.basis.view(), work)).flatten(),
@@ -101,7 +121,11 @@ impl SearchSpace for RowSets<'_> {
                 let variances = self.model.variances();
                 self.model.best_count(work, |count, _| self.model.solved(largest_rows(&variances, count), work))
             }
-            _ => self.block(number - 3, work),
+            3 => self.model.of_columns(&self.directions, STAGES[0], work),
+            _ => match (number - 4).checked_sub(BLOCKS.0 + BLOCKS.1) {
+                None => self.block(number - 4, work),
+                Some(longer) => self.model.of_columns(&self.directions, STAGES[1 + longer], work),
+            },
         }
     }
 
@@ -109,7 +133,10 @@ impl SearchSpace for RowSets<'_> {
         self.dense(point)
     }
 
-    fn begin_from(&mut self, points: Vec<RowSet>) {
+    fn begin_from(&mut self, mut points: Vec<RowSet>) {
+        points.sort_by(|a, b| a.value.total_cmp(&b.value));
+        points.dedup_by(|a, b| a.rows == b.rows);
+        points.truncate(OPENINGS);
         self.opening = points;
     }
 
@@ -153,11 +180,10 @@ impl SearchSpace for RowSets<'_> {
             0 => largest_rows(&self.model.variances(), r),
             1 => self.leading(2 * count),
             _ if number.is_multiple_of(2) => {
-                let mut chosen: Vec<usize> = (0..self.axes.ncols()).collect();
-                chosen.shuffle(&mut random);
-                chosen.truncate(r);
-                let powered = self.model.powered(&self.axes.select(Axis(1), &chosen), work)?;
-                return self.model.fitted(powered, work);
+                if let Some(powered) = self.mixed(seed, work) {
+                    return self.model.fitted(powered, work);
+                }
+                self.leading(count)
             }
             _ => {
                 let mut rows = self.leading(4 * count);
@@ -169,15 +195,19 @@ impl SearchSpace for RowSets<'_> {
         self.model.fitted(self.model.solved(rows, work)?, work)
     }
 
-    /// Random rows in place of some, or truncated power iterations.
+    /// Random rows in place of some, or truncated power iterations with new columns.
     fn perturbations(&self) -> Vec<(f64, f64)> {
-        vec![(0.5, 0.0), (0.5, 0.0)]
+        vec![(1.0 - NEW_COLUMNS, 0.0), (NEW_COLUMNS, 0.0)]
     }
 
     fn perturbed(&self, state: &RowSet, (kind, seed): (usize, u64), work: &TaskWork<'_>) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         match kind {
-            POWERED => self.model.restarted(state, &mut random, work),
+            RENEWED => {
+                let most = self.basis.ncols() as u32;
+                let count = 1 + random.random::<u64>().trailing_zeros().min(most - 1) as usize;
+                self.model.renewed(state, &self.mixtures(count, random.random()), &mut random, work)
+            }
             _ => self.model.swapped(state, &self.leading(4 * state.rows.len()), &mut random, work),
         }
     }
