@@ -150,6 +150,19 @@ def by_rows(
             yield on_rows(A, np.argsort(-weight, kind="stable")[:count], r)
 
 
+def by_features(A: np.ndarray, r: int, count: int) -> Iterator[np.ndarray]:
+    """Points with at most ``count`` nonzero rows, also of columns made one by one or in a block."""
+    yield from by_rows(A, r, count)
+    if count >= r:
+        own = disjoint(A, r, count // r)
+        yield on_rows(A, np.flatnonzero(own.any(axis=1)), r)
+        X = principal(A, r) * np.linalg.norm(A @ principal(A, r), axis=0)
+        for _ in range(10):
+            rows = np.argsort(-np.sum(X**2, axis=1), kind="stable")[:count]
+            yield on_rows(A, rows, r)
+            X = A.T @ (A @ on_rows(A, rows, r))
+
+
 def nonnegative(A: np.ndarray, r: int) -> Iterator[np.ndarray]:
     """Points without negative entries."""
     yield selection(A, r)

@@ -175,12 +175,14 @@ def test_limits_on_features(case: Case, limits: dict[str, Any]) -> None:
     A = case.centred()
     n, r = case.n, case.r
     whole = laws.explained(A, laws.principal(A, r))
+    # A tenth of a second of a busy processor may end before block power iterations.
+    points = laws.by_rows if limits.get("max_time") == 0.1 else laws.by_features
     before = 0.0
     for count in sorted({r, min(2 * r, n), max(r, n // 3), max(r, n // 2), max(r, n - 1), n}):
         result = solved(case, ob.RowSparse(count=count), **limits)
         value = laws.explained(A, result.x)
         assert np.count_nonzero(result.x.any(axis=1)) <= count
-        simple = max(laws.explained(A, X) for X in laws.by_rows(A, r, count))
+        simple = max(laws.explained(A, X) for X in points(A, r, count))
         assert value >= simple - ROUNDING * whole, (count, value / whole, simple / whole)
         assert value >= before - ROUNDING * whole, (count, before / whole, value / whole)
         if count == n:
