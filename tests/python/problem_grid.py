@@ -152,11 +152,12 @@ def by_rows(
 
 def by_features(A: np.ndarray, r: int, count: int) -> Iterator[np.ndarray]:
     """Points with at most ``count`` nonzero rows, also of columns made one by one or in a block."""
-    yield from by_rows(A, r, count)
+    axes = principal(A, r)
+    yield from by_rows(A, r, count, axes)
     if count >= r:
         own = disjoint(A, r, count // r)
         yield on_rows(A, np.flatnonzero(own.any(axis=1)), r)
-        X = principal(A, r) * np.linalg.norm(A @ principal(A, r), axis=0)
+        X = axes * np.linalg.norm(A @ axes, axis=0)
         for _ in range(10):
             rows = np.argsort(-np.sum(X**2, axis=1), kind="stable")[:count]
             yield on_rows(A, rows, r)
