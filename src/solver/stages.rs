@@ -27,12 +27,6 @@ use super::smooth::Smooth;
 use crate::block::Curvature;
 use crate::working_set::WorkingSet;
 
-/// A side is visited less often if its last sweep gained less than this share of the gain of the other side.
-const SMALL_SHARE: f64 = 0.1;
-
-/// Most sweeps of one side between two sweeps of a side that gains little.
-const SELDOM: u32 = 8;
-
 /// Tangent steps follow a pass that lowered F by at most this share of its magnitude. If h has kinks, passes
 /// over pairs then converge slowly, or to points that are not critical.
 const SLOW: f64 = 1e-3;
@@ -272,14 +266,13 @@ impl<'m> MoverStages<'m> {
     }
 }
 
-/// The side that moves next, and the gain of each side.
+/// The side that moves next, and the gain of each side: rows and columns alternate.
 #[derive(Debug, Clone, Copy)]
 struct SideSchedule {
     /// True if columns are moving.
     columns: bool,
     alternate: bool,
     gain: [f64; 2],
-    waited: u32,
 }
 
 impl SideSchedule {
@@ -289,7 +282,6 @@ impl SideSchedule {
             columns: columns.is_some_and(|c| alone || matches!(c, ColumnMover::Trace(_))),
             alternate: !alone,
             gain: [f64::INFINITY; 2],
-            waited: 0,
         }
     }
 
@@ -301,34 +293,16 @@ impl SideSchedule {
     /// Resets the gains, so that no side counts as converged.
     fn begin(&mut self) {
         self.gain = [f64::INFINITY; 2];
-        self.waited = 0;
     }
 
     /// Records the gain of the sweep that ended; returns whether neither side gains any more.
     fn end_of_pass(&mut self, decrease: f64, threshold: f64) -> bool {
-        let here = usize::from(self.columns);
-        self.gain[here] = decrease;
-        if !self.alternate {
-            return decrease <= threshold;
-        }
-        let there = 1 - here;
-        if decrease <= threshold {
-            if self.gain[there] <= threshold {
-                return true;
-            }
-        } else {
-            // The changes of this side may enable moves of the other.
-            let small = self.gain[there] < SMALL_SHARE * decrease;
-            if small && self.waited < SELDOM {
-                self.waited += 1;
-                if self.gain[there] <= threshold {
-                    self.gain[there] = 2.0 * threshold.max(f64::MIN_POSITIVE);
-                }
-                return false;
-            }
-        }
-        self.waited = 0;
-        self.columns = !self.columns;
-        false
+        self.gain[usize::from(self.columns)] = decrease;
+        let converged = match self.alternate {
+            true => self.gain.iter().all(|&gain| gain <= threshold),
+            false => decrease <= threshold,
+        };
+        self.columns ^= self.alternate && !converged;
+        converged
     }
 }

@@ -366,7 +366,8 @@ impl<'a> RowModel<'a> {
         random: &mut impl Rng,
         work: &TaskWork<'_>,
     ) -> Option<RowSet> {
-        let r = self.dim().1;
+        let (n, r) = self.dim();
+        work.spend((n * r * r) as f64);
         let mut y = self.ascent(state, work).dot(&start::random(r, r, random.random()));
         for (mut old, new) in y.columns_mut().into_iter().zip(columns.columns()) {
             let scale = (old.dot(&old) / new.dot(&new)).sqrt();

@@ -93,14 +93,15 @@ impl RowSets<'_> {
     }
 
     /// Returns `count` random mixtures of axes, as many as are known at most.
-    fn mixtures(&self, count: usize, seed: u64) -> Array2<f64> {
+    fn mixtures(&self, count: usize, seed: u64, work: &TaskWork<'_>) -> Array2<f64> {
+        work.spend((self.axes.len() * count) as f64);
         self.axes.dot(&start::random(self.axes.ncols(), count, seed))
     }
 
     /// Returns the point of truncated block power iterations from r mixtures of axes; None if no more than r are known.
     fn mixed(&self, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
         let r = self.basis.ncols();
-        let mixed = (self.axes.ncols() > r).then(|| self.mixtures(r, seed))?;
+        let mixed = (self.axes.ncols() > r).then(|| self.mixtures(r, seed, work))?;
         self.model.powered(&mixed, work)
     }
 }
@@ -179,13 +180,12 @@ impl SearchSpace for RowSets<'_> {
             // Forward selection from the largest variances; backward selection from surplus rows.
             0 => largest_rows(&self.model.variances(), r),
             1 => self.leading(2 * count),
-            _ if number.is_multiple_of(2) => {
-                if let Some(powered) = self.mixed(seed, work) {
+            _ => {
+                if number.is_multiple_of(2)
+                    && let Some(powered) = self.mixed(seed, work)
+                {
                     return self.model.fitted(powered, work);
                 }
-                self.leading(count)
-            }
-            _ => {
                 let mut rows = self.leading(4 * count);
                 rows.shuffle(&mut random);
                 rows.truncate(r);
@@ -206,7 +206,8 @@ impl SearchSpace for RowSets<'_> {
             RENEWED => {
                 let most = self.basis.ncols() as u32;
                 let count = 1 + random.random::<u64>().trailing_zeros().min(most - 1) as usize;
-                self.model.renewed(state, &self.mixtures(count, random.random()), &mut random, work)
+                let columns = self.mixtures(count, random.random(), work);
+                self.model.renewed(state, &columns, &mut random, work)
             }
             _ => self.model.swapped(state, &self.leading(4 * state.rows.len()), &mut random, work),
         }
