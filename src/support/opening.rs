@@ -3,7 +3,8 @@
 //!
 //! - The principal axes, if the cardinality allows all rows. They have n·r nonzeros, or r(r−1)/2 less after a rotation
 //!   (an LQ decomposition of r of the rows).
-//! - The principal axes rotated by varimax, truncated to their largest entries and made orthonormal on these.
+//! - The principal axes rotated by varimax, truncated to their largest entries and made orthonormal on these; and the axes
+//!   themselves, each truncated to its share of them.
 //! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
 //! - If supports must overlap: blocks, merged from disjoint supports by [truncated powers](Powers).
 
@@ -27,11 +28,14 @@ pub(crate) const PRINCIPAL: usize = 0;
 /// Index of the point of the largest entries of the rotated axes.
 pub(crate) const LARGEST: usize = 1;
 
+/// Index of the point of the largest entries of each axis.
+pub(crate) const TRUNCATED: usize = 2;
+
 /// Index of the end of ADMM.
-pub(crate) const ADMM: usize = 2;
+pub(crate) const ADMM: usize = 3;
 
 /// Index of the point of merged blocks.
-pub(crate) const MERGED: usize = 3;
+pub(crate) const MERGED: usize = 4;
 
 /// Largest work of a projection onto a support, in products of n×r with r×r matrices. A projection takes up to
 /// 2000 products if XᵀX = I has almost as many equations as X has nonzeros.
@@ -81,7 +85,8 @@ pub(crate) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize)
 /// The data from which the points are made.
 pub(crate) struct Opening<'a> {
     pub(crate) model: &'a ColumnModel<'a>,
-    /// Approximate principal axes, n×r, rotated by varimax.
+    /// Approximate principal axes, n×r, and rotated by varimax.
+    pub(crate) basis: &'a Array2<f64>,
     pub(crate) rotated: &'a Array2<f64>,
     pub(crate) directions: &'a Directions<'a>,
     pub(crate) work: &'a TaskWork<'a>,
@@ -116,6 +121,7 @@ impl Opening<'_> {
         match number {
             PRINCIPAL => self.principal(),
             LARGEST => self.near(self.cut().largest(self.rotated), PRODUCTS),
+            TRUNCATED => self.near(self.truncated(), PRODUCTS),
             _ if !model.is_dense() => None,
             MERGED => {
                 let powers = Powers { model: &model.disjoint()?, work: self.work, price: 0.0 };
@@ -150,6 +156,20 @@ impl Opening<'_> {
             x.column_mut(t).assign(&axis);
         }
         rules.keep(&x).then_some(x)
+    }
+
+    /// Returns the largest entries of each axis, as many in each; of different rows if X ≥ 0.
+    fn truncated(&self) -> Vec<Part> {
+        let rules = &self.model.rules;
+        let mut taken = vec![false; self.model.order()];
+        let parts = self.basis.columns().into_iter().enumerate().map(|(t, axis)| {
+            let part = own_largest(rules, t, &axis.to_vec(), &taken);
+            if rules.nonnegative {
+                part.rows.iter().for_each(|&i| taken[i] = true);
+            }
+            part
+        });
+        parts.collect()
     }
 
     fn cut(&self) -> Cut<'_> {

@@ -38,15 +38,19 @@ enum First {
 
 /// The first points, in the order of their cost. Those for smaller limits are shared by similar limits, and a doubled limit
 /// has those of its half. Only the limit rounded down and its half have points by ADMM.
-const FIRST: [First; 15] = {
+const FIRST: [First; 19] = {
     use First::{Opening, Powers};
-    use opening::{ADMM, LARGEST, MERGED, PRINCIPAL};
+    use opening::{ADMM, LARGEST, MERGED, PRINCIPAL, TRUNCATED};
     [
         Opening(PRINCIPAL, 0),
         Opening(LARGEST, 0),
         Opening(LARGEST, 1),
         Opening(LARGEST, 2),
         Opening(LARGEST, 3),
+        Opening(TRUNCATED, 0),
+        Opening(TRUNCATED, 1),
+        Opening(TRUNCATED, 2),
+        Opening(TRUNCATED, 3),
         Powers(0),
         Opening(MERGED, 0),
         Powers(1),
@@ -246,7 +250,8 @@ impl<'a> EntrySets<'a> {
     }
 
     fn opening<'s>(&'s self, model: &'s ColumnModel<'a>, work: &'s TaskWork<'s>) -> Opening<'s> {
-        Opening { model, rotated: &self.material.rotated, directions: &self.directions, work }
+        let Material { basis, rotated, .. } = &self.material;
+        Opening { model, basis, rotated, directions: &self.directions, work }
     }
 
     fn maker<'s>(&'s self, seed: u64, work: &'s TaskWork<'s>) -> Maker<'s> {

@@ -175,6 +175,21 @@ def test_disjoint_supports_are_no_worse_than_those_of_exact_axes(kind: str) -> N
         assert laws.explained(A, X) >= (1.0 - ROUNDING) * known
 
 
+@pytest.mark.parametrize("size", [(300, 450, 5), (40, 60, 9)])
+@pytest.mark.parametrize("kind", laws.KINDS)
+def test_overlapping_supports_are_no_worse_than_truncated_axes(
+    kind: str, size: tuple[int, int, int]
+) -> None:
+    case = Case(kind, *size)
+    A = case.centred()
+    axes = laws.principal(A, case.r)
+    for count in (case.n * case.r // 4, case.n * case.r // 3):
+        known = laws.on_support(axes, laws.largest(axes, count // case.r))
+        if known is not None:
+            value = laws.explained(A, solved(case, ob.Cardinality(count), max_work=0.02).x)
+            assert value >= (1.0 - ROUNDING) * laws.explained(A, known)
+
+
 @pytest.mark.parametrize("limits", LIMITS)
 @pytest.mark.parametrize("case", GRID)
 def test_limits_on_features(case: Case, limits: dict[str, Any]) -> None:
