@@ -48,7 +48,7 @@ const AXES_WORK: f64 = 3e8;
 pub(super) const STEPS: usize = 60;
 
 /// Number of runs that go on in any case; from the second step on the better half of them does.
-const LEAST_RUNS: usize = 4;
+const LEAST_RUNS: usize = 10;
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
