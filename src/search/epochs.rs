@@ -229,7 +229,11 @@ impl<'s, 'a> Epochs<'s, 'a> {
     /// Runs an epoch of `length` work.
     fn epoch(&mut self, epoch: u32, length: f64) {
         let mut rounds = (0, 0.0);
-        let starts = POLICY.starts[usize::from(self.rounds.profile.kind != Kind::Nonnegative)];
+        let starts = POLICY.starts[match self.rounds.profile.kind {
+            _ if !self.rounds.profile.quadratic => 0,
+            Kind::Nonnegative => 1,
+            _ => 2,
+        }];
         if epoch > 0 {
             rounds = self.affordable((1.0 - starts) * length);
             // A limit may cut the long run of a maker that follows.

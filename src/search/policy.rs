@@ -7,8 +7,8 @@ pub(super) struct Policy {
     pub(super) lanes: usize,
     /// The first epoch takes at least this part of the work of a default search.
     pub(super) first: f64,
-    /// Share of a later epoch for new starts, if improvements are affordable, with X ≥ 0 and otherwise.
-    pub(super) starts: [f64; 2],
+    /// Share of a later epoch for new starts, if improvements are affordable: if f is not quadratic, with X ≥ 0, and otherwise.
+    pub(super) starts: [f64; 3],
     /// Share of the work of new starts before their best points are polished.
     pub(super) raw: f64,
     /// Number of these best points.
@@ -34,7 +34,7 @@ pub(super) struct Policy {
 pub(super) const POLICY: Policy = Policy {
     lanes: 4,
     first: 1.0 / 64.0,
-    starts: [0.5, 0.75],
+    starts: [0.25, 0.5, 0.75],
     raw: 0.75,
     polished: 2,
     rounds: 4,
