@@ -3,8 +3,8 @@
 //!
 //! - The principal axes, if the cardinality allows all rows. They have n·r nonzeros, or r(r−1)/2 less after a rotation
 //!   (an LQ decomposition of r of the rows).
-//! - The principal axes rotated by varimax, truncated to their largest entries and made orthonormal on these; and the axes
-//!   themselves, each truncated to its share of them.
+//! - The principal axes rotated by varimax, truncated to their largest entries and made orthonormal on these.
+//! - If supports must overlap: the axes themselves, each truncated to its share of the entries.
 //! - If supports must overlap, and have enough entries to be orthogonal: the result of a short annealed ADMM.
 //! - If supports must overlap: blocks, merged from disjoint supports by [truncated powers](Powers).
 
@@ -121,8 +121,8 @@ impl Opening<'_> {
         match number {
             PRINCIPAL => self.principal(),
             LARGEST => self.near(self.cut().largest(self.rotated), PRODUCTS),
-            TRUNCATED => self.near(self.truncated(), PRODUCTS),
             _ if !model.is_dense() => None,
+            TRUNCATED => self.near(self.truncated(), PRODUCTS),
             MERGED => {
                 let powers = Powers { model: &model.disjoint()?, work: self.work, price: 0.0 };
                 let point = powers.point(self.directions, STAGES[0])?;
