@@ -85,8 +85,9 @@ pub(crate) fn admits_all_rows(form: &dyn QuadraticForm, rules: &Rules, r: usize)
 /// The data from which the points are made.
 pub(crate) struct Opening<'a> {
     pub(crate) model: &'a ColumnModel<'a>,
-    /// Approximate principal axes, n×r, and rotated by varimax.
+    /// Approximate principal axes, n×r.
     pub(crate) basis: &'a Array2<f64>,
+    /// The axes rotated by varimax.
     pub(crate) rotated: &'a Array2<f64>,
     pub(crate) directions: &'a Directions<'a>,
     pub(crate) work: &'a TaskWork<'a>,
