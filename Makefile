@@ -133,7 +133,7 @@ lint: lint-rust lint-python docs
 
 lint-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --release --locked --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked -- -D warnings
 	$(CARGO) clippy --release --locked --all-targets --features python -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
@@ -147,13 +147,13 @@ lint-python: $(TEST)/.ready
 $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/pip install --quiet --upgrade "pip>=25.1"
-	$(DOCS)/bin/pip install --quiet --group docs
+	$(DOCS)/bin/pip install --quiet uv
+	$(DOCS)/bin/python -m uv pip install --quiet --python $(DOCS)/bin/python --group docs
 	touch $@
 
 $(DOCS)/.wheel: $(DOCS)/.ready $(WHEELS)/.built $(BENCHMARKS)
-	$(DOCS)/bin/pip install --quiet --force-reinstall --no-deps $(WHEELS)/*.whl ./benchmarks
-	$(DOCS)/bin/pip install --quiet "$$(echo $(WHEELS)/*.whl)[all]" ./benchmarks
+	$(DOCS)/bin/python -m uv pip install --quiet --python $(DOCS)/bin/python \
+	    --reinstall-package orthobcd --reinstall-package orthobcd-bench "$$(echo $(WHEELS)/*.whl)[all]" ./benchmarks
 	touch $@
 
 docs: $(DOCS)/.wheel

@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::common::{dot, instances, light, normal};
 
 /// Instances per penalty and component.
-const INSTANCES: usize = 10_000;
+const INSTANCES: usize = 3_000;
 
 /// Excess over the reference, relative to the sum of magnitudes, that is rounding.
 const TOLERANCE: f64 = 1e-12;

@@ -16,7 +16,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::common::{instances, normal};
 
-const INSTANCES: usize = 10_000;
+const INSTANCES: usize = 3_000;
 const ANGLES: usize = 20_000;
 const FEWER_ANGLES: usize = 2_000;
 /// Cells of the grid, each lower than its neighbours, that are searched.
