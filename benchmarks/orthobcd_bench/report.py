@@ -49,6 +49,7 @@ PENALTIES = {
     "l0": "ℓ0",
     "l1": "ℓ1",
     "nonneg": "X ≥ 0",
+    "count": "k nonzeros a component",
     "hyperbolic": "Hyperbolic",
     "probe": "Structural probe",
 }

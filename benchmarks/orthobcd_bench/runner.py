@@ -159,8 +159,9 @@ class Bench:
         elif row.penalty == "hyperbolic":
             there = [*HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS]
         else:
-            theirs = methods_for(_penalty(row.penalty, 1.0))
-            ours = [name for name in OURS if name != "path" or row.penalty != "nonneg"]
+            theirs = methods_for(_penalty(row.penalty, 1.0, row.r))
+            without = {"nonneg": ("path",), "count": OURS[:-1]}.get(row.penalty, ())
+            ours = [name for name in OURS if name not in without]
             there = [*ours, *theirs, *(name for name in HYBRIDS if name.split("+")[0] in theirs)]
         if row.methods:
             asked = [method.partition("@") for method in row.methods]
@@ -207,7 +208,7 @@ class Bench:
             lam *= float(np.asarray(squares.sum(axis=0)).max())
         if row.penalty == "nonneg":
             return ob.NonnegativePCAProblem(matrix, row.r)
-        return ob.SparsePCAProblem(matrix, row.r, _penalty(row.penalty, lam))
+        return ob.SparsePCAProblem(matrix, row.r, _penalty(row.penalty, lam, row.r))
 
     def run(self, task: Task) -> dict[str, Any]:
         """Run one task; a failure is recorded, not raised.
@@ -253,12 +254,12 @@ class Bench:
         }
 
 
-def _penalty(name: str, lam: float) -> Penalty:
+def _penalty(name: str, lam: float, r: int) -> Penalty:
     if name == "l0":
         return ob.L0(lam)
     if name == "l1":
         return ob.L1(lam)
-    return ob.NonNegative()
+    return ob.Cardinality((int(lam),) * r) if name == "count" else ob.NonNegative()
 
 
 def _start(problem: Any, name: str, seed: int) -> FloatArray:

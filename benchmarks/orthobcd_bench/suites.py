@@ -40,12 +40,12 @@ class Row:
     ----------
     data : str
         Name in `orthobcd_bench.data.DATASETS`, ``"randn-m-n"``, or a file.
-    penalty : {"l0", "l1", "nonneg", "hyperbolic", "probe"}
-        The penalty, or a hyperbolic eigenvalue problem, or a structural probe.
+    penalty : {"l0", "l1", "nonneg", "count", "hyperbolic", "probe"}
+        The penalty or limit, or a hyperbolic eigenvalue problem, or a structural probe.
     r : int
         Components; the number of positive signs p of a hyperbolic row or a probe.
     lam : float
-        λ, or ρ with λ = ρ·max C_ii where ``relative``.
+        λ, or ρ with λ = ρ·max C_ii where ``relative``; the nonzeros of a component of ``"count"``.
     relative : bool
         Whether ``lam`` is ρ.
     starts : tuple of {"identity", "random", "varimax", "partition", "cs"}
@@ -87,6 +87,8 @@ class Row:
         parts = [self.label, self.penalty]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'rho' if self.relative else 'lam'}{self.lam:g}")
+        if self.penalty == "count":
+            parts.append(f"k{self.lam:g}")
         parts.append(f"{'p' if self.is_mixed else 'r'}{self.r}")
         if self.normalised:
             parts.append("normalised")
@@ -102,6 +104,8 @@ class Row:
         parts = [self.label]
         if self.penalty in ("l0", "l1"):
             parts.append(f"{'ρ' if self.relative else 'λ'} = {self.lam:g}")
+        if self.penalty == "count":
+            parts.append(f"k = {self.lam:g}")
         parts.append(f"{'p' if self.is_mixed else 'r'} = {self.r}")
         if self.ridge:
             parts.append(f"ridge {self.ridge:g}")
@@ -160,6 +164,7 @@ QUICK = (
     ),
     Table("ℓ1 sparse PCA", (Row("randn-200-300", "l1", 8, 3.0, starts=("varimax",)),)),
     Table("Nonnegative PCA", (Row("randn-200-300", "nonneg", 8, starts=("partition",)),)),
+    Table("k nonzeros a component", (Row("randn-200-300", "count", 8, 10.0),)),
     Table("Hyperbolic eigenvalues", (Row("randn-60-40", "hyperbolic", 20, starts=("cs",)),)),
 )
 
@@ -363,6 +368,16 @@ def strong_of(names: Iterable[str], strong: dict[str, tuple[str, ...]]) -> tuple
     return quality_of(names, (1e-3, 1e-2, 5e-2), strong)
 
 
+LIMITED = ("colon", "leukemia", "yale32", "arcene")
+"""Data of thousands of features with few samples, for limits on nonzeros."""
+
+
+def _limits() -> tuple[Table, ...]:
+    """Tables of five components of k nonzeros each."""
+    rows = (Row(data, "count", 5, float(k)) for data in LIMITED for k in (5, 10, 30, 100))
+    return (Table("k nonzeros a component", tuple(rows)),)
+
+
 def _hyperbolic() -> tuple[Table, ...]:
     bounded = (
         ("randn-100-100", 50, 0.0),
@@ -406,9 +421,10 @@ SUITES: dict[str, Suite] = {
     "quality": Suite(quality_of(QUALITY_DATA), 10.0),
     "validation": Suite(strong_of(VALIDATION, STRONG), 10.0, quality_of(VALIDATION)),
     "large": Suite(strong_of(LARGE, WITHOUT_MATRIX), 10.0),
+    "limits": Suite(_limits(), 5.0),
     "hyperbolic": Suite(_hyperbolic(), 20.0),
     "probe": Suite(_probe(full=False), 10.0, _probe(full=True)),
 }
 """All suites by name: every method once in minutes; the rows of the papers' tables; objectives at
-equal time, on training and on validation data, and on thousands of features; hyperbolic
-eigenvalues; structural probes."""
+equal time, on training and on validation data, and on thousands of features; limits on nonzeros;
+hyperbolic eigenvalues; structural probes."""

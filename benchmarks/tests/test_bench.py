@@ -272,12 +272,31 @@ def test_every_method_is_in_the_quick_suite() -> None:
         name
         for row in rows
         if not row.is_mixed
-        for name in methods_for(runner._penalty(row.penalty, 1.0))
+        for name in methods_for(runner._penalty(row.penalty, 1.0, row.r))
     }
     assert (
         installed | {*OURS, *HYPERBOLIC_OURS, *HYPERBOLIC_METHODS, *HYPERBOLIC_HYBRIDS} <= present
     )
     assert set(OURS).isdisjoint(METHODS)
+
+
+@pytest.mark.parametrize("method", ["truncated-power", "forward-limit", "pca-threshold"])
+@pytest.mark.parametrize(("m", "n", "r", "k"), [(12, 40, 3, 5), (60, 20, 4, 5), (9, 30, 1, 30)])
+def test_methods_with_a_limit_keep_it(method: str, m: int, n: int, r: int, k: int) -> None:
+    """They are feasible, not below the optimum without a limit, nor above r unit vectors."""
+    A = np.random.default_rng(m).standard_normal((m, n)) * np.geomspace(1.0, 4.0, n)
+    problem = ob.SparsePCAProblem(A, r, ob.Cardinality((k,) * r))
+    result = METHODS[method].solve(problem, max_time=5.0, seed=0)
+    assert np.count_nonzero(result.x, axis=0).max() <= k
+    assert result.feasibility < 1e-11
+    assert result.objective == pytest.approx(ob.value(problem, result.x).objective)
+    variances = np.sort(np.sum(A * A, axis=0))[::-1]
+    bound = -0.5 * np.sort(np.linalg.svd(A, compute_uv=False) ** 2)[::-1][:r].sum()
+    assert bound * (1.0 + 1e-12) <= result.objective
+    if method != "pca-threshold":
+        assert result.objective <= -0.5 * variances[:r].sum() * (1.0 - 1e-12)
+    if k == n:
+        assert result.objective == pytest.approx(bound, rel=1e-6)
 
 
 def test_suites_name_known_data() -> None:

@@ -20,6 +20,8 @@ and excludes scoring.
 | ``forward`` | forward selection, disjoint supports | ℓ0, ℓ1 |
 | ``gpower`` | generalised power method with deflation | ℓ0, ℓ1 |
 | ``pca-threshold`` | principal components, then a threshold | any |
+| ``truncated-power`` | truncated power iterations from 30 axes | k nonzeros a component |
+| ``forward-limit`` | forward selection from 5 features | k nonzeros a component |
 | ``ep4orth`` | exact penalty for X ≥ 0 | X ≥ 0 |
 | ``partition`` | alternating partition | X ≥ 0 |
 | ``pymanopt`` | the package, smoothed ℓ1 | ℓ1, smooth |

@@ -15,6 +15,7 @@ import scipy.sparse.linalg
 from orthobcd import (
     L0,
     L1,
+    Cardinality,
     GramQuadratic,
     NonNegative,
     NoPenalty,
@@ -98,8 +99,8 @@ class Oracle:
     ----------
     smooth : Quadratic or GramQuadratic
         f.
-    penalty : L0, L1, NonNegative or NoPenalty
-        h.
+    penalty : L0, L1, NonNegative, NoPenalty or Cardinality
+        h; a limit has the value 0.
     n_components : int
         Number of columns r of X.
     """
@@ -300,6 +301,6 @@ def oracle_of(problem: Problem) -> Oracle:
             "problem must be a StiefelProblem, SparsePCAProblem or NonnegativePCAProblem, "
             f"got {type(problem).__name__}"
         )
-    if not isinstance(problem.penalty, (L0, L1, NonNegative, NoPenalty)):
+    if not isinstance(problem.penalty, (L0, L1, NonNegative, NoPenalty, Cardinality)):
         raise TypeError(f"penalty {type(problem.penalty).__name__} is not known to the baselines")
     return Oracle(problem.smooth, problem.penalty, problem.shape[1])

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 
-from orthobcd import L0, L1, NonNegative, NoPenalty, Result
+from orthobcd import L0, L1, Cardinality, NonNegative, NoPenalty, Result
 from orthobcd.penalties import Penalty
 
 from .annealed import annealed_ladmm
 from .gpower import gpower, pca_threshold
 from .hyperbolic import admm, cayley_gradient, csdm, umcm
+from .limits import forward_limited, truncated_power
 from .manpg import manpg
 from .nonnegative import alternating_partition, ep4orth
 from .packages import pymanopt_smoothed, sklearn_sparse_pca
@@ -50,6 +51,7 @@ class Baseline:
 ANY = (L0, L1, NonNegative, NoPenalty)
 CONVEX = (L1, NoPenalty)
 SPARSE = (L0, L1)
+LIMITS = (Cardinality,)
 
 METHODS: dict[str, Baseline] = {
     "ladmm": Baseline(ladmm, ANY),
@@ -63,7 +65,9 @@ METHODS: dict[str, Baseline] = {
     "smoothed": Baseline(smoothed_gradient, (L0, L1, NoPenalty), own_start=True),
     "forward": Baseline(forward_selection, SPARSE, own_start=True),
     "gpower": Baseline(gpower, SPARSE, own_start=True),
-    "pca-threshold": Baseline(pca_threshold, ANY, own_start=True),
+    "pca-threshold": Baseline(pca_threshold, (*ANY, *LIMITS), own_start=True),
+    "truncated-power": Baseline(truncated_power, LIMITS, own_start=True),
+    "forward-limit": Baseline(forward_limited, LIMITS, own_start=True),
     "ep4orth": Baseline(ep4orth, (NonNegative,), own_start=True),
     "partition": Baseline(alternating_partition, (NonNegative,), own_start=True),
     "pymanopt": Baseline(pymanopt_smoothed, CONVEX, own_start=True, package="pymanopt"),

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
-from orthobcd import L0, L1
+from orthobcd import L0, L1, Cardinality
 from orthobcd._internal.checks import FloatArray
 
 from .geometry import orthonormality_error, polar, project_on_support
@@ -37,15 +37,19 @@ class FeasiblePoint:
 
 
 def infeasibility(oracle: Oracle, x: FloatArray) -> float:
-    """``‖XᵀX − I‖_F``, plus ``‖min(X, 0)‖_F`` for a nonnegative problem."""
+    """``‖XᵀX − I‖_F``, plus ``‖min(X, 0)‖_F`` for X ≥ 0 and the norm beyond a limit's entries."""
     violation = orthonormality_error(x)
+    if isinstance(oracle.penalty, Cardinality):
+        violation += float(np.linalg.norm(x - x * _largest(x, oracle.penalty)))
     if oracle.is_nonnegative:
         violation += float(np.linalg.norm(np.minimum(x, 0.0)))
     return violation
 
 
 def score_at_projection(oracle: Oracle, x: FloatArray) -> float:
-    """Objective of the polar factor of x, counted as the papers count."""
+    """Objective of the polar factor of x, counted as the papers count (a feasible point with a limit)."""
+    if isinstance(oracle.penalty, Cardinality):
+        return best_feasible(oracle, x).objective
     return oracle.objective(polar(x), COUNT_TOLERANCE)
 
 
@@ -82,6 +86,12 @@ def best_feasible(
     """
     if oracle.is_nonnegative:
         return round_to_partition(oracle, x)
+    if isinstance(oracle.penalty, Cardinality):
+        if infeasibility(oracle, x) > FEASIBLE:
+            closest = polar(x)
+            cut = project_on_support(closest, _largest(closest, oracle.penalty))
+            x = _one_entry_each(closest) if cut is None else cut
+        return FeasiblePoint(x, oracle.objective(x))
     closest = polar(x)
     best = FeasiblePoint(closest, oracle.objective(closest))
     if not isinstance(oracle.penalty, (L0, L1)):
@@ -98,6 +108,14 @@ def best_feasible(
         if objective < best.objective:
             best = FeasiblePoint(point, objective)
     return best
+
+
+def _largest(x: FloatArray, limit: Cardinality) -> FloatArray:
+    """1 at the largest entries of each column, as many as the limit has for it, and 0 elsewhere."""
+    mask = np.zeros_like(x)
+    for t, count in enumerate(np.broadcast_to(np.asarray(limit.count), (x.shape[1],))):
+        mask[np.argsort(-np.abs(x[:, t]), kind="stable")[: int(count)], t] = 1.0
+    return mask
 
 
 def _one_entry_each(x: FloatArray) -> FloatArray:

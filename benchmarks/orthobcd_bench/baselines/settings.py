@@ -63,6 +63,12 @@ EP4ORTH_SIGMA = (0.05, 0.5)
 GPOWER_STARTS = 20
 """Seed columns per component of GPower, the largest in norm."""
 
+POWER_STARTS = 30
+"""Leading axes from which truncated power iterations begin a component."""
+
+FORWARD_SEEDS = 5
+"""Features of the largest variance from which forward selection with a limit begins a component."""
+
 UMCM_BETA = 3.0
 """β/‖A‖ of UMCM."""
 
