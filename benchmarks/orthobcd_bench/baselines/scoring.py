@@ -47,7 +47,7 @@ def infeasibility(oracle: Oracle, x: FloatArray) -> float:
 
 
 def score_at_projection(oracle: Oracle, x: FloatArray) -> float:
-    """Objective of the polar factor of x, counted as the papers count (a feasible point with a limit)."""
+    """Objective of the polar factor of x, counted as the papers count (feasible with a limit)."""
     if isinstance(oracle.penalty, Cardinality):
         return best_feasible(oracle, x).objective
     return oracle.objective(polar(x), COUNT_TOLERANCE)
