@@ -206,12 +206,17 @@ def test_every_layout_is_accepted(layout):
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
 def test_every_sparse_format_is_accepted(kind):
     dense = np.where(np.abs(A) > 0.7, A, 0.0)
-    expected = ob.solve(ob.SparsePCAProblem(dense, 2, ob.L0(0.5))).objective
+    whole = ob.SparsePCAProblem(dense, 2, ob.L0(0.5))
+    points = (np.eye(8, 2), ob.solve(whole, max_work=SHORT).x)
     for dtype in (np.float64, np.float32):
         for container in (f"{kind}_matrix", f"{kind}_array"):
             S = getattr(sparse, container)(dense.astype(dtype))
-            result = ob.solve(ob.SparsePCAProblem(S, 2, ob.L0(0.5)))
-            assert result.objective == pytest.approx(expected, rel=1e-5)
+            problem = ob.SparsePCAProblem(S, 2, ob.L0(0.5))
+            for x in points:
+                expected = ob.value(whole, x).objective
+                assert ob.value(problem, x).objective == pytest.approx(expected, rel=1e-5)
+            found = ob.solve(problem, max_work=SHORT)
+            assert found.objective == pytest.approx(ob.value(whole, found.x).objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("index", [-1, 2, 3, 9])
