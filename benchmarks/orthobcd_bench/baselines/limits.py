@@ -8,23 +8,23 @@ El Ghaoui 2008, "Optimal solutions for sparse principal component analysis" (Pat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from orthobcd import Cardinality, GramQuadratic, Problem, Quadratic, Result
+from orthobcd import Cardinality, GramQuadratic, Problem, Result
 from orthobcd._internal.checks import FloatArray
 
 from .oracle import Oracle, oracle_of
 from .recorder import Recorder
 from .settings import FORWARD_SEEDS, POWER_STARTS
 from .starts import top_diagonal
+from .supports import covariance
 
 Mask = NDArray[np.bool_]
 
@@ -33,9 +33,6 @@ STEPS = 40
 
 GAIN = 1e-9
 """Relative gain of explained variance below which iterations end."""
-
-DENSE = 2000
-"""Order up to which leading directions come from a decomposition, and beyond from iterations."""
 
 
 @dataclass
@@ -59,8 +56,8 @@ class _Data:
         if isinstance(smooth, GramQuadratic) and smooth.scale < 0.0:
             self.matrix, self.mean = smooth.A, smooth.mean
             self.squares = self.squares / -smooth.scale
-        elif isinstance(smooth, Quadratic) and oracle.is_concave and smooth.linear is None:
-            values, vectors = scipy.linalg.eigh(-smooth.C)
+        elif oracle.is_concave:
+            values, vectors = scipy.linalg.eigh(covariance(oracle))
             self.matrix = (np.sqrt(np.maximum(values, 0.0)) * vectors).T
         else:
             raise TypeError("problem must be a SparsePCAProblem")
@@ -89,26 +86,12 @@ class _Data:
 
     def directions(self, free: Mask, count: int) -> list[FloatArray]:
         """Images A v of the leading axes v of the free columns, largest variance first."""
-        rows = np.flatnonzero(free)
-        smaller = min(self.matrix.shape[0], len(rows))
-        if smaller <= DENSE:
-            columns = self.columns(rows)
-            if len(columns) <= len(rows):
-                images = scipy.linalg.eigh(columns @ columns.T)[1]
-            else:
-                images = columns @ scipy.linalg.eigh(columns.T @ columns)[1]
-            return [images[:, -j] for j in range(1, min(count, smaller) + 1)]
-
-        def product(image: FloatArray) -> FloatArray:
-            pulled = np.where(free, self.pull(image), 0.0)
-            found: FloatArray = self.matrix @ pulled
-            return found if self.mean is None else found - float(self.mean @ pulled)
-
-        m = self.matrix.shape[0]
-        operator = scipy.sparse.linalg.LinearOperator((m, m), matvec=product, dtype=np.float64)
-        start = np.random.default_rng(0).standard_normal(m)
-        images = scipy.sparse.linalg.eigsh(operator, k=count, tol=1e-3, v0=start)[1]
-        return [images[:, -j] for j in range(1, count + 1)]
+        columns = self.columns(np.flatnonzero(free))
+        if columns.shape[0] <= columns.shape[1]:
+            images = scipy.linalg.eigh(columns @ columns.T)[1]
+        else:
+            images = columns @ scipy.linalg.eigh(columns.T @ columns)[1]
+        return list(images.T[::-1][:count])
 
 
 def _truncated(
@@ -143,11 +126,31 @@ def _forward(data: _Data, recorder: Recorder, k: int, free: Mask, row: int) -> _
     return found
 
 
-Column = Callable[[int, Mask, "_Component | None"], "_Component | None"]
+def _from_axes(
+    data: _Data, recorder: Recorder, k: int, free: Mask, present: _Component | None
+) -> Iterator[_Component | None]:
+    """Truncated power iterations from leading axes of the free features, and from the present."""
+    images = data.directions(free, POWER_STARTS)
+    for image in images if present is None else [*images, present.image]:
+        yield _truncated(data, recorder, k, free, image)
+        if recorder.out_of_time:
+            return
+
+
+def _from_features(
+    data: _Data, recorder: Recorder, k: int, free: Mask, present: _Component | None
+) -> Iterator[_Component | None]:
+    """Forward selections from the free features of the largest variance."""
+    rows = np.flatnonzero(free)
+    for row in rows[np.argsort(-data.squares[rows], kind="stable")[:FORWARD_SEEDS]]:
+        yield _forward(data, recorder, k, free, int(row))
+
+
+Made = Callable[[_Data, Recorder, int, Mask, "_Component | None"], Iterator["_Component | None"]]
 
 
 def _in_turn(
-    problem: Problem, x0: FloatArray | None, max_time: float, seed: int, name: str
+    problem: Problem, x0: FloatArray | None, max_time: float, seed: int, name: str, made: Made
 ) -> Result:
     """Makes one component after the other, then each again while the variance rises."""
     oracle = oracle_of(problem)
@@ -158,23 +161,6 @@ def _in_turn(
         raise ValueError("count must have a number for each column, of at most n entries together")
     recorder = Recorder(oracle, x0, top_diagonal, max_time=max_time, seed=seed)
     data = _Data(oracle)
-
-    def best(t: int, free: Mask, present: _Component | None) -> _Component | None:
-        k = int(counts[t])
-        if name == "forward":
-            rows = np.flatnonzero(free)
-            rows = rows[np.argsort(-data.squares[rows], kind="stable")[:FORWARD_SEEDS]]
-            found = [_forward(data, recorder, k, free, int(row)) for row in rows]
-        else:
-            images = data.directions(free, POWER_STARTS)
-            images += [] if present is None else [present.image]
-            found = []
-            for image in images:
-                found.append(_truncated(data, recorder, k, free, image))
-                if recorder.out_of_time:
-                    break
-        return max((one for one in found if one), key=lambda one: one.variance, default=None)
-
     parts: list[_Component | None] = [None] * oracle.r
     variance, converged = -np.inf, False
     while not (converged or recorder.out_of_time):
@@ -183,9 +169,9 @@ def _in_turn(
             for s, part in enumerate(parts):
                 if s != t and part is not None:
                     free[part.rows] = False
-            present, found = parts[t], best(t, free, parts[t])
-            if found is not None and (present is None or found.variance > present.variance):
-                parts[t] = found
+            found = made(data, recorder, int(counts[t]), free, parts[t])
+            candidates = [one for one in (parts[t], *found) if one is not None]
+            parts[t] = max(candidates, key=lambda one: one.variance, default=None)
             if recorder.out_of_time:
                 break
             if all(part is not None for part in parts):
@@ -222,7 +208,7 @@ def truncated_power(
         As in `orthobcd_bench.baselines`; a `Cardinality` with a number for each column. ``x0`` is
         only scored, and the seed has no effect.
     """
-    return _in_turn(problem, x0, max_time, seed, "truncated power")
+    return _in_turn(problem, x0, max_time, seed, "truncated power", _from_axes)
 
 
 def forward_limited(
@@ -235,4 +221,4 @@ def forward_limited(
     problem, x0, max_time, seed
         As for `truncated_power`. Each component grows from `FORWARD_SEEDS` features.
     """
-    return _in_turn(problem, x0, max_time, seed, "forward")
+    return _in_turn(problem, x0, max_time, seed, "forward", _from_features)
