@@ -147,7 +147,7 @@ lint-python: $(TEST)/.ready
 $(DOCS)/.ready: pyproject.toml
 	rm -rf $(DOCS)
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/pip install --quiet uv
+	$(DOCS)/bin/pip install --quiet "uv>=0.9"
 	$(DOCS)/bin/python -m uv pip install --quiet --python $(DOCS)/bin/python --group docs
 	touch $@
 

@@ -8,7 +8,7 @@ python=$("$1" -c 'import sys; print(sys.executable)')
 resolution=$2
 wheel=$3
 cd "$(dirname "$0")/.."
-"$python" -m pip install --quiet uv
+"$python" -m pip install --quiet "uv>=0.9"
 install=("$python" -m uv pip install --quiet --python "$python")
 
 case $resolution in
