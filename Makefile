@@ -34,7 +34,7 @@ BENCHMARKS := benchmarks/pyproject.toml $(shell find benchmarks/orthobcd_bench -
 DEV := .venv
 TEST := .venv-test
 DOCS := .venv-docs
-RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+RUST := Cargo.toml Cargo.lock $(shell find src -name '*.rs' -o -name Cargo.toml)
 SOURCES := $(RUST) pyproject.toml README.md $(shell find python -name '*.py' -o -name '*.pyi' -o -name '*.csv')
 
 .PHONY: all demo wheel test test-rust test-python test-quick test-long test-timing test-portable lint lint-rust lint-python docs bench bench-quick clean
@@ -132,9 +132,8 @@ test-portable: $(TEST)/.ready
 lint: lint-rust lint-python docs
 
 lint-rust:
-	$(CARGO) fmt --check
-	$(CARGO) clippy --release --locked -- -D warnings
-	$(CARGO) clippy --release --locked --all-targets --features python -- -D warnings
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --release --locked --no-deps
 
 lint-python: $(TEST)/.ready

@@ -261,7 +261,7 @@ impl Checkpoint {
     }
 
     /// Writes the file if it is out of date. A failure is kept, see [`failure`](Self::failure).
-    pub(crate) fn save(&mut self) {
+    pub fn save(&mut self) {
         if !self.changed {
             self.written = Instant::now();
             return;

@@ -55,10 +55,12 @@
 //! traits [`Objective`], [`QuadraticForm`], [`Tracker`](objective::Tracker) and [`FiniteSum`](finite_sum::FiniteSum)) shapes and indices are the caller's to
 //! get right: those parts index like slices.
 //!
-//! The crate needs no Python; the Python package is the feature `python`.
+//! The crate needs no Python; the bindings of the Python package are a crate of their own in `src/python`.
 
 #![deny(unsafe_code)]
 
+#[doc(hidden)]
+pub mod bindings;
 pub mod block;
 pub mod certificate;
 mod checkpoint;
@@ -117,9 +119,6 @@ pub use solver::{
 pub use support::NEGLIGIBLE;
 pub use threads::Threads;
 pub use working_set::WorkingSet;
-
-#[cfg(feature = "python")]
-mod python;
 
 /// The code of README.md and CONTRIBUTING.md runs as documentation tests.
 #[cfg(doctest)]

@@ -47,7 +47,7 @@ impl Threads {
     }
 
     /// Returns the number of available cores.
-    pub(crate) fn available() -> usize {
+    pub fn available() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
     }
 

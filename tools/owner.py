@@ -25,7 +25,7 @@ def values() -> dict[str, str]:
     """The values of owner.toml, and the version."""
     owner = tomllib.loads((ROOT / "owner.toml").read_text(encoding="utf-8"))
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))
-    return {**owner, "version": cargo["package"]["version"]}
+    return {**owner, "version": cargo["workspace"]["package"]["version"]}
 
 
 FIELDS: dict[str, list[tuple[str, str]]] = {

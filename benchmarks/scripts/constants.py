@@ -129,11 +129,11 @@ def build() -> list[str]:
         (COPY / "examples").symlink_to(ROOT / "examples")
         (COPY / "tests").symlink_to(ROOT / "tests")
         keys = instrumented(COPY / "src")
-        command = ["cargo", "build", "--release", "--locked", "--features", "python", "--lib"]
+        command = ["cargo", "build", "--release", "--locked", "--package", "orthobcd-python"]
         target = os.environ.get("CARGO_TARGET_DIR", COPY / "target")
         environment = {**os.environ, "CARGO_TARGET_DIR": str(target), "RUSTFLAGS": "-Awarnings"}
         subprocess.run(command, cwd=COPY, env=environment, check=True)
-        library = Path(target) / "release/liborthobcd.so"
+        library = Path(target) / "release/lib_core.so"
         shutil.copy(library, COPY / "python/orthobcd/_core.abi3.so")
         constants.write_text(json.dumps(keys), "utf-8")
     found: list[str] = json.loads(constants.read_text("utf-8"))

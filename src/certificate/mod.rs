@@ -28,7 +28,6 @@ use crate::objective::GoOn;
 use crate::problem::Problem;
 use crate::threads::Threads;
 
-#[cfg(feature = "python")]
 pub(crate) use bound::FORMED_ROWS;
 pub use bound::{Bound, BoundOptions, Method, Restriction, lower_bound};
 pub use criticality::criticality;

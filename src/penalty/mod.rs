@@ -364,12 +364,6 @@ impl Penalty {
         matches!(self.0, AnyForm::None(_))
     }
 
-    /// Returns whether h = 0, including ℓ0 and ℓ1 of weight 0.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_zero(&self) -> bool {
-        self.is_none() || self.count() == Some(0.0) || self.absolute() == Some(0.0)
-    }
-
     /// Returns the work of solving a pair of rows, in units of the work with ℓ1.
     pub(crate) fn pair_work(&self) -> f64 {
         match &self.0 {

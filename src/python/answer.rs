@@ -1,18 +1,17 @@
 //! Results of the core as dicts of Python; the keys are the fields of the package's classes.
 
-use std::convert::Infallible;
-
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::PyDict;
 
-use crate::certificate::{Bound as LowerBound, Certificate};
-use crate::heuristic::Profile;
-use crate::pair::Recession;
-use crate::search::{PathPoint, Run};
-use crate::{Record, Solution, Status, WORK_UNIT};
+use super::arguments::Core;
+use orthobcd::certificate::{Bound as LowerBound, Certificate};
+use orthobcd::heuristic::Profile;
+use orthobcd::pair::Recession;
+use orthobcd::search::{PathPoint, Run};
+use orthobcd::{Record, Solution, WORK_UNIT};
 
-/// Lets a type become a dict: of its own fields, and of `key: expression` for other keys.
+/// Lets the value in a type become a dict: of its own fields, and of `key: expression` for other keys.
 macro_rules! dict {
     (@ $field:expr) => { $field };
     (@ $field:expr, $read:expr) => { $read };
@@ -23,7 +22,7 @@ macro_rules! dict {
             type Error = PyErr;
 
             fn into_pyobject(self, $py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-                let ($value, out) = (self, PyDict::new($py));
+                let ($value, out) = (self.0, PyDict::new($py));
                 $(out.set_item(stringify!($key), dict!(@ $value.$key $(, $read)?))?;)+
                 Ok(out)
             }
@@ -36,20 +35,22 @@ macro_rules! dict {
 #[allow(clippy::large_enum_variant)]
 #[derive(IntoPyObject)]
 pub(super) enum More {
-    Path { path: Vec<PathPoint> },
-    Search { strategy: String, search: Search, bound: Option<LowerBound> },
+    Path { path: Vec<Core<PathPoint>> },
+    Search { strategy: String, search: Search, bound: Option<Core<LowerBound>> },
     Sum { n_epochs: u64, evaluations: Vec<u64> },
 }
 
 /// Fields of an `orthobcd.Search`, except its strategy.
 #[derive(IntoPyObject)]
 pub(super) struct Search {
-    pub(super) runs: Vec<Run>,
-    pub(super) profile: Option<Profile>,
+    pub(super) runs: Vec<Core<Run>>,
+    pub(super) profile: Option<Core<Profile>>,
 }
 
-dict!(Solution, |solution, py| {
-    objective, smooth_value, penalty_value, feasibility, status, seconds, recession,
+dict!(Core<Solution>, |solution, py| {
+    objective, smooth_value, penalty_value, feasibility, seconds,
+    status: solution.status.name(),
+    recession: solution.recession.map(Core),
     n_iterations: solution.iterations,
     n_sweeps: solution.sweeps,
     n_updates: solution.updates,
@@ -62,29 +63,30 @@ dict!(Solution, |solution, py| {
 struct History(Vec<Record>);
 
 dict!(History, |history, py| {
-    seconds: PyArray1::from_iter(py, history.0.iter().map(|r| r.seconds)),
-    objective: PyArray1::from_iter(py, history.0.iter().map(|r| r.objective)),
-    feasibility: PyArray1::from_iter(py, history.0.iter().map(|r| r.feasibility)),
-    n_iterations: PyArray1::from_iter(py, history.0.iter().map(|r| r.iterations as i64)),
+    seconds: PyArray1::from_iter(py, history.iter().map(|r| r.seconds)),
+    objective: PyArray1::from_iter(py, history.iter().map(|r| r.objective)),
+    feasibility: PyArray1::from_iter(py, history.iter().map(|r| r.feasibility)),
+    n_iterations: PyArray1::from_iter(py, history.iter().map(|r| r.iterations as i64)),
 });
 
-dict!(Recession, |recession, _py| {
+dict!(Core<Recession>, |recession, _py| {
     pair,
     kind: if recession.columns { "columns" } else { "rows" },
     signs: (recession.signs[0], recession.signs[1]),
     direction: if recession.upwards { 1 } else { -1 },
 });
 
-dict!(PathPoint, |point, py| {
-    objective, explained_variance, feasibility, status,
+dict!(Core<PathPoint>, |point, py| {
+    objective, explained_variance, feasibility,
+    status: point.status.name(),
     lam: point.lambda,
     n_nonzero: point.nonzeros,
     x: point.x.into_pyarray(py),
 });
 
-dict!(Run, |run, _py| { heuristic, improve, seconds, work: run.work / WORK_UNIT, objective, gain, });
+dict!(Core<Run>, |run, _py| { heuristic, improve, seconds, work: run.work / WORK_UNIT, objective, gain, });
 
-dict!(Profile, |profile, _py| {
+dict!(Core<Profile>, |profile, _py| {
     mixed, quadratic, penalty_share, flatness, optimum,
     n_rows: profile.rows,
     n_components: profile.components,
@@ -95,7 +97,7 @@ dict!(Profile, |profile, _py| {
     step_work: profile.step / WORK_UNIT,
 });
 
-dict!(Certificate, |found, _py| {
+dict!(Core<Certificate>, |found, _py| {
     objective, smooth_value, penalty_value, magnitude, feasibility, stationarity, criticality, optimum,
     block2_gap, block2_pair, block2_measure,
     block2_kind: found.block2_pair.map(|_| if found.block2_columns { "columns" } else { "rows" }),
@@ -103,7 +105,7 @@ dict!(Certificate, |found, _py| {
     n_pairs_proved: found.proved_pairs,
 });
 
-dict!(LowerBound, |bound, py| {
+dict!(Core<LowerBound>, |bound, py| {
     value, gap,
     method: bound.method.name(),
     n_nodes: bound.nodes,
@@ -116,30 +118,6 @@ dict!(LowerBound, |bound, py| {
 struct BoundHistory(Vec<(f64, f64)>);
 
 dict!(BoundHistory, |history, py| {
-    seconds: PyArray1::from_iter(py, history.0.iter().map(|point| point.0)),
-    bound: PyArray1::from_iter(py, history.0.iter().map(|point| point.1)),
+    seconds: PyArray1::from_iter(py, history.iter().map(|point| point.0)),
+    bound: PyArray1::from_iter(py, history.iter().map(|point| point.1)),
 });
-
-impl<'py> IntoPyObject<'py> for Status {
-    type Target = PyString;
-    type Output = Bound<'py, PyString>;
-    type Error = Infallible;
-
-    /// Returns the value of the member of Python's enum.
-    fn into_pyobject(self, py: Python<'py>) -> Result<Bound<'py, PyString>, Infallible> {
-        let name = match self {
-            Self::Converged => "converged",
-            Self::MaxTime => "max_time",
-            Self::MaxSweeps => "max_sweeps",
-            Self::MaxWork => "max_work",
-            Self::Interrupted => "interrupted",
-            Self::Target => "target",
-            Self::Proved => "proved",
-            Self::Unbounded => "unbounded",
-            Self::Diverged => "diverged",
-            Self::Noise => "noise",
-            Self::Contradiction => "contradiction",
-        };
-        Ok(PyString::new(py, name))
-    }
-}

@@ -3,8 +3,10 @@
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use crate::solver::Side;
-use crate::{Error, Result, Signature};
+use orthobcd::{Error, Result, Side, Signature};
+
+/// A value of the core, for which traits of pyo3 can be implemented here.
+pub(super) struct Core<T>(pub(super) T);
 
 pub(super) type Matrix<'py> = PyReadonlyArray2<'py, f64>;
 pub(super) type Vector<'py> = PyReadonlyArray1<'py, f64>;

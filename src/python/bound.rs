@@ -3,13 +3,16 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::arguments::Core;
 use super::guard::released;
 use super::input::{AnyProblem, Run};
 use super::instance::Instance;
 use super::memory::{DENSE_ARRAYS, reserve_numbers};
+use super::raised::Outcome;
 use super::watch::Watch;
-use crate::certificate::{Bound, BoundOptions, FORMED_ROWS, Restriction, lower_bound};
-use crate::{Error, Objective, QuadraticForm, Result};
+use orthobcd::bindings::FORMED_ROWS;
+use orthobcd::certificate::{Bound, BoundOptions, Restriction, lower_bound};
+use orthobcd::{Error, Objective, QuadraticForm, Result};
 
 /// A proof that a solve shall reach: the restriction of the entries of X, and the gap.
 pub(super) type Proof = (Restriction, f64);
@@ -24,7 +27,7 @@ fn quadratic(smooth: &dyn Objective) -> Result<&dyn QuadraticForm> {
 ///
 /// # Errors
 /// If f is not quadratic, there is no bound for its restriction, or too little memory for its matrices.
-pub(super) fn proof(instance: &Instance<'_>, gap_tol: f64) -> PyResult<Proof> {
+pub(super) fn proof(instance: &Instance<'_>, gap_tol: f64) -> Outcome<Proof> {
     let form = quadratic(&*instance.smooth)?;
     let n = form.order();
     if form.dense().is_some() || n <= FORMED_ROWS {
@@ -47,7 +50,7 @@ pub(super) fn certified_bound(
     at: (f64, f64),
     gap_tol: f64,
     run: Run,
-) -> PyResult<(Bound, bool, Option<PyErr>)> {
+) -> Outcome<(Core<Bound>, bool, Option<PyErr>)> {
     let instance = Instance::new(&problem, run.n_threads, false)?;
     let (restriction, gap_tol) = proof(&instance, gap_tol)?;
     let mut options = BoundOptions::new(at.0, at.1);
@@ -55,5 +58,5 @@ pub(super) fn certified_bound(
     let mut watch = Watch::new(None, run.door());
     let (form, r, threads) = (quadratic(&*instance.smooth)?, instance.components, &instance.threads);
     let found = released(py, || lower_bound(form, r, &restriction, &options, threads, &mut watch))?;
-    Ok((found, watch.is_pressed(), watch.into_error()))
+    Ok((Core(found), watch.is_pressed(), watch.into_error()))
 }

@@ -1,15 +1,14 @@
 //! Checkpoints that Python opens and solves write.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 
 use super::guard::released;
-use crate::problem::Problem;
-use crate::threads::locked;
-use crate::{Checkpoint, Threads};
+use super::raised::Outcome;
+use orthobcd::{Checkpoint, Problem, Threads};
 
 /// An open checkpoint, between the solves that write to it.
 #[pyclass(name = "Checkpoint", frozen)]
@@ -18,14 +17,14 @@ pub(super) struct PyCheckpoint(Mutex<Option<Checkpoint>>);
 #[pymethods]
 impl PyCheckpoint {
     #[new]
-    fn new(path: PathBuf, every: f64) -> PyResult<Self> {
+    fn new(path: PathBuf, every: f64) -> Outcome<Self> {
         Ok(Self(Mutex::new(Some(Checkpoint::open(path, every)?))))
     }
 }
 
 impl PyCheckpoint {
     fn exchange(&self, file: Option<Checkpoint>) -> Option<Checkpoint> {
-        std::mem::replace(&mut locked(&self.0), file)
+        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), file)
     }
 }
 
@@ -45,12 +44,12 @@ impl Lent {
         problem: &Problem<'_>,
         (owner, settings): (Option<&Py<PyCheckpoint>>, &[(String, String)]),
         threads: &Threads,
-    ) -> PyResult<Option<Self>> {
+    ) -> Outcome<Option<Self>> {
         let Some(owner) = owner else {
             return Ok(None);
         };
         let Some(file) = owner.get().exchange(None) else {
-            return Err(PyRuntimeError::new_err("checkpoint is used by another solve at the same time"));
+            return Err(PyRuntimeError::new_err("checkpoint is used by another solve at the same time").into());
         };
         let mut lent = Self { owner: owner.clone_ref(py), file: Some(file) };
         let file = lent.file.as_mut();

@@ -8,9 +8,10 @@ use super::arguments::{choice, side as side_of};
 use super::guard::released;
 use super::input::Run;
 use super::instance::Instance;
+use super::raised::Outcome;
 use super::watch::Watch;
-use crate::finite_sum::{CurvatureRule, FiniteSumOptions, minimize_finite_sum};
-use crate::{Error, Options, Result, Solution};
+use orthobcd::finite_sum::{CurvatureRule, FiniteSumOptions, minimize_finite_sum};
+use orthobcd::{Error, Options, Result, Solution};
 
 /// `orthobcd.VRJOBCD`, its defaults filled in for the sum.
 #[derive(FromPyObject)]
@@ -35,23 +36,19 @@ impl SumOptions {
             ("accumulated", CurvatureRule::Accumulated { step: self.step }),
         ];
         let sweep = rows * (rows - 1) / 2;
-        Ok(FiniteSumOptions {
-            batch: self.batch_size,
-            small_batch: self.small_batch_size,
-            probability: self.full_gradient.then_some(1.0),
-            proximal: self.proximal,
-            rule: choice("step_rule", &self.step_rule, &rules)?,
-            matchings: self.matchings,
-            side: side_of(&self.side)?,
-            rapidity_bound: self.rapidity_bound,
-            max_evaluations: self.max_epochs.map(|m| m.saturating_mul(components)),
-            max_visits: run.max_sweeps.map(|m| m.saturating_mul(sweep)),
-            max_time: run.time(),
-            target: run.target,
-            tol: run.tol.unwrap_or(Options::default().tol),
-            seed: run.seed,
-            ..FiniteSumOptions::default()
-        })
+        Ok((FiniteSumOptions::default().with_batch(self.batch_size).with_small_batch(self.small_batch_size))
+            .with_probability(self.full_gradient.then_some(1.0))
+            .with_proximal(self.proximal)
+            .with_rule(choice("step_rule", &self.step_rule, &rules)?)
+            .with_matchings(self.matchings)
+            .with_side(side_of(&self.side)?)
+            .with_rapidity_bound(self.rapidity_bound)
+            .with_max_evaluations(self.max_epochs.map(|m| m.saturating_mul(components)))
+            .with_max_visits(run.max_sweeps.map(|m| m.saturating_mul(sweep)))
+            .with_max_time(run.time())
+            .with_target(run.target)
+            .with_tol(run.tol.unwrap_or(Options::default().tol))
+            .with_seed(run.seed))
     }
 
     /// Runs the variance-reduced method on the sum of an instance.
@@ -62,7 +59,7 @@ impl SumOptions {
         x0: Array2<f64>,
         run: &Run,
         watch: &mut Watch,
-    ) -> PyResult<(Solution, More)> {
+    ) -> Outcome<(Solution, More)> {
         let sum = instance.sum.as_ref().ok_or_else(|| Error::invalid("problem", "must be a finite sum"))?;
         let Instance { penalty, signature, threads, .. } = instance;
         let components = sum.components() as u64;

@@ -7,22 +7,24 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
 
+use super::raised::{Outcome, Raised};
+
 /// Returns the answer of `work`, or a `RuntimeError` if `work` panics.
-pub(super) fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>) -> PyResult<T>
+pub(super) fn guarded<T, E>(work: impl FnOnce() -> Result<T, E>) -> Outcome<T>
 where
-    PyErr: From<E>,
+    Raised: From<E>,
 {
     match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(answer) => answer.map_err(PyErr::from),
-        Err(panic) => Err(of_panic(&*panic)),
+        Ok(answer) => answer.map_err(Raised::from),
+        Err(panic) => Err(of_panic(&*panic).into()),
     }
 }
 
 /// Returns the answer of `work` without the GIL, or a `RuntimeError` if `work` panics.
-pub(super) fn released<T, E>(py: Python<'_>, work: impl FnOnce() -> Result<T, E> + Ungil) -> PyResult<T>
+pub(super) fn released<T, E>(py: Python<'_>, work: impl FnOnce() -> Result<T, E> + Ungil) -> Outcome<T>
 where
     Result<T, E>: Ungil,
-    PyErr: From<E>,
+    Raised: From<E>,
 {
     guarded(|| py.detach(work))
 }

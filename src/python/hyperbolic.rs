@@ -6,7 +6,9 @@ use pyo3::prelude::*;
 
 use super::arguments::{Matrix, MatrixOut, Signs, VectorOut, signature_of};
 use super::guard::{guarded, released};
-use crate::{manifold, start};
+use super::raised::Outcome;
+use orthobcd::bindings::j_orthogonal;
+use orthobcd::start;
 
 /// Returns a random J-orthogonal matrix with rapidities scale·N(0, 1).
 #[pyfunction]
@@ -15,7 +17,7 @@ pub(super) fn random_j_orthogonal<'py>(
     signature: Signs<'py>,
     scale: f64,
     seed: u64,
-) -> PyResult<MatrixOut<'py>> {
+) -> Outcome<MatrixOut<'py>> {
     let signature = signature_of(&signature)?;
     let x = released(py, || start::random_j_orthogonal(&signature, scale, seed))?;
     Ok(x.into_pyarray(py))
@@ -23,10 +25,10 @@ pub(super) fn random_j_orthogonal<'py>(
 
 /// Returns a square start with its distance from XᵀJX = J repaired; refuses a start that is too far from it.
 #[pyfunction]
-pub(super) fn j_orthogonal_start<'py>(x0: Matrix<'py>, signature: Signs<'py>) -> PyResult<MatrixOut<'py>> {
+pub(super) fn j_orthogonal_start<'py>(x0: Matrix<'py>, signature: Signs<'py>) -> Outcome<MatrixOut<'py>> {
     let (py, signature) = (x0.py(), signature_of(&signature)?);
     let x0 = x0.as_array().to_owned();
-    let x = released(py, || manifold::j_orthogonal("x0", x0, &signature))?;
+    let x = released(py, || j_orthogonal("x0", x0, &signature))?;
     Ok(x.into_pyarray(py))
 }
 
@@ -34,7 +36,7 @@ type CsFactors<'py> = (MatrixOut<'py>, MatrixOut<'py>, VectorOut<'py>, VectorOut
 
 /// Returns the hyperbolic CS decomposition of a J-orthogonal matrix.
 #[pyfunction]
-pub(super) fn hyperbolic_cs<'py>(py: Python<'py>, x: Matrix<'py>, signature: Signs<'py>) -> PyResult<CsFactors<'py>> {
+pub(super) fn hyperbolic_cs<'py>(py: Python<'py>, x: Matrix<'py>, signature: Signs<'py>) -> Outcome<CsFactors<'py>> {
     let signature = signature_of(&signature)?;
     let cs = guarded(|| start::hyperbolic_cs(x.as_array(), &signature))?;
     Ok((
@@ -53,8 +55,8 @@ pub(super) fn hyperbolic_cs<'py>(py: Python<'py>, x: Matrix<'py>, signature: Sig
 pub(super) fn basis_factorization<'py>(
     py: Python<'py>,
     d: Matrix<'py>,
-) -> PyResult<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
-    let factors = guarded(|| crate::basis_factorization(d.as_array()))?;
+) -> Outcome<(Bound<'py, PyArray2<i64>>, Bound<'py, PyArray3<f64>>)> {
+    let factors = guarded(|| orthobcd::basis_factorization(d.as_array()))?;
     let pairs =
         Array2::from_shape_fn((factors.len(), 2), |(t, k)| (if k == 0 { factors[t].i } else { factors[t].j }) as i64);
     let matrices = Array3::from_shape_fn((factors.len(), 2, 2), |(t, k, l)| factors[t].v[k][l]);

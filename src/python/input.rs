@@ -9,18 +9,20 @@ use numpy::{PyReadonlyArray1, PyUntypedArrayMethods, ToPyArray};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use super::arguments::{Matrix, Signs, Vector, choice, side};
+use super::arguments::{Core, Matrix, Signs, Vector, choice, side};
 use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
+use super::raised::Raised;
 use super::smooth::{Function, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
-use crate::block::Curvature;
-use crate::finite_sum::{FiniteSum, Logistic, SampledGram};
-use crate::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
-use crate::penalty::{Penalty, Weights};
-use crate::solver::{Options, Side, Update};
-use crate::working_set::{Rule, View, WorkingSet};
-use crate::{Cardinality, Error, Limit as Restriction, Result, RowSparsity, Sparsity, Threads};
+use orthobcd::block::Curvature;
+use orthobcd::finite_sum::{FiniteSum, Logistic, SampledGram};
+use orthobcd::objective::{DenseColumns, GramQuadratic, Objective, Quadratic, SparseColumns};
+use orthobcd::penalty::{Penalty, Weights};
+use orthobcd::working_set::{Rule, View, WorkingSet};
+use orthobcd::{
+    Cardinality, Error, Limit as Restriction, Options, Result, RowSparsity, Side, Sparsity, Threads, Update,
+};
 
 /// f of a problem: `orthobcd.Quadratic`, `GramQuadratic`, `SmoothFunction`, `FiniteSum`, `LogisticLoss`, or a
 /// structural probe.
@@ -197,7 +199,7 @@ impl AnySmooth<'_> {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
+impl<'a, 'py> FromPyObject<'a, 'py> for Core<Penalty> {
     type Error = PyErr;
 
     /// Reads a penalty by its `_kind`, which subclasses inherit, and by the fields of this kind.
@@ -212,15 +214,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
             })
         };
         let kind = object.getattr("_kind").and_then(|kind| kind.extract::<String>());
-        Ok(match kind.as_deref() {
-            Ok("none") => Self::NONE,
-            Ok("nonnegative") => Self::NONNEGATIVE,
-            Ok("l0") => Self::l0(weights()?),
-            Ok("l1") => Self::l1(weights()?),
-            Ok("capped_l1") => Self::capped_l1(number("lam")?, number("threshold")?)?,
-            Ok("mcp") => Self::mcp(number("lam")?, number("gamma")?)?,
-            Ok("scad") => Self::scad(number("lam")?, number("a")?)?,
-            Ok("interval") => Self::interval(number("lower")?, number("upper")?)?,
+        Ok(Self(match kind.as_deref() {
+            Ok("none") => Penalty::NONE,
+            Ok("nonnegative") => Penalty::NONNEGATIVE,
+            Ok("l0") => Penalty::l0(weights()?),
+            Ok("l1") => Penalty::l1(weights()?),
+            Ok("capped_l1") => Penalty::capped_l1(number("lam")?, number("threshold")?).map_err(Raised::from)?,
+            Ok("mcp") => Penalty::mcp(number("lam")?, number("gamma")?).map_err(Raised::from)?,
+            Ok("scad") => Penalty::scad(number("lam")?, number("a")?).map_err(Raised::from)?,
+            Ok("interval") => Penalty::interval(number("lower")?, number("upper")?).map_err(Raised::from)?,
             Ok("pieces") => {
                 let pieces = (field("breakpoints"), field("pieces"));
                 let (Ok(breakpoints), Ok(pieces)) = pieces else {
@@ -229,12 +231,12 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
                         object.get_type().name()?
                     )));
                 };
-                Self::pieces(breakpoints.extract()?, pieces.extract()?)?
+                Penalty::pieces(breakpoints.extract()?, pieces.extract()?).map_err(Raised::from)?
             }
             Ok("sum") => {
                 let terms: Vec<Self> = field("terms")?.extract()?;
                 let mut terms = terms.iter();
-                terms.try_fold(Self::NONE, |sum, term| sum.plus(term))?
+                terms.try_fold(Penalty::NONE, |sum, term| sum.plus(&term.0)).map_err(Raised::from)?
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(
@@ -242,20 +244,20 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Penalty {
                     object.get_type().name()?
                 )));
             }
-        })
+        }))
     }
 }
 
 /// Checks a penalty; returns whether it implies X ≥ 0.
 #[pyfunction]
-pub(super) fn implies_nonnegative(penalty: Penalty) -> bool {
-    penalty.nonnegative()
+pub(super) fn implies_nonnegative(penalty: Core<Penalty>) -> bool {
+    penalty.0.nonnegative()
 }
 
 /// Returns h(X); infinite where X violates a constraint.
 #[pyfunction]
-pub(super) fn penalty_value(penalty: Penalty, x: Matrix<'_>) -> f64 {
-    penalty.value(x.as_array())
+pub(super) fn penalty_value(penalty: Core<Penalty>, x: Matrix<'_>) -> f64 {
+    penalty.0.value(x.as_array())
 }
 
 /// The `count` of `orthobcd.Cardinality`.
@@ -314,7 +316,7 @@ pub(super) struct AnyCardinality {
 
 /// The penalty of a problem, or its limit.
 pub(super) enum Restrained {
-    Penalty(Penalty),
+    Penalty(Core<Penalty>),
     Entries(AnyCardinality),
     Rows(RowSparse),
 }
@@ -337,7 +339,7 @@ impl Restrained {
     /// Returns the penalty; [`Penalty::NONE`] under a limit.
     pub(super) fn penalty(&self) -> &Penalty {
         match self {
-            Self::Penalty(penalty) => penalty,
+            Self::Penalty(penalty) => &penalty.0,
             _ => &Penalty::NONE,
         }
     }
@@ -507,16 +509,12 @@ impl Run {
     /// Returns default options with these limits.
     pub(super) fn options(&self) -> Options {
         let default = Options::default();
-        Options {
-            max_time: self.time(),
-            max_sweeps: self.max_sweeps,
-            tol: self.tol.unwrap_or(default.tol),
-            target: self.target,
-            max_work: self.max_work,
-            effort: self.effort,
-            seed: self.seed,
-            ..default
-        }
+        let tol = self.tol.unwrap_or(default.tol);
+        (default.with_max_time(self.time()).with_max_sweeps(self.max_sweeps).with_max_work(self.max_work))
+            .with_tol(tol)
+            .with_target(self.target)
+            .with_effort(self.effort)
+            .with_seed(self.seed)
     }
 }
 
@@ -527,20 +525,18 @@ impl SolverOptions {
         let updates = [("gauss-seidel", Update::GaussSeidel), ("jacobi", Update::Jacobi)];
         let update = choice("update", &self.update, &updates)?;
         let curvatures = [("exact", Curvature::Exact), ("scalar", Curvature::Scalar)];
-        Ok(Options {
-            working_set: self.working_set.rule(self.block_size, trouble)?,
-            block_size: self.block_size,
-            tile: self.tile_size,
-            update,
-            curvature: choice("curvature", &self.curvature, &curvatures)?,
-            proximal: self.proximal,
-            scored_pairs: self.scored_pairs,
-            side: match side(&self.side)? {
-                Side::Both if mixed && update == Update::Jacobi => Side::Rows,
-                side => side,
-            },
-            rapidity_bound: self.rapidity_bound,
-            ..run.options()
-        })
+        let side = match side(&self.side)? {
+            Side::Both if mixed && update == Update::Jacobi => Side::Rows,
+            side => side,
+        };
+        Ok((run.options().with_working_set(self.working_set.rule(self.block_size, trouble)?))
+            .with_block_size(self.block_size)
+            .with_tile(self.tile_size)
+            .with_update(update)
+            .with_curvature(choice("curvature", &self.curvature, &curvatures)?)
+            .with_proximal(self.proximal)
+            .with_scored_pairs(self.scored_pairs)
+            .with_side(side)
+            .with_rapidity_bound(self.rapidity_bound))
     }
 }

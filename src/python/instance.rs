@@ -10,15 +10,15 @@ use super::checkpoint::Lent;
 use super::guard::{guarded, released};
 use super::input::{AnyProblem, Run};
 use super::memory::reserve;
+use super::raised::{Outcome, Raised};
 use super::smooth::Trouble;
 use super::watch::Watch;
-use crate::finite_sum::FiniteSum;
-use crate::objective::GoOn;
-use crate::penalty::Penalty;
-use crate::problem::{Limit, Problem};
-use crate::search::top_diagonal;
-use crate::solver::start_within;
-use crate::{Error, Objective, Signature, Threads, start};
+use orthobcd::bindings::{is_zero, partition_within, spectral_while, start_within};
+use orthobcd::finite_sum::FiniteSum;
+use orthobcd::objective::GoOn;
+use orthobcd::penalty::Penalty;
+use orthobcd::search::top_diagonal;
+use orthobcd::{Error, Limit, Objective, Problem, Signature, Threads, start};
 
 /// Problem in the core's terms, with the threads that work on it.
 pub(super) struct Instance<'a> {
@@ -41,7 +41,7 @@ impl<'a> Instance<'a> {
     ///
     /// # Errors
     /// If the problem or the number of threads is not valid, or there is too little memory.
-    pub(super) fn new(problem: &'a AnyProblem<'_>, n_threads: Option<usize>, sampled: bool) -> PyResult<Self> {
+    pub(super) fn new(problem: &'a AnyProblem<'_>, n_threads: Option<usize>, sampled: bool) -> Outcome<Self> {
         reserve(&problem.smooth.stored(), problem.shape, n_threads)?;
         let threads = Threads::new(n_threads)?;
         let trouble = Arc::new(Trouble::default());
@@ -71,7 +71,7 @@ impl<'a> Instance<'a> {
 
     /// Returns the instance with no penalty in place of one of weight 0.
     pub(super) fn without_zero_penalty(self) -> Self {
-        let penalty = match self.penalty.is_zero() {
+        let penalty = match is_zero(self.penalty) {
             true => &Penalty::NONE,
             false => self.penalty,
         };
@@ -83,18 +83,18 @@ impl<'a> Instance<'a> {
         &self,
         py: Python<'_>,
         body: impl FnOnce(&Problem<'_>, &Threads) -> Result<T, Error> + Send,
-    ) -> PyResult<T> {
+    ) -> Outcome<T> {
         let (problem, threads) = (self.problem()?, &self.threads);
         self.answer(released(py, || body(&problem, threads)))
     }
 
     /// Returns the answer of the core; an exception of the objective replaces its error.
-    pub(super) fn answer<T>(&self, answer: PyResult<T>) -> PyResult<T> {
-        answer.map_err(|error| self.trouble.take().unwrap_or(error))
+    pub(super) fn answer<T>(&self, answer: Outcome<T>) -> Outcome<T> {
+        answer.map_err(|error| self.trouble.take().map_or(error, Raised::from))
     }
 
     /// Returns the watch of a solve, with its checkpoint.
-    pub(super) fn watch(&self, py: Python<'_>, callback: Option<Py<PyAny>>, run: &Run) -> PyResult<Watch> {
+    pub(super) fn watch(&self, py: Python<'_>, callback: Option<Py<PyAny>>, run: &Run) -> Outcome<Watch> {
         let file = Lent::begun(py, &self.problem()?, run.saved(), &self.threads)?;
         Ok(Watch::new(callback, 0.0).writing(file))
     }
@@ -112,10 +112,10 @@ impl<'a> Instance<'a> {
         project: bool,
         run: &Run,
         watch: &mut Watch,
-    ) -> PyResult<Array2<f64>> {
+    ) -> Outcome<Array2<f64>> {
         guarded(|| {
             if let (true, StartPoint::Given(x0)) = (self.mixed, x0) {
-                return Ok::<_, PyErr>(x0.as_array().to_owned());
+                return Ok::<_, Raised>(x0.as_array().to_owned());
             }
             let limit = self.limit.as_ref();
             let nonnegative = self.penalty.nonnegative() || limit.is_some_and(Limit::nonnegative);
@@ -127,7 +127,7 @@ impl<'a> Instance<'a> {
             let point = match x0 {
                 StartPoint::Named(name) if name == "partition" => {
                     let allowed = |x: ArrayView2<'_, f64>| self.penalty.infeasibility(x) == 0.0;
-                    start::partition_within((self.smooth.rows(), self.components), run.seed, allowed)
+                    partition_within((self.smooth.rows(), self.components), run.seed, allowed)
                 }
                 _ => point,
             };
@@ -165,7 +165,7 @@ impl StartPoint<'_> {
         project: bool,
         run: &Run,
         watch: &mut Watch,
-    ) -> PyResult<Array2<f64>> {
+    ) -> Outcome<Array2<f64>> {
         let name = match self {
             Self::Given(x0) => {
                 return Ok(start::given(&x0.as_array().to_owned(), nonnegative, project)?);
@@ -203,7 +203,7 @@ fn named_start(
         "random" if nonnegative => start::round_to_partition(start::random(n, r, seed).view()),
         "random" => start::random(n, r, seed),
         "spectral" => match smooth.quadratic() {
-            Some(form) => match start::spectral_while(form, r, threads, go_on) {
+            Some(form) => match spectral_while(form, r, threads, go_on) {
                 Some(x) if nonnegative => start::round_to_partition(x.view()),
                 Some(x) => x,
                 None => return Ok(None),

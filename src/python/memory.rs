@@ -4,8 +4,8 @@
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
-use crate::Threads;
-use crate::search::MOST_LEFT;
+use orthobcd::Threads;
+use orthobcd::bindings::MOST_LEFT;
 
 /// Number of arrays of the size of X in a solve: the incumbent, gradients, starts and the points of heuristics. Twice
 /// the measured peak.

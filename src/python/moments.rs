@@ -7,9 +7,10 @@ use pyo3::prelude::*;
 use super::arguments::{Matrix, MatrixOut, Vector, VectorOut, choice};
 use super::guard::{guarded, released};
 use super::memory::reserve_numbers;
+use super::raised::Outcome;
 use super::watch::signals;
-use crate::moments::{BLOCK_ROWS, Moments, Precision};
-use crate::{Error, Threads};
+use orthobcd::moments::{BLOCK_ROWS, Moments, Precision};
+use orthobcd::{Error, Threads};
 
 /// Second moments of samples that arrive in blocks of rows.
 #[pyclass(name = "Moments", module = "orthobcd._core")]
@@ -21,7 +22,7 @@ const PRECISIONS: [(&str, Precision); 2] = [("fast", Precision::Fast), ("exact",
 #[pymethods]
 impl PyMoments {
     #[new]
-    fn new(n_features: usize, precision: &str) -> PyResult<Self> {
+    fn new(n_features: usize, precision: &str) -> Outcome<Self> {
         let precision = choice("precision", precision, &PRECISIONS)?;
         if n_features == 0 {
             return Err(Error::invalid("n_features", "must be at least 1, got 0").into());
@@ -76,7 +77,7 @@ impl PyMoments {
         rows: Matrix<'_>,
         weights: Option<Vector<'_>>,
         n_threads: Option<usize>,
-    ) -> PyResult<()> {
+    ) -> Outcome<()> {
         let (m, rows) = (rows.shape()[0], rows.as_array());
         let weights = weights.map(|weights| weights.as_array().to_vec());
         if let Some(weights) = &weights
@@ -93,12 +94,12 @@ impl PyMoments {
         };
         let moments = &mut self.0;
         released(py, || moments.add(rows, weights.as_deref(), &threads))?;
-        signals()
+        Ok(signals()?)
     }
 
     /// Adds the samples of `other`; the sums are fast unless both are exact.
     #[pyo3(signature = (other, n_threads=Some(1)))]
-    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, n_threads: Option<usize>) -> PyResult<()> {
+    fn merge(slf: &Bound<'_, Self>, other: &Bound<'_, Self>, n_threads: Option<usize>) -> Outcome<()> {
         let more = other.borrow().0.clone();
         let mut own = slf.borrow_mut();
         reserve_sums(&own.0)?;
@@ -107,7 +108,7 @@ impl PyMoments {
     }
 
     /// Continues in double precision.
-    fn make_fast(&mut self, py: Python<'_>) -> PyResult<()> {
+    fn make_fast(&mut self, py: Python<'_>) -> Outcome<()> {
         let moments = &mut self.0;
         released(py, || {
             moments.make_fast();
@@ -116,7 +117,7 @@ impl PyMoments {
     }
 
     /// Returns the samples and their weights; None if some are no longer buffered.
-    fn buffered<'py>(&self, py: Python<'py>) -> PyResult<Option<Buffered<'py>>> {
+    fn buffered<'py>(&self, py: Python<'py>) -> Outcome<Option<Buffered<'py>>> {
         let n = self.0.features();
         reserve_numbers((n * BLOCK_ROWS.min(self.0.rows() as usize)) as f64, || matrix_of(n))?;
         let buffered = released(py, || Ok::<_, Error>(self.0.buffered()))?;
@@ -136,7 +137,7 @@ impl PyMoments {
         scale: bool,
         keep: bool,
         n_threads: Option<usize>,
-    ) -> PyResult<Moved<'py>> {
+    ) -> Outcome<Moved<'py>> {
         let n = self.0.features();
         reserve_numbers((n as f64).powi(2), || matrix_of(n))?;
         let (moments, threads) = (&mut self.0, Threads::new(n_threads)?);
@@ -148,14 +149,14 @@ impl PyMoments {
         ))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Outcome<Reduced<'py>> {
         let own = slf.borrow();
         let (n, precision) = (own.n_features(), own.precision());
         reserve_numbers(2.0 * Moments::numbers(n, own.0.precision()), || matrix_of(n))?;
         Ok((slf.get_type().into_any(), (n, precision), own.0.to_bytes().into_pyarray(slf.py())))
     }
 
-    fn __setstate__(&mut self, state: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __setstate__(&mut self, state: &Bound<'_, PyAny>) -> Outcome<()> {
         let bad = |_| PyValueError::new_err("state must be that of a Moments");
         let state: PyReadonlyArray1<'_, u8> = state.extract().map_err(bad)?;
         let bytes = state.as_array();

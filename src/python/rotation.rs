@@ -6,8 +6,9 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use super::arguments::{Matrix, MatrixOut, VectorOut, choice};
+use super::raised::Outcome;
 use super::watch::interruptible;
-use crate::{Criterion, Threads, rotate_loadings as rotate};
+use orthobcd::{Criterion, Threads, rotate_loadings as rotate};
 
 /// Returns the loadings VR, R, and the values at the ends of all starts.
 #[pyfunction]
@@ -19,7 +20,7 @@ pub(super) fn rotate_loadings<'py>(
     seed: u64,
     n_threads: Option<usize>,
     max_time: Option<f64>,
-) -> PyResult<(MatrixOut<'py>, MatrixOut<'py>, VectorOut<'py>)> {
+) -> Outcome<(MatrixOut<'py>, MatrixOut<'py>, VectorOut<'py>)> {
     let called = Instant::now();
     let v = v.as_array().to_owned();
     let criterion = choice("criterion", criterion, &[("l1", Criterion::L1), ("l0", Criterion::L0)])?;

@@ -8,8 +8,8 @@ use numpy::{PyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::finite_sum::FiniteSum;
-use crate::{Objective, Threads};
+use orthobcd::finite_sum::FiniteSum;
+use orthobcd::{Objective, Threads};
 
 /// Multiply-adds that a call from Python counts for, in addition to its n²r: 0.1 ms.
 const CALL: f64 = 1e6;

@@ -6,16 +6,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyMapping};
 
 use super::answer::{More, Search};
-use super::arguments::{Matrix, MatrixOut};
+use super::arguments::{Core, Matrix, MatrixOut};
 use super::bound::proof;
 use super::finite_sum::SumOptions;
 use super::input::{AnyProblem, Run, SolverOptions};
 use super::instance::{Instance, StartPoint};
+use super::raised::{Outcome, Raised};
 use super::watch::{Watch, interruptible};
-use crate::certificate::{Prover, certify_while};
-use crate::continuation::largest_lambda_while;
-use crate::search::{Auto, Stages, follow_path, minimize_auto, minimize_proved};
-use crate::{Certificate, Options, Side, Solution, WORK_UNIT, evaluate, minimize};
+use orthobcd::bindings::{certify_while, largest_lambda_while};
+use orthobcd::certificate::Prover;
+use orthobcd::search::{Auto, Stages, follow_path, minimize_auto, minimize_proved};
+use orthobcd::{Certificate, Side, Solution, WORK_UNIT, evaluate, minimize};
 
 /// `orthobcd.Auto`.
 #[derive(FromPyObject)]
@@ -53,7 +54,7 @@ pub(super) fn solve<'py>(
     how: How,
     run: Run,
     callback: Option<Py<PyAny>>,
-) -> PyResult<(Bound<'py, PyDict>, Option<PyErr>)> {
+) -> Outcome<(Bound<'py, PyDict>, Option<PyErr>)> {
     let mut instance = Instance::new(&problem, run.n_threads, matches!(how, How::Sum(_)))?;
     if !matches!(how, How::Path(_)) {
         instance = instance.without_zero_penalty();
@@ -65,7 +66,7 @@ pub(super) fn solve<'py>(
     let (mut solution, more) = match how {
         How::Search(solver) => {
             let side = if instance.mixed { Side::Both } else { Side::Rows };
-            let auto = Auto { makers: solver.makers, options: Options { side, ..run.options() } };
+            let auto = Auto::default().with_makers(solver.makers).with_options(run.options().with_side(side));
             let proof = run.gap_tol.map(|gap_tol| proof(&instance, gap_tol)).transpose()?;
             let mut found = instance.solved(py, |problem, threads| match &proof {
                 None => minimize_auto(problem, x0, &auto, threads, &mut watch),
@@ -75,8 +76,9 @@ pub(super) fn solve<'py>(
                 }
             })?;
             found.runs.iter_mut().for_each(|run| run.seconds += door);
-            let search = Search { runs: found.runs, profile: found.profile };
-            (found.solution, More::Search { strategy: found.strategy, search, bound: found.bound })
+            let runs = found.runs.into_iter().map(Core).collect();
+            let search = Search { runs, profile: found.profile.map(Core) };
+            (found.solution, More::Search { strategy: found.strategy, search, bound: found.bound.map(Core) })
         }
         How::Path(solver) => {
             let options = solver.solver.options(&run, false, &instance.trouble)?;
@@ -84,7 +86,7 @@ pub(super) fn solve<'py>(
             let stages = Stages { lams, ratio: solver.ratio, tol, nonzeros: solver.n_nonzero };
             let found = instance
                 .solved(py, |problem, threads| follow_path(problem, x0, &stages, &options, threads, &mut watch))?;
-            (found.solution, More::Path { path: found.path })
+            (found.solution, More::Path { path: found.path.into_iter().map(Core).collect() })
         }
         How::Sum(solver) => solver.solved(py, &instance, x0.unwrap_or_default(), &run, &mut watch)?,
         How::Pairs(solver) => {
@@ -96,8 +98,8 @@ pub(super) fn solve<'py>(
     };
     solution.seconds += door;
     solution.history.iter_mut().for_each(|record| record.seconds += door);
-    let out = solution.into_pyobject(py)?;
-    out.update(more.into_pyobject(py)?.cast::<PyMapping>()?)?;
+    let out = Core(solution).into_pyobject(py)?;
+    out.update(more.into_pyobject(py)?.cast::<PyMapping>().map_err(PyErr::from)?)?;
     Ok((out, instance.raised(watch)))
 }
 
@@ -108,11 +110,11 @@ pub(super) fn value(
     problem: AnyProblem<'_>,
     x: Matrix<'_>,
     n_threads: Option<usize>,
-) -> PyResult<Solution> {
+) -> Outcome<Core<Solution>> {
     let instance = Instance::new(&problem, n_threads, false)?;
     let x = x.as_array().to_owned();
     let found = instance.solved(py, |problem, threads| evaluate(problem, x, threads))?;
-    instance.trouble.take().map_or(Ok(found), Err)
+    instance.trouble.take().map_or(Ok(Core(found)), |error| Err(error.into()))
 }
 
 /// Returns a starting point by name, or a checked user start.
@@ -123,7 +125,7 @@ pub(super) fn start_point<'py>(
     x0: StartPoint<'py>,
     project_x0: bool,
     run: Run,
-) -> PyResult<MatrixOut<'py>> {
+) -> Outcome<MatrixOut<'py>> {
     let instance = Instance::new(&problem, run.n_threads, false)?;
     let mut watch = Watch::new(None, 0.0);
     let x0 = instance.start(py, &x0, project_x0, &run, &mut watch)?;
@@ -133,36 +135,36 @@ pub(super) fn start_point<'py>(
 
 /// Certifies a point within the time limit.
 #[pyfunction]
-pub(super) fn certify(py: Python<'_>, problem: AnyProblem<'_>, x: Matrix<'_>, run: Run) -> PyResult<Certificate> {
+pub(super) fn certify(py: Python<'_>, problem: AnyProblem<'_>, x: Matrix<'_>, run: Run) -> Outcome<Core<Certificate>> {
     let instance = Instance::new(&problem, run.n_threads, false)?.without_zero_penalty();
     let x = x.as_array().to_owned();
     let threads = &instance.threads;
     let problem = instance.problem()?;
     let found = interruptible(py, |go_on| certify_while(&problem, x.view(), threads, &|| go_on() && !run.is_late()))?;
-    let certificate = instance.answer(found.map_err(PyErr::from))?;
+    let certificate = instance.answer(found.map_err(Raised::from))?;
     match instance.smooth.has_failed() {
-        true => Err(instance.trouble.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))),
-        false => Ok(certificate),
+        true => Err(instance.trouble.take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(())).into()),
+        false => Ok(Core(certificate)),
     }
 }
 
 /// Returns the λ from which on no pair improves the rows of largest variance; None if it is not known.
 #[pyfunction]
-pub(super) fn largest_lam(py: Python<'_>, problem: AnyProblem<'_>, n_threads: Option<usize>) -> PyResult<Option<f64>> {
+pub(super) fn largest_lam(py: Python<'_>, problem: AnyProblem<'_>, n_threads: Option<usize>) -> Outcome<Option<f64>> {
     let instance = Instance::new(&problem, n_threads, false)?;
     let problem = instance.problem()?;
-    interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))
+    Ok(interruptible(py, |go_on| largest_lambda_while(&problem, &instance.threads, go_on))?)
 }
 
 /// Returns the names of the makers of a search.
 #[pyfunction]
 pub(super) fn makers() -> Vec<&'static str> {
-    crate::search::makers(&crate::heuristic::registry())
+    orthobcd::search::makers(&orthobcd::heuristic::registry())
 }
 
 /// Returns to Python the work of a search without any limit, in the unit of `max_work`.
 #[pyfunction]
-pub(super) fn default_work(problem: AnyProblem<'_>) -> PyResult<f64> {
+pub(super) fn default_work(problem: AnyProblem<'_>) -> Outcome<f64> {
     let instance = Instance::new(&problem, Some(1), false)?;
-    Ok(crate::search::default_work(&*instance.smooth, instance.components) / WORK_UNIT)
+    Ok(orthobcd::search::default_work(&*instance.smooth, instance.components) / WORK_UNIT)
 }

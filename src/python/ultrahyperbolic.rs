@@ -7,12 +7,13 @@ use pyo3::prelude::*;
 use super::arguments::{Matrix, MatrixOut, Signs, VectorOut, choice, signature_of};
 use super::guard::{guarded, released};
 use super::memory::reserve_numbers;
+use super::raised::Outcome;
 use super::watch::{Watch, interruptible};
-use crate::ultrahyperbolic::{
+use orthobcd::ultrahyperbolic::{
     Embedding, KnownTriples, Loss, Pseudohyperboloid, Relation, RelationUpdate, StructuralProbe, Targets, TrainOptions,
     Triple, UltraE,
 };
-use crate::{Error, Objective, Result, Signature, Threads};
+use orthobcd::{Error, Objective, Result, Signature, Threads};
 
 /// Pseudo-hyperboloid of a signature and a radius; rows of matrices are its points, or any vectors.
 #[pyclass(frozen, name = "Pseudohyperboloid", module = "orthobcd._core")]
@@ -21,32 +22,32 @@ pub(super) struct PyPseudohyperboloid(Pseudohyperboloid);
 #[pymethods]
 impl PyPseudohyperboloid {
     #[new]
-    fn new(signature: Signs<'_>, radius: f64) -> PyResult<Self> {
+    fn new(signature: Signs<'_>, radius: f64) -> Outcome<Self> {
         Ok(Self(Pseudohyperboloid::new(&signature_of(&signature)?, radius)?))
     }
 
     /// Returns ⟨x_i, y_i⟩ of rows.
-    fn inner<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<VectorOut<'py>> {
+    fn inner<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> Outcome<VectorOut<'py>> {
         Ok(guarded(|| self.0.inner_rows(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
     }
 
     /// Returns ⟨x_i, y_j⟩ of all pairs of rows.
-    fn inner_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+    fn inner_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> Outcome<MatrixOut<'py>> {
         Ok(guarded(|| self.0.inner_pairs(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
     }
 
     /// Returns φ of rows.
-    fn double_projection<'py>(&self, x: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+    fn double_projection<'py>(&self, x: Matrix<'py>) -> Outcome<MatrixOut<'py>> {
         Ok(guarded(|| self.0.double_projection(x.as_array()))?.into_pyarray(x.py()))
     }
 
     /// Returns the gradient of a function of φ(X).
-    fn double_projection_gradient<'py>(&self, x: Matrix<'py>, cotangent: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+    fn double_projection_gradient<'py>(&self, x: Matrix<'py>, cotangent: Matrix<'py>) -> Outcome<MatrixOut<'py>> {
         Ok(guarded(|| self.0.double_projection_gradient(x.as_array(), cotangent.as_array()))?.into_pyarray(x.py()))
     }
 
     /// Returns the inverse of φ on ‖t‖ = 1.
-    fn inverse_double_projection<'py>(&self, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+    fn inverse_double_projection<'py>(&self, y: Matrix<'py>) -> Outcome<MatrixOut<'py>> {
         Ok(guarded(|| self.0.inverse_double_projection(y.as_array()))?.into_pyarray(y.py()))
     }
 
@@ -55,13 +56,13 @@ impl PyPseudohyperboloid {
         &self,
         x: Matrix<'py>,
         y: Matrix<'py>,
-    ) -> PyResult<(VectorOut<'py>, MatrixOut<'py>, MatrixOut<'py>)> {
+    ) -> Outcome<(VectorOut<'py>, MatrixOut<'py>, MatrixOut<'py>)> {
         let (d, gx, gy) = guarded(|| self.0.distance_gradient(x.as_array(), y.as_array()))?;
         Ok((d.into_pyarray(x.py()), gx.into_pyarray(x.py()), gy.into_pyarray(x.py())))
     }
 
     /// Returns d(x_i, y_j) of all pairs of rows.
-    fn distance_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> PyResult<MatrixOut<'py>> {
+    fn distance_pairs<'py>(&self, x: Matrix<'py>, y: Matrix<'py>) -> Outcome<MatrixOut<'py>> {
         let (rows, columns) = (x.shape()[0], y.shape()[0]);
         reserve_numbers(rows as f64 * columns as f64, || format!("distances of shape ({rows}, {columns})"))?;
         Ok(guarded(|| self.0.distances(x.as_array(), y.as_array()))?.into_pyarray(x.py()))
@@ -84,7 +85,7 @@ impl PyStructuralProbe {
         radius: f64,
         scale: f64,
         n_threads: Option<usize>,
-    ) -> PyResult<Self> {
+    ) -> Outcome<Self> {
         let py = d.py();
         let space = Pseudohyperboloid::new(&signature_of(&signature)?, radius)?;
         let numbers = 2 * d.len() + targets.as_ref().map_or(0, |targets| targets.len());
@@ -97,7 +98,7 @@ impl PyStructuralProbe {
     }
 
     /// Returns f(X) and ∇f(X).
-    fn value_and_gradient<'py>(&self, py: Python<'py>, x: Matrix<'py>) -> PyResult<(f64, MatrixOut<'py>)> {
+    fn value_and_gradient<'py>(&self, py: Python<'py>, x: Matrix<'py>) -> Outcome<(f64, MatrixOut<'py>)> {
         let x = x.as_array();
         let (value, gradient) = released(py, || {
             let mut gradient = Array2::zeros(x.dim());
@@ -108,7 +109,7 @@ impl PyStructuralProbe {
     }
 
     /// Returns (mean of d, mean of T) at X, the factor of T included.
-    fn mean_distances(&self, py: Python<'_>, x: Matrix<'_>) -> PyResult<(f64, f64)> {
+    fn mean_distances(&self, py: Python<'_>, x: Matrix<'_>) -> Outcome<(f64, f64)> {
         let x = x.as_array();
         released(py, || Ok::<_, Error>(self.0.mean_distances(x)))
     }
@@ -234,7 +235,7 @@ pub(super) fn ultra_e_init<'py>(
     options: ModelOptions,
     scale: f64,
     angle: f64,
-) -> PyResult<StateOut<'py>> {
+) -> Outcome<StateOut<'py>> {
     let signature = signature_of(&signature)?;
     options.model(&signature)?;
     let memory = Relation::memory_length(&signature, options.update()?);
@@ -257,7 +258,7 @@ pub(super) fn ultra_e_epoch<'py>(
     options: ModelOptions,
     epoch: u64,
     n_threads: Option<usize>,
-) -> PyResult<Epoch<'py>> {
+) -> Outcome<Epoch<'py>> {
     let signature = signature_of(&signature)?;
     let model = options.model(&signature)?;
     let counts = (state.0.shape()[0], state.1.shape()[0]);
@@ -280,7 +281,7 @@ pub(super) fn ultra_e_scores<'py>(
     signature: Signs<'py>,
     options: ModelOptions,
     n_threads: Option<usize>,
-) -> PyResult<VectorOut<'py>> {
+) -> Outcome<VectorOut<'py>> {
     let model = options.model(&signature_of(&signature)?)?;
     let triples = read_triples(&triples)?;
     let state = read_state(&state);
@@ -300,7 +301,7 @@ pub(super) fn ultra_e_ranks<'py>(
     signature: Signs<'py>,
     options: ModelOptions,
     n_threads: Option<usize>,
-) -> PyResult<MatrixOut<'py>> {
+) -> Outcome<MatrixOut<'py>> {
     let model = options.model(&signature_of(&signature)?)?;
     let (triples, known) = (read_triples(&triples)?, read_triples(&known)?);
     let state = read_state(&state);

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use ndarray::ArrayView2;
 use numpy::ToPyArray;
@@ -12,9 +11,9 @@ use pyo3::prelude::*;
 
 use super::checkpoint::Lent;
 use super::guard::guarded;
-use crate::limits::Clock;
-use crate::objective::GoOn;
-use crate::{Checkpoint, Control, Monitor, Record, pool};
+use orthobcd::bindings::watched;
+use orthobcd::objective::GoOn;
+use orthobcd::{Checkpoint, Control, Monitor, Record};
 
 thread_local! {
     /// Flag that ends the solves of this thread.
@@ -96,10 +95,7 @@ impl Watch {
     /// Runs `body` on a thread of its own while this thread polls, which may end it. Returns None if it was
     /// ended before it began.
     pub(super) fn during<T: Send>(&mut self, py: Python<'_>, body: impl Fn(GoOn<'_>) -> T + Sync) -> Option<T> {
-        let clock = Clock::new(Instant::now(), None);
-        let go_on = || !clock.expired();
-        let made = py.detach(|| pool::run(1, 1, &clock, |_| body(&go_on), |_| self.poll()));
-        made.into_iter().flatten().next()
+        py.detach(|| watched(&body, || self.poll()))
     }
 
     /// Writes the checkpoint and returns the exception that ended the solve, if one did.

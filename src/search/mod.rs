@@ -39,5 +39,4 @@ pub use crate::objective::default_work;
 pub use crate::report::{AutoSolution, Run};
 pub use auto::{makers, minimize_auto, minimize_proved, minimize_with};
 pub use options::Auto;
-#[cfg(feature = "python")]
 pub(crate) use reduced::MOST as MOST_LEFT;

@@ -46,6 +46,25 @@ pub enum Status {
     Contradiction,
 }
 
+impl Status {
+    /// Returns the name of the status, such as `max_time`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Converged => "converged",
+            Self::MaxTime => "max_time",
+            Self::MaxSweeps => "max_sweeps",
+            Self::MaxWork => "max_work",
+            Self::Interrupted => "interrupted",
+            Self::Target => "target",
+            Self::Proved => "proved",
+            Self::Unbounded => "unbounded",
+            Self::Diverged => "diverged",
+            Self::Noise => "noise",
+            Self::Contradiction => "contradiction",
+        }
+    }
+}
+
 /// A row of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Record {

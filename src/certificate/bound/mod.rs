@@ -48,7 +48,6 @@ use crate::problem::{Cardinality, Limit, Problem, RowSparsity};
 use crate::solver::Monitor;
 use crate::threads::Threads;
 use relaxation::Entries;
-#[cfg(feature = "python")]
 pub(crate) use search::FORMED_ROWS;
 pub(super) use search::{Search, SearchLimits};
 

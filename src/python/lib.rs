@@ -1,5 +1,7 @@
 //! Interface of Python and the core: reads arguments, releases the GIL, polls signals and maps errors.
 
+#![deny(unsafe_code)]
+
 mod answer;
 mod arguments;
 mod bound;
@@ -11,29 +13,22 @@ mod input;
 mod instance;
 mod memory;
 mod moments;
+mod raised;
 mod rotation;
 mod smooth;
 mod solve;
 mod ultrahyperbolic;
 mod watch;
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-use crate::Error;
-
-impl From<Error> for PyErr {
-    fn from(error: Error) -> Self {
-        PyValueError::new_err(error.to_string())
-    }
-}
 
 #[pymodule]
 mod _core {
+    use super::raised::Raised;
     use super::*;
 
     #[pymodule_export]
-    const WORK_UNIT: f64 = crate::WORK_UNIT;
+    const WORK_UNIT: f64 = orthobcd::WORK_UNIT;
 
     #[pymodule_export]
     use super::bound::certified_bound;
@@ -66,10 +61,10 @@ mod _core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("instructions", crate::instructions()?)?;
+        module.add("instructions", orthobcd::instructions().map_err(Raised::from)?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("COEFFICIENTS", (crate::objective::SMALLEST, crate::objective::LARGEST))?;
-        module.add("DATA", crate::objective::DATA)?;
-        module.add("CONSTANT", crate::moments::CONSTANT)
+        module.add("COEFFICIENTS", (orthobcd::objective::SMALLEST, orthobcd::objective::LARGEST))?;
+        module.add("DATA", orthobcd::objective::DATA)?;
+        module.add("CONSTANT", orthobcd::bindings::CONSTANT)
     }
 }
