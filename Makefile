@@ -25,6 +25,8 @@ OUT ?= out/demo
 
 # One target directory and one profile for cargo, maturin and the tests: dependencies are compiled once.
 export CARGO_TARGET_DIR ?= $(CURDIR)/target
+# Tests start many processes, each of which would compile scikit-learn and pandas again where this is set.
+export PYTHONDONTWRITEBYTECODE :=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 
