@@ -87,6 +87,12 @@ impl SparsePoint {
         common(&self.parts[s].rows, &self.parts[t].rows).next().is_some()
     }
 
+    /// Returns the number of columns that share a row with another.
+    pub(crate) fn sharing(&self) -> usize {
+        let all = 0..self.parts.len();
+        all.clone().filter(|&t| all.clone().any(|s| s != t && self.meet(s, t))).count()
+    }
+
     /// Returns the columns connected to column t by shared rows, t included, ascending.
     pub(crate) fn group(&self, t: usize) -> Vec<usize> {
         let mut group = vec![t];

@@ -125,12 +125,6 @@ impl Material {
 /// Steps of the truncated power method on shared rows.
 const POWER_STEPS: usize = 15;
 
-/// Probability that a column is made anew on rows of other columns.
-const SHARED: f64 = 0.3;
-
-/// Probability that a column of a dense problem is made anew on rows of other columns.
-const DENSE_SHARED: f64 = 0.8;
-
 /// The kind of perturbation by swaps of entries.
 const SWAP: usize = 1;
 
@@ -305,10 +299,8 @@ impl<'a> Maker<'a> {
         if self.mover.is_late() {
             return None;
         }
-        let shares = match model.is_dense() {
-            true => DENSE_SHARED,
-            false => SHARED,
-        };
+        // Half by the point, which shows how many columns share rows in good ones, and half by chance.
+        let shares = 0.5 * (0.5 + point.sharing() as f64 / point.parts.len() as f64);
         let mut next = point.clone();
         if !model.rules.nonnegative && self.random.random_bool(shares) {
             next.parts[t] = self.truncated(point, t, count)?;
