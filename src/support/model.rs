@@ -604,3 +604,27 @@ fn leading(block: &ColumnForm, part: &mut Part) -> Option<()> {
     part.value = block.value(&part.values);
     part.value.is_finite().then_some(())
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The columns that share a row with another are those whose group has more columns.
+        #[test]
+        fn sharing_counts_columns_in_groups(supports in prop::collection::vec(prop::collection::btree_set(0usize..30, 1..6), 1..8)) {
+            let parts = supports.iter().map(|rows| {
+                let mut part = Part::default();
+                rows.iter().for_each(|&i| part.insert(i, 1.0));
+                part
+            });
+            let point = SparsePoint { parts: parts.collect() };
+            let grouped = (0..supports.len()).filter(|&t| point.group(t).len() > 1).count();
+            prop_assert_eq!(point.sharing(), grouped);
+            let twice = SparsePoint { parts: point.parts.iter().chain(&point.parts).cloned().collect() };
+            prop_assert_eq!(twice.sharing(), 2 * supports.len());
+        }
+    }
+}
