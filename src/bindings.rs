@@ -8,10 +8,13 @@ use crate::limits::{Clock, Control, GoOn};
 use crate::objective::QuadraticForm;
 use crate::penalty::Penalty;
 use crate::problem::Problem;
-use crate::signature::Signature;
-use crate::solver::Monitor;
 use crate::threads::Threads;
-use crate::{continuation, manifold, moments, pool, search, solver, start};
+use crate::{moments, pool, search, start};
+
+pub use crate::continuation::largest_lambda_while;
+pub use crate::manifold::j_orthogonal;
+pub use crate::solver::start_within;
+pub use crate::threads::locked;
 
 /// Largest order at which a lower bound forms C.
 pub const FORMED_ROWS: usize = certificate::FORMED_ROWS;
@@ -48,19 +51,6 @@ pub fn certify_while(
     certificate::certify_while(problem, x, threads, go_on)
 }
 
-/// Returns the largest λ of a path; None if `go_on` ends the computation, or it is not known.
-pub fn largest_lambda_while(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
-    continuation::largest_lambda_while(problem, threads, go_on)
-}
-
-/// Returns x repaired to a J-orthogonal matrix.
-///
-/// # Errors
-/// If x is too far from one; the error names the argument `name`.
-pub fn j_orthogonal(name: &'static str, x: Array2<f64>, signature: &Signature) -> Result<Array2<f64>> {
-    manifold::j_orthogonal(name, x, signature)
-}
-
 /// Returns [`partition`](start::partition), or groups of nearly equal size if that is not `allowed`.
 pub fn partition_within(
     shape: (usize, usize),
@@ -73,15 +63,4 @@ pub fn partition_within(
 /// Returns [`spectral`](start::spectral), or the best X so far if `go_on` ends the computation; None without any.
 pub fn spectral_while(form: &dyn QuadraticForm, r: usize, threads: &Threads, go_on: GoOn<'_>) -> Option<Array2<f64>> {
     start::spectral_while(form, r, threads, go_on)
-}
-
-/// Moves a default start into the domain of h, with the required determinant.
-pub fn start_within(
-    problem: &Problem<'_>,
-    x: Array2<f64>,
-    seed: u64,
-    threads: &Threads,
-    monitor: &mut dyn Monitor,
-) -> Array2<f64> {
-    solver::start_within(problem, x, seed, threads, monitor)
 }

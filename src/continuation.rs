@@ -98,7 +98,7 @@ pub fn largest_lambda(problem: &Problem<'_>, threads: &Threads) -> Option<f64> {
 }
 
 /// Returns [`largest_lambda`], or None if `go_on` ends the computation.
-pub(crate) fn largest_lambda_while(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
+pub fn largest_lambda_while(problem: &Problem<'_>, threads: &Threads, go_on: GoOn<'_>) -> Option<f64> {
     let form = problem.smooth.quadratic().filter(|f| f.is_trace_form())?;
     let count = problem.penalty.count().is_some();
     if !count && problem.penalty.absolute().is_none() {

@@ -118,6 +118,6 @@ fn each(pool: &ThreadPool, count: usize, most: usize, body: &(dyn Fn(usize) + Sy
 }
 
 /// Locks a value, even if a thread has panicked while it used it.
-pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

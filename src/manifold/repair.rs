@@ -148,9 +148,9 @@ pub fn project_onto_pattern(x: &Array2<f64>, signature: &Signature, k: ArrayView
 /// zeros stay zero.
 ///
 /// # Errors
-/// If the distance is not finite, above [`START_TOLERANCE`] relative to max(1, ‖X‖²), or above
-/// [`NEWTON_BASIN`]. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
-pub(crate) fn j_orthogonal(name: &'static str, x: Array2<f64>, signature: &Signature) -> Result<Array2<f64>> {
+/// If the distance is not finite, above `START_TOLERANCE` relative to max(1, ‖X‖²), or above
+/// `NEWTON_BASIN`. At ‖X‖ above 1e7 rounding of the entries of X alone can exceed the latter.
+pub fn j_orthogonal(name: &'static str, x: Array2<f64>, signature: &Signature) -> Result<Array2<f64>> {
     let k = signature.matrix();
     let (size, gap) = (square(&x).max(1.0), drift(x.view(), signature, k.view()));
     if !(gap <= (START_TOLERANCE * size).min(NEWTON_BASIN)) {

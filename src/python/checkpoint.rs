@@ -1,13 +1,14 @@
 //! Checkpoints that Python opens and solves write.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning};
 use pyo3::prelude::*;
 
 use super::guard::released;
 use super::raised::Outcome;
+use orthobcd::bindings::locked;
 use orthobcd::{Checkpoint, Problem, Threads};
 
 /// An open checkpoint, between the solves that write to it.
@@ -24,7 +25,7 @@ impl PyCheckpoint {
 
 impl PyCheckpoint {
     fn exchange(&self, file: Option<Checkpoint>) -> Option<Checkpoint> {
-        std::mem::replace(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), file)
+        std::mem::replace(&mut locked(&self.0), file)
     }
 }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::arguments::{Core, Matrix, Signs, Vector, choice, side};
 use super::checkpoint::PyCheckpoint;
 use super::memory::Stored;
-use super::raised::Raised;
+use super::raised::{Outcome, Raised};
 use super::smooth::{Function, Trouble};
 use super::ultrahyperbolic::PyStructuralProbe;
 use orthobcd::block::Curvature;
@@ -200,10 +200,10 @@ impl AnySmooth<'_> {
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Core<Penalty> {
-    type Error = PyErr;
+    type Error = Raised;
 
     /// Reads a penalty by its `_kind`, which subclasses inherit, and by the fields of this kind.
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> Outcome<Self> {
         let field = |field: &str| object.getattr(field);
         let number = |name: &str| field(name)?.extract::<f64>();
         let weights = || {
@@ -219,30 +219,32 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Core<Penalty> {
             Ok("nonnegative") => Penalty::NONNEGATIVE,
             Ok("l0") => Penalty::l0(weights()?),
             Ok("l1") => Penalty::l1(weights()?),
-            Ok("capped_l1") => Penalty::capped_l1(number("lam")?, number("threshold")?).map_err(Raised::from)?,
-            Ok("mcp") => Penalty::mcp(number("lam")?, number("gamma")?).map_err(Raised::from)?,
-            Ok("scad") => Penalty::scad(number("lam")?, number("a")?).map_err(Raised::from)?,
-            Ok("interval") => Penalty::interval(number("lower")?, number("upper")?).map_err(Raised::from)?,
+            Ok("capped_l1") => Penalty::capped_l1(number("lam")?, number("threshold")?)?,
+            Ok("mcp") => Penalty::mcp(number("lam")?, number("gamma")?)?,
+            Ok("scad") => Penalty::scad(number("lam")?, number("a")?)?,
+            Ok("interval") => Penalty::interval(number("lower")?, number("upper")?)?,
             Ok("pieces") => {
                 let pieces = (field("breakpoints"), field("pieces"));
                 let (Ok(breakpoints), Ok(pieces)) = pieces else {
                     return Err(PyTypeError::new_err(format!(
                         "penalty {} must have breakpoints and pieces, as PiecewiseQuadratic has",
                         object.get_type().name()?
-                    )));
+                    ))
+                    .into());
                 };
-                Penalty::pieces(breakpoints.extract()?, pieces.extract()?).map_err(Raised::from)?
+                Penalty::pieces(breakpoints.extract()?, pieces.extract()?)?
             }
             Ok("sum") => {
                 let terms: Vec<Self> = field("terms")?.extract()?;
                 let mut terms = terms.iter();
-                terms.try_fold(Penalty::NONE, |sum, term| sum.plus(&term.0)).map_err(Raised::from)?
+                terms.try_fold(Penalty::NONE, |sum, term| sum.plus(&term.0))?
             }
             _ => {
                 return Err(PyTypeError::new_err(format!(
                     "penalty must be a separable penalty such as L0 or L1, got {}",
                     object.get_type().name()?
-                )));
+                ))
+                .into());
             }
         }))
     }
@@ -326,7 +328,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Restrained {
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if object.hasattr("_kind")? || !object.hasattr("count")? {
-            return object.extract().map(Self::Penalty);
+            return Ok(Self::Penalty(object.extract()?));
         }
         match object.hasattr("include")? {
             true => object.extract().map(Self::Entries),

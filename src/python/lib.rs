@@ -24,7 +24,7 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
-    use super::raised::Raised;
+    use super::raised::Outcome;
     use super::*;
 
     #[pymodule_export]
@@ -60,11 +60,11 @@ mod _core {
     };
 
     #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("instructions", orthobcd::instructions().map_err(Raised::from)?)?;
+    fn init(module: &Bound<'_, PyModule>) -> Outcome<()> {
+        module.add("instructions", orthobcd::instructions()?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("COEFFICIENTS", (orthobcd::objective::SMALLEST, orthobcd::objective::LARGEST))?;
         module.add("DATA", orthobcd::objective::DATA)?;
-        module.add("CONSTANT", orthobcd::bindings::CONSTANT)
+        Ok(module.add("CONSTANT", orthobcd::bindings::CONSTANT)?)
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn into_domain(
 }
 
 /// Moves a default start into the domain of h, with the required determinant.
-pub(crate) fn start_within(
+pub fn start_within(
     problem: &Problem<'_>,
     x: Array2<f64>,
     seed: u64,

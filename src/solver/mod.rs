@@ -48,7 +48,8 @@ pub(crate) use columns::{ColumnMethod, column_method, eigenvalues_of, trace_matr
 pub(crate) use domain::Domain;
 pub use domain::{DIVERGENCE, MIXED_REPAIR_THRESHOLD};
 pub use evaluate::evaluate;
-pub(crate) use feasible::{into_domain, start_within};
+pub(crate) use feasible::into_domain;
+pub use feasible::start_within;
 pub use ledger::Ledger;
 pub(crate) use limits::Limits;
 pub(crate) use minimize::recession_at;

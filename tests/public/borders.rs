@@ -35,8 +35,9 @@ fn files() -> BTreeMap<String, String> {
             let name = path.strip_prefix(root().join("src")).unwrap().with_extension("");
             let name = name.to_str().unwrap().replace('\\', "/");
             if name == "python" {
-                // A crate of its own.
-            } else if path.is_dir() {
+                continue; // A crate of its own.
+            }
+            if path.is_dir() {
                 folders.push(path);
             } else if !name.ends_with("tests") && !LISTS.contains(&name.as_str()) {
                 found.insert(name.trim_end_matches("/mod").to_owned(), code(&path));
