@@ -75,6 +75,9 @@ pub(super) trait SearchSpace: Sync {
     /// A point that needs no search.
     type Point: Clone + Send;
 
+    /// A kind of perturbation.
+    type Kind: Copy;
+
     /// Number of points that need no search.
     const POINTS: usize;
 
@@ -106,12 +109,10 @@ pub(super) trait SearchSpace: Sync {
 
     /// Returns the kinds of perturbations: for each the share of a chain's work, and the work of other kinds that must
     /// come before it, in the same units of work.
-    fn perturbations(&self) -> Vec<(f64, f64)> {
-        vec![(1.0, 0.0)]
-    }
+    fn perturbations(&self) -> Vec<(Self::Kind, f64, f64)>;
 
     /// Returns a perturbed point, by the given kind of perturbation and seed; None if the perturbation failed.
-    fn perturbed(&self, state: &Self::State, by: (usize, u64), work: &TaskWork<'_>) -> Option<Self::State>;
+    fn perturbed(&self, state: &Self::State, by: (Self::Kind, u64), work: &TaskWork<'_>) -> Option<Self::State>;
 
     /// Returns the indices of the support.
     fn support(&self, state: &Self::State) -> Vec<usize>;
@@ -261,13 +262,13 @@ fn patience((chosen, all): (usize, usize)) -> usize {
 }
 
 /// Returns the kind of perturbation whose share of the work `spent` is the least used.
-fn due(kinds: &[(f64, f64)], spent: &mut Vec<f64>) -> usize {
+fn due<K>(kinds: &[(K, f64, f64)], spent: &mut Vec<f64>) -> usize {
     if spent.is_empty() {
-        spent.extend(kinds.iter().map(|kind| kind.1));
+        spent.extend(kinds.iter().map(|kind| kind.2));
     }
     let total: f64 = spent.iter().sum();
     let least = |&a: &usize, &b: &usize| {
-        let left = |k: usize| kinds[k].0 * total - spent[k];
+        let left = |k: usize| kinds[k].1 * total - spent[k];
         left(a).total_cmp(&left(b)).then(b.cmp(&a))
     };
     (0..kinds.len()).max_by(least).unwrap_or(0)
@@ -410,7 +411,7 @@ impl<W: SearchSpace> ChainSearch<'_, W> {
                 (None, Some(best), _) => {
                     let due = due(&kinds, &mut chain.spent_by);
                     kind = Some(due);
-                    self.space.perturbed(best, (due, seed), work)
+                    self.space.perturbed(best, (kinds[due].0, seed), work)
                 }
                 (None, None, Some(from)) => {
                     chain.best = Some(from);

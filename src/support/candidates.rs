@@ -169,15 +169,12 @@ impl SupportMover<'_> {
                     entries.for_each(|(i, v)| image[i] -= multiplier * v);
                 }
                 let lambda = along(t, t);
-                // Rows of this column, and of columns that must not share rows with it.
-                let mut taken = vec![false; model.order()];
-                for (s, part) in point.parts.iter().enumerate() {
-                    if model.rules.nonnegative || s == t || !meets[s] {
-                        part.rows.iter().for_each(|&i| taken[i] = true);
-                    }
+                let mut open = model.rules.open(&point.parts, t);
+                // Neither a row of this column, nor a first one in common with another.
+                for (_, part) in point.parts.iter().enumerate().filter(|&(s, _)| s == t || !meets[s]) {
+                    part.rows.iter().for_each(|&i| open[i] = false);
                 }
-                let free = |j: usize| !taken[j] && model.rules.admits(j, t);
-                self.column(point, t, lambda, image, free)
+                self.column(point, t, lambda, image, |j| open[j])
             })
             .collect()
     }

@@ -64,13 +64,13 @@ impl Cut<'_> {
         let kept: Vec<_> = x.columns().into_iter().map(|column| rules.kept(column)).collect();
         let value = |i: usize, t: usize| kept[t](x[[i, t]]);
         let size = |i: usize, t: usize| value(i, t).abs();
-        let mut owned = vec![false; n];
+        let mut columns = vec![0; n];
         let mut parts = vec![Part::default(); r];
         let mut counts = vec![0; r];
         let mut take = |i: usize, t: usize, value: f64, counts: &mut Vec<usize>| {
-            if parts[t].entry(i).is_none() && !(rules.nonnegative && owned[i]) {
+            if parts[t].entry(i).is_none() && rules.joins(columns[i]) {
                 parts[t].insert(i, value);
-                owned[i] = true;
+                columns[i] += 1;
                 counts[t] += 1;
             }
         };

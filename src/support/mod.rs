@@ -29,7 +29,7 @@ pub(crate) use model::{ColumnModel, SparsePoint, weights};
 pub(crate) use pattern::{
     KEPT, Part, SCALAR, dense, gain, largest_rows, nonzero_rows, on_rows, random_row, swaps, without,
 };
-pub(crate) use power::{Axes, Directions, Powers, STAGES, free_rows};
+pub(crate) use power::{Axes, Directions, Powers, STAGES};
 pub(crate) use rays::{ENOUGH, argmax, owners, power_step, rays};
 pub(crate) use rows::{RowModel, RowSet};
 pub(crate) use rules::Rules;

@@ -426,7 +426,7 @@ impl<'a> ColumnModel<'a> {
             for s in (0..point.parts.len()).filter(|&s| s != t) {
                 let (a, b) = (&point.parts[s], &point.parts[t]);
                 let shared: Vec<(usize, usize)> = common(&a.rows, &b.rows).collect();
-                if shared.is_empty() || (shared.len() > 1 && !self.rules.nonnegative) {
+                if shared.is_empty() || (shared.len() > 1 && self.rules.joins(1)) {
                     continue;
                 }
                 for (row, first) in (shared.iter())

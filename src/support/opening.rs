@@ -162,15 +162,11 @@ impl Opening<'_> {
     /// Returns the largest entries of each axis, as many in each; of different rows if X ≥ 0.
     fn truncated(&self) -> Vec<Part> {
         let rules = &self.model.rules;
-        let mut taken = vec![false; self.model.order()];
-        let parts = self.basis.columns().into_iter().enumerate().map(|(t, axis)| {
-            let part = own_largest(rules, t, &axis.to_vec(), &taken);
-            if rules.nonnegative {
-                part.rows.iter().for_each(|&i| taken[i] = true);
-            }
-            part
-        });
-        parts.collect()
+        let mut parts = vec![Part::default(); self.basis.ncols()];
+        for (t, axis) in self.basis.columns().into_iter().enumerate() {
+            parts[t] = own_largest(rules, t, &axis.to_vec(), &rules.open(&parts, t));
+        }
+        parts
     }
 
     fn cut(&self) -> Cut<'_> {
@@ -194,10 +190,8 @@ pub(crate) fn largest_of(
     value: impl Fn(usize) -> f64,
     is_free: impl Fn(usize) -> bool,
 ) -> Part {
-    let mut rows: Vec<usize> = (0..rules.rows)
-        .filter(|&i| is_free(i) && value(i) != 0.0)
-        .filter(|&i| rules.admits(i, t) && !rules.holds(i, t))
-        .collect();
+    let mut rows: Vec<usize> =
+        (0..rules.rows).filter(|&i| is_free(i) && value(i) != 0.0).filter(|&i| !rules.holds(i, t)).collect();
     let included = &rules.included[t];
     let most = count.saturating_sub(included.len());
     if most < rows.len() {
@@ -211,17 +205,17 @@ pub(crate) fn largest_of(
 }
 
 /// Selects the largest entries of one column among the free rows, with an equal share of the cardinality.
-fn own_largest(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Part {
+fn own_largest(rules: &Rules, t: usize, x: &[f64], free: &[bool]) -> Part {
     let kept = rules.kept(ArrayView1::from(x));
-    largest_of(rules, t, share(rules, t), |i| kept(x[i]), |i| !taken[i])
+    largest_of(rules, t, share(rules, t), |i| kept(x[i]), |i| free[i])
 }
 
 /// Returns a unit vector on the largest entries of one column among the free rows, or on the first free row
 /// if all are zero.
-pub(crate) fn own_part(rules: &Rules, t: usize, x: &[f64], taken: &[bool]) -> Option<Part> {
-    let mut part = own_largest(rules, t, x, taken);
+pub(crate) fn own_part(rules: &Rules, t: usize, x: &[f64], free: &[bool]) -> Option<Part> {
+    let mut part = own_largest(rules, t, x, free);
     if !part.normalise() {
-        let own = (0..x.len()).find(|&i| !taken[i] && rules.admits(i, t));
+        let own = (0..x.len()).find(|&i| free[i]);
         let own = part.rows.first().copied().or(own)?;
         part.remove(own);
         part.insert(own, 1.0);

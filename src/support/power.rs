@@ -227,19 +227,6 @@ impl<'a> Axes<'a> {
     }
 }
 
-/// Returns which rows column t may have if it shares none with other columns.
-pub(crate) fn free_rows(rules: &Rules, point: &[Part], t: usize) -> Vec<bool> {
-    let mut free: Vec<bool> = (0..rules.rows).map(|i| rules.admits(i, t)).collect();
-    for (s, part) in point.iter().enumerate() {
-        if s != t {
-            part.rows.iter().for_each(|&i| free[i] = false);
-            // An entry that another column must have is taken also before that column is made.
-            rules.included[s].iter().for_each(|&i| free[i] = false);
-        }
-    }
-    free
-}
-
 /// Returns the number of nonzeros of column t if all columns have about the same number.
 pub(crate) fn share(rules: &Rules, t: usize) -> usize {
     match &rules.cardinality {
@@ -392,7 +379,7 @@ impl Powers<'_> {
 
     /// Returns the best column s with one nonzero, on a row of no other column.
     fn single(&self, s: usize, parts: &[Part]) -> Option<Part> {
-        let (model, free) = (self.model, free_rows(&self.model.rules, parts, s));
+        let (model, free) = (self.model, self.model.rules.unshared(parts, s));
         let cost = |i: usize| 0.5 * model.weights[s] * model.diagonal[i] + model.slope(i, s);
         let rows = (0..free.len()).filter(|&i| free[i] && model.rules.included[s].is_empty());
         let best = rows.min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
@@ -411,7 +398,7 @@ impl Powers<'_> {
             let is_new = pass == 0;
             let before = total(&parts);
             for t in 0..r {
-                let free = free_rows(rules, &parts, t);
+                let free = rules.unshared(&parts, t);
                 let mut from = directions.leading(&free, count, self.work);
                 if rules.nonnegative {
                     // An axis has two signs.

@@ -2,6 +2,7 @@
 
 use ndarray::{Array2, ArrayView1};
 
+use super::pattern::Part;
 use crate::error::{Error, Result};
 use crate::problem::{Cardinality, Sparsity};
 use crate::start::assignment;
@@ -17,6 +18,8 @@ pub(crate) struct Rules {
     pub(crate) excluded: Option<Array2<bool>>,
     /// The rows included in each column, ascending.
     pub(crate) included: Vec<Vec<usize>>,
+    /// The rows included in as many columns as may have them, ascending.
+    full: Vec<usize>,
 }
 
 /// Twice the number of values that a rounded cardinality can take between two powers of two.
@@ -39,8 +42,7 @@ impl Rules {
             let full = rules.column_limit(t).is_some_and(|k| rules.included[t].len() >= k);
             match own(t, i) {
                 true => -gain[[t, i]],
-                false if !rules.allows(i, t) || full => FORBIDDEN,
-                false if rules.belongs(i, t) => FORBIDDEN,
+                false if !rules.admits(i, t) || full => FORBIDDEN,
                 false => OUTSIDE * r as f64 - gain[[t, i]],
             }
         });
@@ -86,35 +88,72 @@ impl Rules {
             check_entry("exclude", (i, t), (n, r))?;
             excluded.get_or_insert_with(|| Array2::from_elem((n, r), false))[[i, t]] = true;
         }
-        let mut included = vec![Vec::new(); r];
-        let mut entries = sparsity.include.clone();
-        entries.sort_unstable();
-        entries.dedup();
-        for (k, &(i, t)) in entries.iter().enumerate() {
-            check_entry("include", (i, t), (n, r))?;
-            if excluded.as_ref().is_some_and(|zero| zero[[i, t]]) {
-                return Err(Error::invalid("include", format!("must not hold what exclude holds: ({i}, {t})")));
-            }
-            if sparsity.nonnegative && k > 0 && entries[k - 1].0 == i {
-                return Err(Error::invalid("include", format!("must not hold row {i} twice where X ≥ 0")));
-            }
-            included[t].push(i);
-        }
-        if let Cardinality::Columns(counts) = &sparsity.cardinality
-            && let Some(t) = (0..r).find(|&t| included[t].len() > counts[t])
-        {
-            return Err(Error::invalid(
-                "include",
-                format!("must hold at most {} rows of column {t}, got {}", counts[t], included[t].len()),
-            ));
-        }
-        Ok(Self {
+        let mut rules = Self {
             rows: n,
             cardinality: sparsity.cardinality.clone(),
             nonnegative: sparsity.nonnegative,
             excluded,
-            included,
-        })
+            included: vec![Vec::new(); r],
+            full: Vec::new(),
+        };
+        let mut entries = sparsity.include.clone();
+        entries.sort_unstable();
+        entries.dedup();
+        for &(i, t) in &entries {
+            check_entry("include", (i, t), (n, r))?;
+            if !rules.allows(i, t) {
+                return Err(Error::invalid("include", format!("must not hold what exclude holds: ({i}, {t})")));
+            }
+            rules.included[t].push(i);
+        }
+        for row in entries.chunk_by(|a, b| a.0 == b.0) {
+            let (i, count) = (row[0].0, row.len());
+            if !rules.joins(count - 1) {
+                return Err(Error::invalid("include", format!("must not hold row {i} {count} times where X ≥ 0")));
+            }
+            if !rules.joins(count) {
+                rules.full.push(i);
+            }
+        }
+        if let Cardinality::Columns(counts) = &sparsity.cardinality
+            && let Some(t) = (0..r).find(|&t| rules.included[t].len() > counts[t])
+        {
+            return Err(Error::invalid(
+                "include",
+                format!("must hold at most {} rows of column {t}, got {}", counts[t], rules.included[t].len()),
+            ));
+        }
+        Ok(rules)
+    }
+
+    /// Returns whether a column may have a row that this number of other columns have. Nonnegative columns that are
+    /// orthogonal share no row.
+    pub(crate) fn joins(&self, others: usize) -> bool {
+        others == 0 || !self.nonnegative
+    }
+
+    /// Returns the largest number of entries that the rules for rows allow.
+    pub(crate) fn most(&self) -> usize {
+        self.rows * (0..self.included.len()).take_while(|&others| self.joins(others)).count()
+    }
+
+    /// Returns which rows column t may have beside the other columns of a point.
+    pub(crate) fn open(&self, point: &[Part], t: usize) -> Vec<bool> {
+        let mut others = vec![0; self.rows];
+        for (_, part) in point.iter().enumerate().filter(|&(s, _)| s != t) {
+            part.rows.iter().for_each(|&i| others[i] += 1);
+        }
+        others.iter().enumerate().map(|(i, &others)| self.joins(others) && self.admits(i, t)).collect()
+    }
+
+    /// Returns which rows column t may have if it shares none with other columns of a point.
+    pub(crate) fn unshared(&self, point: &[Part], t: usize) -> Vec<bool> {
+        let mut free: Vec<bool> = (0..self.rows).map(|i| self.admits(i, t)).collect();
+        for (s, part) in point.iter().enumerate().filter(|&(s, _)| s != t) {
+            // An entry that another column must have is taken also before that column is made.
+            part.rows.iter().chain(&self.included[s]).for_each(|&i| free[i] = false);
+        }
+        free
     }
 
     /// Returns whether X ≥ 0 or entries of the support are prescribed; the principal axes are then not
@@ -173,26 +212,14 @@ impl Rules {
         self.excluded.as_ref().is_none_or(|zero| !zero[[i, t]])
     }
 
-    /// Returns whether X ≥ 0 and row i is included in another column than t.
-    fn belongs(&self, i: usize, t: usize) -> bool {
-        self.nonnegative && (0..self.included.len()).any(|s| s != t && self.included[s].binary_search(&i).is_ok())
-    }
-
     /// Returns whether row i may be added to column t.
     pub(crate) fn admits(&self, i: usize, t: usize) -> bool {
-        self.allows(i, t) && !self.belongs(i, t)
+        self.allows(i, t) && (self.full.binary_search(&i).is_err() || self.holds(i, t))
     }
 
     /// Returns whether entry (i, t) is fixed to the support.
     pub(crate) fn holds(&self, i: usize, t: usize) -> bool {
         self.included[t].binary_search(&i).is_ok()
-    }
-
-    /// Returns which of n rows are included in a column; None if a row is included in two columns.
-    pub(crate) fn included_rows(&self, n: usize) -> Option<Vec<bool>> {
-        let mut taken = vec![false; n];
-        let rows = self.included.iter().flatten();
-        rows.fold(true, |own, &i| own & !std::mem::replace(&mut taken[i], true)).then_some(taken)
     }
 
     /// Returns what a truncation may keep of the entries of a column: all, or where X ≥ 0 those of the larger sign, as positive

@@ -6,7 +6,7 @@ use ndarray::{Array2, Axis, s};
 
 use super::limited::{Limited, searched};
 use super::powered::on_own_rows;
-use super::starts::{self, Maker, Material};
+use super::starts::{self, Maker, Material, Perturbation};
 use crate::error::Result;
 use crate::limits::TaskWork;
 use crate::manifold::varimax_work;
@@ -291,6 +291,7 @@ impl<'a> EntrySets<'a> {
 impl SearchSpace for EntrySets<'_> {
     type State = State;
     type Point = Array2<f64>;
+    type Kind = Perturbation;
 
     const POINTS: usize = FIRST.len();
 
@@ -338,11 +339,8 @@ impl SearchSpace for EntrySets<'_> {
 
     fn choice(&self) -> (usize, usize) {
         let (n, r) = (self.model.order(), self.material.selection.len());
-        let most = match self.model.rules.nonnegative {
-            true => n,
-            false => n * r,
-        };
-        (self.model.rules.cardinality.total().min(most), n * r)
+        let rules = &self.model.rules;
+        (rules.cardinality.total().min(rules.most()), n * r)
     }
 
     fn product_work(&self) -> f64 {
@@ -354,11 +352,11 @@ impl SearchSpace for EntrySets<'_> {
         self.maker(seed, work).start(self.material.kind(number))
     }
 
-    fn perturbations(&self) -> Vec<(f64, f64)> {
+    fn perturbations(&self) -> Vec<(Perturbation, f64, f64)> {
         starts::perturbations(&self.model)
     }
 
-    fn perturbed(&self, state: &State, (kind, seed): (usize, u64), work: &TaskWork<'_>) -> Option<State> {
+    fn perturbed(&self, state: &State, (kind, seed): (Perturbation, u64), work: &TaskWork<'_>) -> Option<State> {
         self.maker(seed, work).perturbed(state, kind)
     }
 

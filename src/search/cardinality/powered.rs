@@ -6,7 +6,7 @@ use crate::limits::TaskWork;
 use crate::linalg::orthonormal_factor;
 use crate::objective::gradient_work;
 use crate::problem::Problem;
-use crate::support::{self, Rules, largest_rows, opening::own_part};
+use crate::support::{self, Part, Rules, largest_rows, opening::own_part};
 use crate::threads::Threads;
 
 /// Power steps.
@@ -41,20 +41,18 @@ pub(super) fn powered(
 /// Truncates Y to disjoint supports: each column reserves its largest free row, then the columns take the
 /// largest entries of the remaining rows, one column after the other.
 pub(super) fn on_own_rows(rules: &Rules, y: &Array2<f64>) -> Option<Array2<f64>> {
-    let mut taken = rules.included_rows(y.nrows())?;
-    let columns: Vec<Vec<f64>> = y.columns().into_iter().map(|y| y.to_vec()).collect();
-    let mut first = vec![None; columns.len()];
-    for (t, y) in columns.iter().enumerate() {
-        let free = (0..y.len()).filter(|&i| !taken[i] && rules.admits(i, t));
-        first[t] = free.max_by(|&a, &b| y[a].abs().total_cmp(&y[b].abs()));
-        first[t].iter().for_each(|&i| taken[i] = true);
+    let mut parts = vec![Part::default(); y.ncols()];
+    for (t, y) in y.columns().into_iter().enumerate() {
+        let free = rules.unshared(&parts, t);
+        let rows = (0..y.len()).filter(|&i| free[i]);
+        parts[t] = rows.max_by(|&a, &b| y[a].abs().total_cmp(&y[b].abs())).map_or(Part::default(), Part::unit);
     }
-    let mut parts = Vec::with_capacity(columns.len());
-    for (t, y) in columns.iter().enumerate() {
-        first[t].iter().for_each(|&i| taken[i] = false);
-        let part = own_part(rules, t, y, &taken)?;
-        part.rows.iter().for_each(|&i| taken[i] = true);
-        parts.push(part);
+    for (t, y) in y.columns().into_iter().enumerate() {
+        let free = rules.unshared(&parts, t);
+        if !rules.included[t].iter().all(|&i| free[i]) {
+            return None;
+        }
+        parts[t] = own_part(rules, t, &y.to_vec(), &free)?;
     }
     let x = support::dense(y.nrows(), &parts);
     rules.keep(&x).then_some(x)

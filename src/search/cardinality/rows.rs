@@ -23,10 +23,16 @@ pub(super) const NAME: &str = "rows";
 /// Number of points from which chains start.
 const OPENINGS: usize = 6;
 
-/// The kind of perturbation by truncated power iterations with new columns; each further column is half as likely.
-const RENEWED: usize = 1;
+/// The kind of a perturbation.
+#[derive(Debug, Clone, Copy)]
+enum Perturbation {
+    /// Random rows in place of some.
+    Swaps,
+    /// Truncated power iterations with new columns; each further column is half as likely.
+    Renewal,
+}
 
-/// Share of these in the work of perturbations.
+/// Share of renewals in the work of perturbations.
 const NEW_COLUMNS: f64 = 0.75;
 
 /// Blocks of successive axes, and of random mixtures of axes, from which truncated power iterations start.
@@ -109,6 +115,7 @@ impl RowSets<'_> {
 impl SearchSpace for RowSets<'_> {
     type State = RowSet;
     type Point = RowSet;
+    type Kind = Perturbation;
 
     const POINTS: usize = 3 + STAGES.len() + BLOCKS.0 + BLOCKS.1;
 
@@ -195,21 +202,20 @@ impl SearchSpace for RowSets<'_> {
         self.model.fitted(self.model.solved(rows, work)?, work)
     }
 
-    /// Random rows in place of some, or truncated power iterations with new columns.
-    fn perturbations(&self) -> Vec<(f64, f64)> {
-        vec![(1.0 - NEW_COLUMNS, 0.0), (NEW_COLUMNS, 0.0)]
+    fn perturbations(&self) -> Vec<(Perturbation, f64, f64)> {
+        vec![(Perturbation::Swaps, 1.0 - NEW_COLUMNS, 0.0), (Perturbation::Renewal, NEW_COLUMNS, 0.0)]
     }
 
-    fn perturbed(&self, state: &RowSet, (kind, seed): (usize, u64), work: &TaskWork<'_>) -> Option<RowSet> {
+    fn perturbed(&self, state: &RowSet, (kind, seed): (Perturbation, u64), work: &TaskWork<'_>) -> Option<RowSet> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         match kind {
-            RENEWED => {
+            Perturbation::Renewal => {
                 let most = self.basis.ncols() as u32;
                 let count = 1 + random.random::<u64>().trailing_zeros().min(most - 1) as usize;
                 let columns = self.mixtures(count, random.random(), work);
                 self.model.renewed(state, &columns, &mut random, work)
             }
-            _ => self.model.swapped(state, &self.leading(4 * state.rows.len()), &mut random, work),
+            Perturbation::Swaps => self.model.swapped(state, &self.leading(4 * state.rows.len()), &mut random, work),
         }
     }
 

@@ -15,9 +15,7 @@ use crate::objective::{GoOn, gradient_work};
 use crate::problem::Cardinality;
 use crate::support::cut::{Cut, LEAST_STEPS, STEPS};
 use crate::support::opening::largest_of;
-use crate::support::{
-    self, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover, free_rows,
-};
+use crate::support::{self, ColumnModel, Directions, Part, Powers, SCALAR, SparsePoint, State, SupportMover};
 
 /// The kind of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,14 +123,18 @@ impl Material {
 /// Steps of the truncated power method on shared rows.
 const POWER_STEPS: usize = 15;
 
-/// The kind of perturbation by swaps of entries.
-const SWAP: usize = 1;
-
 /// Largest number of doublings of the steps of ADMM: most runs are short, and some long.
 const DOUBLINGS: u32 = 4;
 
-/// The kind of perturbation by ADMM.
-const ADMM: usize = 2;
+/// The kind of a perturbation.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Perturbation {
+    /// One to three columns are made again.
+    Renewal,
+    /// Some entries are replaced by random ones.
+    Swaps,
+    Splitting,
+}
 
 /// Share of new columns in the work of new columns and swaps.
 const REGROWN: f64 = 0.5;
@@ -151,14 +153,18 @@ const ROTATION: f64 = 0.1;
 const SURPLUS: usize = 2;
 
 /// Returns the share of each kind of perturbation in the work of a chain, and the work of others before it.
-pub(super) fn perturbations(model: &ColumnModel<'_>) -> Vec<(f64, f64)> {
+pub(super) fn perturbations(model: &ColumnModel<'_>) -> Vec<(Perturbation, f64, f64)> {
     let admm = match model.is_dense() {
         true => DENSE_ADMM_SHARE,
         false => ADMM_SHARE,
     };
     let cheap = 1.0 - admm;
     let costly = LEAST_STEPS * gradient_work(model.form, model.weights.len());
-    vec![(REGROWN * cheap, 0.0), ((1.0 - REGROWN) * cheap, 0.0), (admm, costly)]
+    vec![
+        (Perturbation::Renewal, REGROWN * cheap, 0.0),
+        (Perturbation::Swaps, (1.0 - REGROWN) * cheap, 0.0),
+        (Perturbation::Splitting, admm, costly),
+    ]
 }
 
 /// Maker of starts and perturbations, with its own random numbers.
@@ -302,7 +308,7 @@ impl<'a> Maker<'a> {
         // Half by the point, which shows how many columns share rows in good ones, and half by chance.
         let shares = 0.5 * (0.5 + point.sharing() as f64 / point.parts.len() as f64);
         let mut next = point.clone();
-        if !model.rules.nonnegative && self.random.random_bool(shares) {
+        if model.rules.joins(1) && self.random.random_bool(shares) {
             next.parts[t] = self.truncated(point, t, count)?;
             let mut touched = point.group(t);
             touched.extend(next.group(t));
@@ -310,7 +316,7 @@ impl<'a> Maker<'a> {
             touched.dedup();
             return model.optimised(next, &touched, None, work);
         }
-        let free = free_rows(&model.rules, &point.parts, t);
+        let free = model.rules.unshared(&point.parts, t);
         let from = self.directions(&point.parts[t], t, &free);
         next.parts[t] = Powers { model, work, price: 0.0 }.column(t, count, &free, from)?;
         Some(next)
@@ -358,20 +364,15 @@ impl<'a> Maker<'a> {
         let mixture: Array2<f64> =
             Array2::from_shape_fn((self.columns(), 1), |_| StandardNormal.sample(&mut self.random));
         let mut y: Vec<f64> = self.material.basis.dot(&mixture).into_raw_vec_and_offset().0;
+        let open = model.rules.open(&point.parts, t);
         let mut part = Part::default();
         for _ in 0..POWER_STEPS {
             work.spend(SCALAR * (10 * y.len()) as f64);
             for (_, other) in point.parts.iter().enumerate().filter(|(s, _)| *s != t) {
                 let along = other.along(&y);
-                for (i, v) in other.entries() {
-                    y[i] = if model.rules.nonnegative { 0.0 } else { y[i] - along * v };
-                }
+                other.entries().for_each(|(i, v)| y[i] -= along * v);
             }
-            let value = |i: usize| match model.rules.nonnegative {
-                true => y[i].max(0.0),
-                false => y[i],
-            };
-            let mut next = largest_of(&model.rules, t, count, value, |i| y[i] != 0.0);
+            let mut next = largest_of(&model.rules, t, count, |i| y[i], |i| open[i]);
             if !next.normalise() || self.mover.is_late() {
                 return None;
             }
@@ -389,24 +390,24 @@ impl<'a> Maker<'a> {
     }
 
     /// Returns a perturbed point, by the given kind of perturbation; None if it failed.
-    pub(super) fn perturbed(&mut self, state: &State, kind: usize) -> Option<State> {
-        let r = self.columns();
+    pub(super) fn perturbed(&mut self, state: &State, kind: Perturbation) -> Option<State> {
         let costly = self.mover.model.is_costly(&state.point);
-        let perturbed = match kind {
-            _ if kind == ADMM || costly => {
+        let perturbed = match if costly { Perturbation::Splitting } else { kind } {
+            Perturbation::Renewal => {
+                let r = self.columns();
+                let mut order: Vec<usize> = (0..r).collect();
+                order.shuffle(&mut self.random);
+                order.truncate(self.random.random_range(1..=r.min(3)));
+                self.replaced(&state.point, &order)
+            }
+            Perturbation::Swaps => self.swapped(state),
+            Perturbation::Splitting => {
                 let (size, seed) = (ROTATION * self.random.random::<f64>(), self.random.random());
                 let dense = || state.point.dense(self.mover.model.order());
                 let steps = self.length();
                 self.cut()
                     .by_admm(|| perturbed(&dense(), size, seed), 1.0, steps)
                     .or_else(|| (!costly).then(|| self.swapped(state)).flatten())
-            }
-            SWAP => self.swapped(state),
-            _ => {
-                let mut order: Vec<usize> = (0..r).collect();
-                order.shuffle(&mut self.random);
-                order.truncate(self.random.random_range(1..=r.min(3)));
-                self.replaced(&state.point, &order)
             }
         };
         self.within(perturbed?)
@@ -472,8 +473,9 @@ impl<'a> Maker<'a> {
                 continue;
             }
             touched.extend(point.group(t));
+            let joins = model.rules.joins(owners.len());
             for s in owners {
-                let shared = !model.rules.nonnegative && (overlap || point.meet(s, t));
+                let shared = joins && (overlap || point.meet(s, t));
                 if !shared {
                     touched.extend(point.group(s));
                     point.parts[s].remove(row);
