@@ -53,7 +53,8 @@ const PROBE: usize = 3;
 /// Returns the schedule for ℓ1 from x that fits the limit.
 fn absolute(oracle: &Oracle<'_>, x: &Array2<f64>, limit: MethodLimit<'_>) -> EpsilonSchedule {
     let mut descent = SmoothedDescent::new(oracle, x.clone());
-    descent.restart(natural_epsilon(oracle));
+    descent.epsilon = natural_epsilon(oracle);
+    descent.restart();
     for _ in 0..PROBE {
         if limit.progress() >= 1.0 || !descent.step() {
             break;
@@ -129,13 +130,12 @@ struct SmoothedDescent<'a, 'b> {
 impl<'a, 'b> SmoothedDescent<'a, 'b> {
     fn new(oracle: &'a Oracle<'b>, x: Array2<f64>) -> Self {
         let direction = Array2::zeros((0, 0));
-        Self { oracle, epsilon: 0.0, steps: GradientDescent::new(x, 0.0, direction, 1.0 / oracle.lipschitz) }
+        Self { oracle, epsilon: 0.0, steps: GradientDescent::new(x, f64::INFINITY, direction, 1.0 / oracle.lipschitz) }
     }
 
-    fn restart(&mut self, epsilon: f64) {
-        self.epsilon = epsilon;
+    fn restart(&mut self) {
         let x = std::mem::take(&mut self.steps.x);
-        let (value, gradient) = smoothed(self.oracle, &x, epsilon);
+        let (value, gradient) = smoothed(self.oracle, &x, self.epsilon);
         let direction = tangent(&x, &gradient);
         self.steps = GradientDescent::new(x, value, direction, self.steps.length);
     }
@@ -167,8 +167,13 @@ impl<'a, 'b> SmoothedDescent<'a, 'b> {
         let floor = STAGE_TOLERANCE * self.oracle.lipschitz;
         let mut steps = 0;
         for stage in range.clone() {
-            self.restart(unit * schedule.at(stage));
             let share = (stage + 1 - range.start) as f64 / range.len() as f64;
+            self.epsilon = unit * schedule.at(stage);
+            // One step may take the share of several stages.
+            if !(limit.progress() < share) {
+                continue;
+            }
+            self.restart();
             while limit.progress() < share && (steps as f64) < share * most as f64 {
                 if !(self.steps.norm2 > floor * floor) || !self.step() {
                     break;

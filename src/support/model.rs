@@ -548,7 +548,8 @@ impl<'a> ColumnModel<'a> {
         Some(())
     }
 
-    /// Makes power steps on the rows of column t alone, where Aᵀ is at hand: then they cost much less than a product with C.
+    /// Makes power steps on the rows of column t alone, with X ≥ 0 where that is asked for, if Aᵀ is at hand: then they cost
+    /// much less than a product with C.
     pub(crate) fn climb(&self, part: &mut Part, t: usize, work: &TaskWork<'_>) {
         let concave = self.linear.is_none() && self.shift(t) <= 0.0;
         let Some((_, at)) = self.form.factor().filter(|_| concave) else {
@@ -566,7 +567,10 @@ impl<'a> ColumnModel<'a> {
                 break;
             }
             reached = square;
-            let next = own.dot(&image);
+            let mut next = own.dot(&image);
+            if self.rules.nonnegative {
+                next.mapv_inplace(|v| v.max(0.0));
+            }
             let norm = next.dot(&next).sqrt();
             x = next / norm;
         }

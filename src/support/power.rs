@@ -47,8 +47,8 @@ const AXES_WORK: f64 = 3e8;
 /// Most steps of a run.
 pub(super) const STEPS: usize = 60;
 
-/// Number of runs that go on in any case; from the second step on the better half of them does.
-const LEAST_RUNS: usize = 10;
+/// Steps that all runs make, and number of runs that go on in any case; after each further step the better half does.
+const HALVED: (usize, usize) = (2, 10);
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
@@ -288,7 +288,7 @@ impl Powers<'_> {
                         continue;
                     }
                     model.drop_negligible(&mut part, t);
-                } else if !model.rules.nonnegative {
+                } else {
                     model.climb(&mut part, t, self.work);
                 }
                 if !is_exact || self.cost(&part) < run.cost - least {
@@ -315,10 +315,10 @@ impl Powers<'_> {
                     runs.push(run);
                 }
             }
-            // A run that is behind after two steps seldom ends lowest.
-            if step > 1 && runs.len() > LEAST_RUNS {
+            // A run that is behind by then seldom ends lowest.
+            if step > HALVED.0 && runs.len() > HALVED.1 {
                 runs.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-                runs.truncate((runs.len() / 2).max(LEAST_RUNS));
+                runs.truncate((runs.len() / 2).max(HALVED.1));
             }
             if runs.is_empty() || self.work.expired() {
                 break;
