@@ -14,6 +14,7 @@ use std::ops::Range;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
+use super::joint::HOPE;
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{Part, SCALAR, largest};
 use super::rules::Rules;
@@ -46,9 +47,6 @@ const AXES_WORK: f64 = 3e8;
 
 /// Most steps of a run.
 pub(super) const STEPS: usize = 60;
-
-/// Steps that all runs make, and number of runs that go on in any case; after each further step the better half does.
-const HALVED: (usize, usize) = (2, 10);
 
 /// Square of a singular value, relative to the largest one, above which its singular vector is known to rounding.
 const RANK: f64 = 1e-8;
@@ -244,6 +242,8 @@ struct Run {
     part: Part,
     /// Its part of f and the penalty; infinite before the first step.
     cost: f64,
+    /// What the last step gained.
+    gain: f64,
 }
 
 /// Truncated power iterations for the columns of a model; the work is charged to the task.
@@ -266,10 +266,12 @@ impl Powers<'_> {
     pub(crate) fn column(&self, t: usize, count: usize, free: &[bool], directions: Vec<Vec<f64>>) -> Option<Part> {
         let (model, n) = (self.model, free.len());
         let least = numerics::GAIN * model.scale;
-        let mut runs: Vec<Run> =
-            directions.into_iter().map(|y| Run { y, part: Part::default(), cost: f64::INFINITY }).collect();
+        let mut runs: Vec<Run> = directions
+            .into_iter()
+            .map(|y| Run { y, part: Part::default(), cost: f64::INFINITY, gain: f64::INFINITY })
+            .collect();
         let mut best: Option<Part> = None;
-        for step in 1..=STEPS {
+        for _ in 0..STEPS {
             let mut rising = Vec::new();
             for mut run in runs {
                 self.work.spend(2.0 * SCALAR * n as f64);
@@ -310,16 +312,13 @@ impl Powers<'_> {
                     best = Some(run.part.clone());
                 }
                 if cost < run.cost - if is_exact { 0.0 } else { least } {
-                    run.cost = cost;
+                    (run.gain, run.cost) = (run.cost - cost, cost);
                     run.y = self.ascent(t, &run.part, gradient);
                     runs.push(run);
                 }
             }
-            // A run that is behind by then seldom ends lowest.
-            if step > HALVED.0 && runs.len() > HALVED.1 {
-                runs.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-                runs.truncate((runs.len() / 2).max(HALVED.1));
-            }
+            let lowest = best.as_ref().map_or(f64::INFINITY, |best| self.cost(best));
+            runs.retain(|run| run.cost - HOPE * run.gain <= lowest);
             if runs.is_empty() || self.work.expired() {
                 break;
             }

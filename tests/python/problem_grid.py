@@ -121,6 +121,47 @@ def disjoint(A: np.ndarray, r: int, count: int, nonnegative: bool = False) -> np
     return X
 
 
+def powers(A: np.ndarray, counts: list[int], nonnegative: bool = False) -> float:
+    """Variance explained by truncated power iterations (Yuan and Zhang, JMLR 14, 2013).
+
+    Columns with ``counts`` nonzeros on features of their own are made one after the other, from 30
+    leading axes of the features that are left, and then each again; none is solved exactly.
+    """
+    supports: list[np.ndarray] = [np.array([], dtype=int)] * len(counts)
+    values = np.zeros(len(counts))
+    for _ in range(3):
+        for t, count in enumerate(counts):
+            free = np.ones(A.shape[1], dtype=bool)
+            free[np.concatenate([rows for s, rows in enumerate(supports) if s != t])] = False
+            B = A * free
+            for x in np.linalg.svd(B, full_matrices=False)[2][:30]:
+                for sign in (1.0, -1.0) if nonnegative else (1.0,):
+                    value, rows = climbed(B, sign * x, count, nonnegative)
+                    if value > values[t]:
+                        values[t], supports[t] = value, rows
+    return float(np.sum(values))
+
+
+def climbed(
+    B: np.ndarray, x: np.ndarray, count: int, nonnegative: bool
+) -> tuple[float, np.ndarray]:
+    """``‖Bx‖²`` and support at the end of power iterations truncated to ``count`` entries."""
+    value, rows = 0.0, np.array([], dtype=int)
+    for _ in range(100):
+        size = np.maximum(x, 0.0) if nonnegative else np.abs(x)
+        kept = np.argsort(-size, kind="stable")[:count]
+        v = np.maximum(x[kept], 0.0) if nonnegative else x[kept]
+        norm = np.linalg.norm(v)
+        if norm == 0.0:
+            break
+        image = B[:, kept] @ (v / norm)
+        reached = float(image @ image)
+        if reached <= value * (1.0 + 1e-9):
+            break
+        value, rows, x = reached, kept[v != 0.0], B.T @ image
+    return value, rows
+
+
 def selection(A: np.ndarray, r: int) -> np.ndarray:
     """The r features of largest variance."""
     X = np.zeros((A.shape[1], r))
