@@ -162,6 +162,26 @@ def climbed(
     return value, rows
 
 
+def block_powers(A: np.ndarray, r: int, count: int) -> float:
+    """Variance explained by r axes on ``count`` features, by power iterations of whole blocks.
+
+    They begin at 30 random mixtures of 30 leading axes and keep the features with the largest rows.
+    """
+    axes = np.linalg.svd(A, full_matrices=False)[2][:30]
+    rng = np.random.default_rng(0)
+    largest_value = 0.0
+    for _ in range(30):
+        Y, value = axes.T @ rng.standard_normal((len(axes), r)), 0.0
+        for _ in range(100):
+            rows = np.argsort(-np.sum(Y**2, axis=1), kind="stable")[:count]
+            reached = np.sum(np.linalg.svd(A[:, rows], compute_uv=False)[:r] ** 2)
+            if reached <= value * (1.0 + 1e-9):
+                break
+            value, Y = reached, A.T @ (A @ on_rows(A, rows, r))
+        largest_value = max(largest_value, value)
+    return float(largest_value)
+
+
 def selection(A: np.ndarray, r: int) -> np.ndarray:
     """The r features of largest variance."""
     X = np.zeros((A.shape[1], r))

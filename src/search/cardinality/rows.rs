@@ -38,6 +38,9 @@ const NEW_COLUMNS: f64 = 0.75;
 /// Blocks of successive axes, and of random mixtures of axes, from which truncated power iterations start.
 const BLOCKS: (usize, usize) = (6, 24);
 
+/// Random mixtures of axes, the best point of which begins a chain.
+const MIXTURES: u64 = 8;
+
 /// Minimises f under a limit on nonzero rows, or with a penalty for each, from the rows of `x0`. X is exactly optimal
 /// for its rows, up to a rotation of its columns, which are eigenvectors of C on these rows.
 pub(super) fn minimized(
@@ -188,9 +191,8 @@ impl SearchSpace for RowSets<'_> {
             0 => largest_rows(&self.model.variances(), r),
             1 => self.leading(2 * count),
             _ => {
-                if number.is_multiple_of(2)
-                    && let Some(powered) = self.mixed(seed, work)
-                {
+                let mixed = (0..MIXTURES).filter_map(|k| self.mixed(seed.wrapping_add(k), work));
+                if let Some(powered) = mixed.min_by(|a, b| a.value.total_cmp(&b.value)) {
                     return self.model.fitted(powered, work);
                 }
                 let mut rows = self.leading(4 * count);

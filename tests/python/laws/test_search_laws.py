@@ -56,7 +56,7 @@ The goal is the same as without overlap; within 0.05 units of work the loss is u
 """
 
 FEW_STARTS = 1e-3
-"""Largest loss relative to truncated power iterations from 30 axes, as either may end elsewhere."""
+"""Largest loss relative to truncated power iterations from 30 starts: either may end elsewhere."""
 
 USED = 0.8
 """Least used share of a limit on nonzeros if every nonzero has a gain; 0.91 is reached."""
@@ -235,6 +235,26 @@ def test_limits_on_features(case: Case, limits: dict[str, Any]) -> None:
         if count == n:
             assert value >= whole - slack
         before = value
+
+
+@pytest.mark.parametrize("share", [2, 6])
+@pytest.mark.parametrize(
+    "size",
+    [
+        (30, 90, 3),
+        pytest.param((60, 200, 4), marks=pytest.mark.long),
+        pytest.param((40, 400, 6), marks=pytest.mark.long),
+        pytest.param((200, 70, 5), marks=pytest.mark.long),
+    ],
+)
+@pytest.mark.parametrize("kind", laws.KINDS)
+def test_a_limit_on_features_explains_as_much_as_block_powers(
+    kind: str, size: tuple[int, int, int], share: int
+) -> None:
+    case = Case(kind, *size)
+    A, count = case.centred(), share * case.r
+    value = laws.explained(A, solved(case, ob.RowSparse(count=count)).x)
+    assert value >= (1.0 - FEW_STARTS) * laws.block_powers(A, case.r, count)
 
 
 @lru_cache(maxsize=2)
