@@ -22,8 +22,8 @@ const STATIONARY: f64 = 1e-9;
 /// Most Newton steps of a retraction.
 const RETRACTION: usize = 12;
 
-/// Factor on the last decrease: a trial or a run is unpromising if a decrease of this size would not reach the goal.
-pub(super) const HOPE: f64 = 4.0;
+/// Factor on the last decrease: a trial is unpromising if a decrease of this size would not reach the goal.
+const HOPE: f64 = 4.0;
 
 /// Largest entry-wise violation of XᵀX = I that counts as rounding.
 const FEASIBLE: f64 = 1e-15;

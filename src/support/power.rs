@@ -14,7 +14,6 @@ use std::ops::Range;
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, Axis, s};
 
-use super::joint::HOPE;
 use super::model::{ColumnModel, SparsePoint};
 use super::pattern::{Part, SCALAR, largest};
 use super::rules::Rules;
@@ -242,8 +241,6 @@ struct Run {
     part: Part,
     /// Its part of f and the penalty; infinite before the first step.
     cost: f64,
-    /// What the last step gained.
-    gain: f64,
 }
 
 /// Truncated power iterations for the columns of a model; the work is charged to the task.
@@ -266,10 +263,8 @@ impl Powers<'_> {
     pub(crate) fn column(&self, t: usize, count: usize, free: &[bool], directions: Vec<Vec<f64>>) -> Option<Part> {
         let (model, n) = (self.model, free.len());
         let least = numerics::GAIN * model.scale;
-        let mut runs: Vec<Run> = directions
-            .into_iter()
-            .map(|y| Run { y, part: Part::default(), cost: f64::INFINITY, gain: f64::INFINITY })
-            .collect();
+        let mut runs: Vec<Run> =
+            directions.into_iter().map(|y| Run { y, part: Part::default(), cost: f64::INFINITY }).collect();
         let mut best: Option<Part> = None;
         for _ in 0..STEPS {
             let mut rising = Vec::new();
@@ -312,13 +307,11 @@ impl Powers<'_> {
                     best = Some(run.part.clone());
                 }
                 if cost < run.cost - if is_exact { 0.0 } else { least } {
-                    (run.gain, run.cost) = (run.cost - cost, cost);
+                    run.cost = cost;
                     run.y = self.ascent(t, &run.part, gradient);
                     runs.push(run);
                 }
             }
-            let lowest = best.as_ref().map_or(f64::INFINITY, |best| self.cost(best));
-            runs.retain(|run| run.cost - HOPE * run.gain <= lowest);
             if runs.is_empty() || self.work.expired() {
                 break;
             }
