@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -169,17 +170,24 @@ def block_powers(A: np.ndarray, r: int, count: int) -> float:
     """
     axes = np.linalg.svd(A, full_matrices=False)[2][:30]
     rng = np.random.default_rng(0)
-    largest_value = 0.0
+    best = 0.0
     for _ in range(30):
-        Y, value = axes.T @ rng.standard_normal((len(axes), r)), 0.0
-        for _ in range(100):
-            rows = np.argsort(-np.sum(Y**2, axis=1), kind="stable")[:count]
-            reached = np.sum(np.linalg.svd(A[:, rows], compute_uv=False)[:r] ** 2)
+        value, mixture = 0.0, axes.T @ rng.standard_normal((len(axes), r))
+        for X in islice(block_iterates(A, mixture, count), 100):
+            reached = explained(A, X)
             if reached <= value * (1.0 + 1e-9):
                 break
-            value, Y = reached, A.T @ (A @ on_rows(A, rows, r))
-        largest_value = max(largest_value, value)
-    return float(largest_value)
+            value = reached
+        best = max(best, value)
+    return best
+
+
+def block_iterates(A: np.ndarray, Y: np.ndarray, count: int) -> Iterator[np.ndarray]:
+    """The axes X of the ``count`` features with the largest rows of Y, then of ``AᵀAX``, ..."""
+    while True:
+        X = on_rows(A, np.argsort(-np.sum(Y**2, axis=1), kind="stable")[:count], Y.shape[1])
+        yield X
+        Y = A.T @ (A @ X)
 
 
 def selection(A: np.ndarray, r: int) -> np.ndarray:
@@ -218,11 +226,7 @@ def by_features(A: np.ndarray, r: int, count: int) -> Iterator[np.ndarray]:
     if count >= r:
         own = disjoint(A, r, count // r)
         yield on_rows(A, np.flatnonzero(own.any(axis=1)), r)
-        X = axes * np.linalg.norm(A @ axes, axis=0)
-        for _ in range(10):
-            rows = np.argsort(-np.sum(X**2, axis=1), kind="stable")[:count]
-            yield on_rows(A, rows, r)
-            X = A.T @ (A @ on_rows(A, rows, r))
+        yield from islice(block_iterates(A, axes * np.linalg.norm(A @ axes, axis=0), count), 10)
 
 
 def nonnegative(A: np.ndarray, r: int) -> Iterator[np.ndarray]:

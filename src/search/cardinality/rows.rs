@@ -107,10 +107,11 @@ impl RowSets<'_> {
         self.axes.dot(&start::random(self.axes.ncols(), count, seed))
     }
 
-    /// Returns the point of truncated block power iterations from r mixtures of axes; None if no more than r are known.
+    /// Returns the point of truncated block power iterations from r mixtures of axes; None if no more than r are known, or
+    /// the time ran out.
     fn mixed(&self, seed: u64, work: &TaskWork<'_>) -> Option<RowSet> {
         let r = self.basis.ncols();
-        let mixed = (self.axes.ncols() > r).then(|| self.mixtures(r, seed, work))?;
+        let mixed = (self.axes.ncols() > r && !work.expired()).then(|| self.mixtures(r, seed, work))?;
         self.model.powered(&mixed, work)
     }
 }
